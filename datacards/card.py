@@ -64,7 +64,7 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
 def _leaks(
     tables: Mapping[str, pa.Table | StoredTable], recipe: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Rows of `routeyard.schemas.leaks.LEAKS_SCHEMA`, from the released tables themselves."""
+    """Rows of the table `leaks`, from the released tables themselves."""
     if "queries" not in tables or "splits" not in tables:
         return []
     groups = None

@@ -11,24 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from routeyard.datacards.markdown import texts
 from routeyard.datacards.sql import sql_of
 from routeyard.schemas.stored import StoredTable, register
 
 _SQL = sql_of("losses")
 _NEEDED = ("queries", "models", "labels", "responses", "verdicts")
 _NOT_RECORDED = "no recorded answer"
-_NEXT = {
-    "scorer error": "mend the references or choose another scorer, then build again: no model "
-    "is asked twice",
-    "no response": "`routeyard plan` says what is not asked yet",
-    _NOT_RECORDED: "add it to the files under collect.recorded, and set a new version",
-    "the call failed": "`routeyard build --reask error` asks them again",
-    "its source has no grade for it": "name a scorer for its source, or a verifier or judge under "
-    "label.default.then",
-    "no scorer has judged it": "name a verifier or judge under label.default.then",
-    "unreadable": "name a verifier or judge under label.default.then",
-    "scorers disagree or one is missing": "`routeyard review` decides them by hand",
-}
+_NEXT: dict[str, str] = texts("losses.yaml")
 
 
 def causes(tables: Mapping[str, pa.Table | StoredTable]) -> list[dict[str, Any]]:

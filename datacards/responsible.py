@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from routeyard.datacards.markdown import texts
 from routeyard.datacards.numbers import card_numbers
 from routeyard.schemas.recipe.release import Release
 from routeyard.schemas.stored import StoredTable, register
@@ -31,34 +32,29 @@ def responsible(
           if lacking else []),
         *words.known_issues,
     ]  # fmt: skip
-    found: dict[str, Any] = {
-        "dataCollection": f"{n['rows'].get('queries', 0):,} questions were asked of "
-        f"{len(n['models'])} models; every answer, its cost and its verdicts are kept.",
-        "dataCollectionType": ["Software Collection", "Secondary Data Analysis"],
-        "dataCollectionRawData": "Questions of: " + (", ".join(sources) or "not stated") + ".",
-        "dataCollectionMissingData": f"{counts.get('labelled', 0):,} labels; pairs without one "
-        "are null, with the reason in `labels` and `removals`.",
-        "dataPreprocessingProtocol": ["Curation rules in order: " + (", ".join(rules) or "none")],
-        "dataManipulationProtocol": "What a rule removed is listed in `removals` with its reason.",
-        "dataAnnotationProtocol": "Rules, verifiers and judges record verdicts; a policy turns "
-        "them into labels and marks contested ones. Nothing is overwritten.",
-        "dataAnnotationPlatform": ["Routeyard"],
-        "dataAnnotationAnalysis": [
-            f"{counts.get('contested', 0):,} labels are contested; "
-            f"{counts.get('unreadable', 0):,} answers were unreadable."
-        ],
-        "machineAnnotationTools": decided or ["none"],
-        "dataLimitations": limits,
-        "dataUseCases": ["Training, validating and testing LLM routers; studying model pools."],
-        "dataBiases": ["Models and questions are those the recipe names, not a sample of all."],
-        "personalSensitiveInformation": [
-            words.datasheet.get("personal information")
-            or "Not examined beyond what the sources state."
-        ],
-        "dataReleaseMaintenancePlan": "Versions are never changed; a wrong one is yanked with "
-        "its reason and a new one is built from the same recipe.",
+    told = {
+        "questions": n["rows"].get("queries", 0),
+        "models": len(n["models"]),
+        "sources": ", ".join(sources) or "not stated",
+        "labelled": counts.get("labelled", 0),
+        "rules": ", ".join(rules) or "none",
+        "contested": counts.get("contested", 0),
+        "unreadable": counts.get("unreadable", 0),
     }
+    found = _filled(texts("responsible.yaml"), told)
+    found |= {"machineAnnotationTools": decided or ["none"], "dataLimitations": limits}
+    if stated := words.datasheet.get("personal information"):
+        found["personalSensitiveInformation"] = [stated]
     return {f"rai:{name}": value for name, value in found.items()}
+
+
+def _filled(value: Any, told: Mapping[str, Any]) -> Any:
+    """The texts of a template with what is known put in."""
+    if isinstance(value, Mapping):
+        return {name: _filled(one, told) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_filled(one, told) for one in value]
+    return value.format(**told)
 
 
 def last_answer(tables: Mapping[str, pa.Table | StoredTable]) -> str | None:

@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from routeyard.datacards.markdown import environment
+from routeyard.datacards.markdown import environment, texts
 
 #: Figure of the rule `pseudo_specialists` → its value with a unit.
-_COSTS = {
-    "params_b": "{:g} · 10⁹ parameters",
-    "price_in": "{:g} USD per 10⁶ tokens in",
-    "price_out": "{:g} USD per 10⁶ tokens out",
-    "prompt_tokens": "{:g} prompt tokens",
-    "completion_tokens": "{:g} completion tokens",
-    "cost_usd": "{:g} USD an answer",
-    "latency_s": "{:g} s an answer",
-}
+_COSTS: dict[str, str] = texts("injected_costs.yaml")
 _FROM = {"median": "the pool's median", "stated": "the recipe"}
 
 

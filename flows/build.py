@@ -54,7 +54,7 @@ def build(
     stops_in_words()
     checked, base = load(recipe)
     if version is not None:
-        checked = checked.model_copy(update={"version": version})
+        checked = checked.but(version=version)
     checked = scaled(with_collect(checked, collect or {}), scale)
     root = Path(workspace).absolute()
     root.mkdir(parents=True, exist_ok=True)

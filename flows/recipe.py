@@ -82,7 +82,7 @@ def with_collect(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
         )
     except ValidationError as error:
         raise explain(error, Path("command line"), dict(changes)) from error
-    return recipe.model_copy(update={"collect": collect})
+    return recipe.but(collect=collect)
 
 
 def _with_prices(recipe: Recipe, path: Path) -> Recipe:
@@ -92,7 +92,7 @@ def _with_prices(recipe: Recipe, path: Path) -> Recipe:
     from routeyard.pipelines.metering.price_tables import priced, read_prices
 
     table = read_prices(path.parent / recipe.pool.prices)
-    return recipe.model_copy(update={"pool": priced(recipe.pool, {None: table})})
+    return recipe.but(pool=priced(recipe.pool, {None: table}))
 
 
 def _with_templates(recipe: Recipe, path: Path) -> Recipe:
@@ -111,15 +111,12 @@ def _with_templates(recipe: Recipe, path: Path) -> Recipe:
         return read_template(path.parent / template)
 
     def with_text(listed: Sequence[Any]) -> list[Any]:
-        return [one.model_copy(update={"template": text(one.template)}) for one in listed]
+        return [one.but(template=text(one.template)) for one in listed]
 
-    label = recipe.label.model_copy(
-        update={
-            "verifiers": with_text(recipe.label.verifiers),
-            "judges": with_text(recipe.label.judges),
-        }
+    label = recipe.label.but(
+        verifiers=with_text(recipe.label.verifiers), judges=with_text(recipe.label.judges)
     )
-    return recipe.model_copy(update={"label": label})
+    return recipe.but(label=label)
 
 
 def _with_zoo(recipe: Recipe, path: Path) -> Recipe:
@@ -129,7 +126,7 @@ def _with_zoo(recipe: Recipe, path: Path) -> Recipe:
     from routeyard.pipelines.zoo.report import checked_results
 
     text = checked_results(recipe.release.zoo, path.parent)
-    return recipe.model_copy(update={"release": recipe.release.model_copy(update={"zoo": text})})
+    return recipe.but(release=recipe.release.but(zoo=text))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def _sources(content: Mapping[str, Any], path: Path, notes: list[str]) -> Iterat
             source = from_catalog(source)
             if source.scorer is not None and source.scorer not in SCORERS.names():
                 # Reported already, with its line; the other keys are checked all the same.
-                source = source.model_copy(update={"scorer": NO_RULE})
+                source = source.but(scorer=NO_RULE)
             if source.kind == "files":
                 notes += ingest([source], base=path.parent.absolute()).notes
         except BadInput as error:

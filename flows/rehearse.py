@@ -75,7 +75,7 @@ def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], 
         source, rows = _varied(from_catalog(listed), listed.catalog, copies)
         path = _write_lines(folder / f"{listed.name}.jsonl", rows)
         taken, _ = to_queries(
-            source.model_copy(update={"limit": None, "dense": None}),
+            source.but(limit=None, dense=None),
             each_item(source, rows, where=path.name),
             seen=Counter(),
             where=path.name,
@@ -104,11 +104,9 @@ def _varied(source: Source, name: str, copies: int) -> tuple[Source, list[dict[s
         for row in entry(name).rows
     ]
     assert source.fields is not None
-    fields = source.fields.model_copy(
-        update={
-            "question": _template(source.fields.question),
-            "id": None if source.fields.id is None else _template(source.fields.id),
-        }
+    fields = source.fields.but(
+        question=_template(source.fields.question),
+        id=None if source.fields.id is None else _template(source.fields.id),
     )
     changes: dict[str, Any] = {
         "kind": "files",
@@ -142,7 +140,7 @@ def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
     models = []
     for model in recipe.pool.models:
         if model.relay is not None:
-            models.append(model.model_copy(update={"simulated": True}))
+            models.append(model.but(simulated=True))
             continue
         price_in, price_out = prices(model.model_id)
         stated = {
@@ -151,19 +149,15 @@ def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
             "price_source": "made up for the rehearsal",
         }  # fmt: skip
         models.append(model.model_copy(update=stated))
-    label = recipe.label.model_copy(
-        update={
-            "verifiers": [v.model_copy(update={"provider": stage}) for v in recipe.label.verifiers],
-            "judges": [j.model_copy(update={"provider": stage}) for j in recipe.label.judges],
-        }
+    label = recipe.label.but(
+        verifiers=[v.but(provider=stage) for v in recipe.label.verifiers],
+        judges=[j.but(provider=stage) for j in recipe.label.judges],
     )
     small = resized(recipe, sources)
-    return small.model_copy(
-        update={
-            "pool": Pool(models=models, providers=[stage]),
-            "label": label,
-            "collect": small.collect.model_copy(update={"max_tokens": 512}),
-        }
+    return small.but(
+        pool=Pool(models=models, providers=[stage]),
+        label=label,
+        collect=small.collect.but(max_tokens=512),
     )
 
 
@@ -171,12 +165,8 @@ def _written(recipe: Recipe, folder: Path) -> Path:
     """The rehearsal's recipe as YAML beside its files, named after the real one."""
     import yaml
 
-    release = recipe.release.model_copy(
-        update={"known_issues": [*recipe.release.known_issues, ISSUE]}
-    )
-    content = recipe.model_copy(update={"release": release}).model_dump(
-        mode="json", exclude_unset=True
-    )
+    release = recipe.release.but(known_issues=[*recipe.release.known_issues, ISSUE])
+    content = recipe.but(release=release).model_dump(mode="json", exclude_unset=True)
     content["name"] = f"{recipe.name}-rehearsal"
     path = folder / "recipe.yaml"
     path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")

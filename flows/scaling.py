@@ -41,10 +41,8 @@ def scaled(recipe: Recipe, scale: float | None) -> Recipe:
         )
     changed = resized(recipe, [_source(source, scale) for source in recipe.sources])
     note = f"Built at a scale of {scale:g} of the recipe (`--scale {scale:g}`)."
-    release = recipe.release.model_copy(
-        update={"known_issues": [*recipe.release.known_issues, note]}
-    )
-    return changed.model_copy(update={"collect": _collect(recipe, scale), "release": release})
+    release = recipe.release.but(known_issues=[*recipe.release.known_issues, note])
+    return changed.but(collect=_collect(recipe, scale), release=release)
 
 
 def resized(recipe: Recipe, sources: Sequence[Source]) -> Recipe:
@@ -52,12 +50,10 @@ def resized(recipe: Recipe, sources: Sequence[Source]) -> Recipe:
     total = sum(int(source.limit or 0) for source in sources)
     before = sum(int(source.limit or 0) for source in recipe.sources)
     limits = {source.name: int(source.limit or 0) for source in sources}
-    changed = recipe.model_copy(
-        update={
-            "sources": list(sources),
-            "split": _split(recipe.split, limits),
-            "curate": [_rule(rule, total / before, sources) for rule in recipe.curate],
-        }
+    changed = recipe.but(
+        sources=list(sources),
+        split=_split(recipe.split, limits),
+        curate=[_rule(rule, total / before, sources) for rule in recipe.curate],
     )
     # `model_copy` counts what it sets as written; a split that was not, still is not.
     if "split" not in recipe.model_fields_set:
@@ -76,7 +72,7 @@ def _source(source: Source, scale: float) -> Source:
 def _split(split: Split, limits: Mapping[str, int]) -> Split:
     if split.sources:
         own = {name: _fitted(one, limits.get(name, 0)) for name, one in split.sources.items()}
-        return split.model_copy(update={"sources": own})
+        return split.but(sources=own)
     if split.counts is None:
         return split
     parts = _fitted(split.counts, sum(limits.values()))
@@ -108,18 +104,16 @@ def _rule(rule: CurationRule, scale: float, sources: Sequence[Source]) -> Curati
         changes = {name: max(1, min(count, inside // 3)) for name, count in changes.items()}
     if not changes:
         return rule
-    return rule.model_copy(update={"parameters": {**rule.parameters, **changes}})
+    return rule.but(parameters={**rule.parameters, **changes})
 
 
 def _collect(recipe: Recipe, scale: float) -> Any:
     budget = recipe.collect.budget
     if not budget.is_set:
         return recipe.collect
-    smaller = budget.model_copy(
-        update={
-            "usd": None if budget.usd is None else budget.usd * scale,
-            "per_model_usd": None if budget.per_model_usd is None else budget.per_model_usd * scale,
-            "models": {name: usd * scale for name, usd in budget.models.items()},
-        }
+    smaller = budget.but(
+        usd=None if budget.usd is None else budget.usd * scale,
+        per_model_usd=None if budget.per_model_usd is None else budget.per_model_usd * scale,
+        models={name: usd * scale for name, usd in budget.models.items()},
     )
-    return recipe.collect.model_copy(update={"budget": smaller})
+    return recipe.collect.but(budget=smaller)

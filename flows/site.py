@@ -13,14 +13,9 @@ from routeyard.datacards.site.evaluation import EvaluationTables
 from routeyard.datacards.site.release import SiteRelease
 from routeyard.flows.console import line
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.rows import (
-    COMPARISONS_SCHEMA,
-    CURVES_SCHEMA,
-    OOD_SCHEMA,
-    PROFILES_SCHEMA,
-)
 from routeyard.pipelines.evaluate.run.written import metrics_table, results_table, told
 from routeyard.pipelines.release.sealed_files import outside_releases
+from routeyard.schemas.tables import RESULTS
 
 #: Folders of a workspace that hold no results.
 _OTHER = frozenset({"releases", "stages", "ledger", "runs", "cache", "data", "bench", "cells"})
@@ -29,12 +24,7 @@ _DEEP = 4
 _OURS = ("site.css", "site.js")
 _CHOICES = pa.schema([("query_id", pa.string()), ("model_id", pa.string())])
 #: Tables of an evaluation that a page shows where they are there.
-_REST = {
-    "curves": CURVES_SCHEMA,
-    "profiles": PROFILES_SCHEMA,
-    "comparisons": COMPARISONS_SCHEMA,
-    "ood": OOD_SCHEMA,
-}
+_REST = ("curves", "profiles", "comparisons", "ood")
 
 
 def write(places: Sequence[Path], out: Path, *, results: Sequence[Path] = ()) -> Path:
@@ -234,8 +224,8 @@ def _evaluation(
     asked = set(choices.column("query_id").to_pylist())
     if asked and asked <= queries and set(choices.column("model_id").to_pylist()) <= models:
         rest: dict[str, Any] = {
-            name: results_table(folder / f"{name}.parquet", schema)
-            for name, schema in _REST.items()
+            name: results_table(folder / f"{name}.parquet", RESULTS[name])
+            for name in _REST
             if (folder / f"{name}.parquet").is_file()
         }
         _known(folder, rest, "profiles", "model_id", models)

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+
+from routeyard.pipelines.arrays import Bools
 
 #: Key in `queries.metadata`, and its two values.
 SLICE = "slice"
 DENSE, EXTENSION = "dense", "extension"
 
 
-def dense_rows(queries: pa.Table) -> NDArray[np.bool_]:
+def dense_rows(queries: pa.Table) -> Bools:
     """(n,) True for questions marked as the dense slice; all False where nothing is marked."""
     found = np.zeros(queries.num_rows, dtype=bool)
     if "metadata" not in queries.column_names:

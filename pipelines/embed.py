@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from routeyard.pipelines import encoders
+from routeyard.pipelines.arrays import Array
 from routeyard.pipelines.io.files import sha256
 from routeyard.pipelines.io.staging import replacing
 from routeyard.schemas import EMBEDDINGS
@@ -190,9 +191,7 @@ def _file(folder: Path, keys: list[str]) -> Path:
     return folder / f"{name}.parquet"
 
 
-def _write(
-    folder: Path, keys: list[str], vectors: np.ndarray[Any, Any], seen: list[int | None]
-) -> None:
+def _write(folder: Path, keys: list[str], vectors: Array, seen: list[int | None]) -> None:
     table = pa.table(
         {
             "key": keys,

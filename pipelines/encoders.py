@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from routeyard.pipelines import fetch_weights
+from routeyard.pipelines.arrays import Array
 from routeyard.pipelines.errors import SourceError
 
 #: Weights that install from the package index → folder inside the package.
@@ -28,7 +29,7 @@ POOLINGS = {"#mean": "mean", "#last": "lasttoken"}
 #: Texts a thread encodes at a time; pieces are cut the same for any number of threads.
 PIECE = 64
 #: Texts → float32 unit vectors [texts, dimensions], and where each text was cut.
-Encode = Callable[[list[str]], tuple[np.ndarray[Any, Any], list[int | None]]]
+Encode = Callable[[list[str]], tuple[Array, list[int | None]]]
 #: Callers may be threads of one process, and loading is not made for several at once.
 _LOADING = threading.Lock()
 #: Threads that torch had when each caller of `_one_thread_each` came in; the first counts.
@@ -95,7 +96,7 @@ def load(encoder: str, batch_size: int) -> Encode:
     with _LOADING:
         free.put(loaded(encoder))
 
-    def piece(texts: list[str]) -> tuple[np.ndarray[Any, Any], list[int | None]]:
+    def piece(texts: list[str]) -> tuple[Array, list[int | None]]:
         try:
             model = free.get_nowait()
         except Empty:
@@ -113,7 +114,7 @@ def load(encoder: str, batch_size: int) -> Encode:
         free.put(model)
         return np.asarray(vectors, dtype=np.float32), seen
 
-    def encode(texts: list[str]) -> tuple[np.ndarray[Any, Any], list[int | None]]:
+    def encode(texts: list[str]) -> tuple[Array, list[int | None]]:
         import torch
 
         pieces = [texts[start : start + PIECE] for start in range(0, len(texts), PIECE)]

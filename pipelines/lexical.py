@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from routeyard.pipelines.arrays import Bools, Floats, Vectors
 
 #: What the encoder is called.
 NAME = "tfidf"
@@ -28,11 +29,11 @@ class Lexical:
     """
 
     words: tuple[str, ...]
-    idf: NDArray[np.float64]
-    axes: NDArray[np.float32]
-    mean: NDArray[np.float64]
+    idf: Floats
+    axes: Vectors
+    mean: Floats
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> Vectors:
         """(n, d) unit vectors."""
         words = _vectorizer(vocabulary=list(self.words))
         words.idf_ = self.idf
@@ -60,7 +61,7 @@ def fitted(texts: Sequence[str], *, dimensions: int = DIMENSIONS) -> Lexical:
     return Lexical(names, words.idf_, axes, mean)
 
 
-def tfidf(texts: Sequence[str], fit_on: NDArray[np.bool_]) -> NDArray[np.float32]:
+def tfidf(texts: Sequence[str], fit_on: Bools) -> Vectors:
     """(n, d) unit vectors of texts; vocabulary and axes come from the texts in `fit_on`.
 
     Args:

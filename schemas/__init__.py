@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from routeyard.schemas.contract import Column, Contract, RowRule
-from routeyard.schemas.stored import StoredTable
-from routeyard.schemas.tables import CONTRACTS
+from routeyard.schemas.contract import Column as Column
+from routeyard.schemas.contract import Contract as Contract
+from routeyard.schemas.contract import RowRule as RowRule
+from routeyard.schemas.stored import StoredTable as StoredTable
+from routeyard.schemas.tables import CONTRACTS as CONTRACTS
 
 if __name__ != "routeyard.schemas":  # found by its bare name: see `routeyard/_aliases.py`
     from routeyard._aliases import alias
@@ -29,28 +31,3 @@ SIGNALS = CONTRACTS["signals"]
 SPLITS = CONTRACTS["splits"]
 MODEL_SPLITS = CONTRACTS["model_splits"]
 REMOVALS = CONTRACTS["removals"]
-
-__all__ = [
-    "CONTRACTS",
-    "DESCRIPTORS",
-    "DUPLICATES",
-    "EMBEDDINGS",
-    "ENTROPIES",
-    "HIDDEN_STATES",
-    "LABELS",
-    "MODELS",
-    "MODEL_SPLITS",
-    "OUTCOMES",
-    "PREFERENCES",
-    "QUERIES",
-    "REMOVALS",
-    "RESPONSES",
-    "SIGNALS",
-    "SPLITS",
-    "STEPS",
-    "VERDICTS",
-    "Column",
-    "Contract",
-    "RowRule",
-    "StoredTable",
-]

@@ -17,16 +17,6 @@ from routeyard.schemas.stored import StoredTable
 #: What Python's `\\s` and `str.strip` take as space in ASCII text.
 _ASCII_SPACE = "[\\t-\\r\\x1c-\\x20]+"
 
-#: One row per split scheme.
-LEAKS_SCHEMA = pa.schema(
-    [
-        ("scheme", pa.string()),
-        ("test", pa.int64()),
-        ("verbatim", pa.int64()),
-        ("near_duplicates", pa.int64()),
-    ]
-)
-
 
 def looked_for_duplicates(recipe: Mapping[str, Any]) -> bool:
     """Whether a recipe looks for near-duplicates; else an empty table of them says nothing."""
@@ -97,7 +87,7 @@ def leaked_tests(
             `near_duplicates` is then null.
 
     Returns:
-        Rows of `LEAKS_SCHEMA`. `verbatim` counts test questions with the same
+        Rows of `RESULTS["leaks"]`. `verbatim` counts test questions with the same
         words as a train question; `near_duplicates` those in a group with one.
     """
     named = queries.read(["query_id"]) if isinstance(queries, StoredTable) else queries

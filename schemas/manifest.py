@@ -88,7 +88,7 @@ class Manifest(Strict):
 
     def sealed(self) -> Manifest:
         """The manifest with its digest filled in."""
-        return self.model_copy(update={"digest": self.expected_digest()})
+        return self.but(digest=self.expected_digest())
 
     def expected_digest(self) -> str:
         return digest_of(self.model_dump(mode="json", exclude={"digest"}))

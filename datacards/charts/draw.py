@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from routeyard.datacards.charts.words import clean
 
 _SVG = "http://www.w3.org/2000/svg"
-_FONT = "system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
+_STYLE = Path(__file__).with_name("style.json").read_text(encoding="utf-8")
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 #: Attributes that hold coordinates; three digits after the point are beyond what is seen.
 _PLACES = frozenset({"d", "transform", "x", "y", "x1", "x2", "y1", "y2"})
@@ -91,27 +93,13 @@ def _without_default(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _config(look: Look) -> dict[str, Any]:
-    words: dict[str, Any] = {"labelFont": _FONT, "titleFont": _FONT, "labelColor": look.ink}
-    words |= {"titleColor": look.ink, "labelFontSize": 12, "titleFontSize": 12}
-    return {
-        "font": _FONT,
-        "view": {"stroke": None},
-        "axis": {
-            **words,
-            "titleFontWeight": 600,
-            "titlePadding": 12,
-            "gridColor": look.grid,
-            "domainColor": look.soft,
-            "tickColor": look.soft,
-            "labelLimit": 240,
-            "labelOverlap": "greedy",
-            # Room for fonts wider than the one the renderer measures with.
-            "labelSeparation": 12,
-        },
-        "legend": {**words, "labelLimit": 220, "symbolLimit": 0},
-        "text": {"font": _FONT, "fontSize": 12, "color": look.ink},
-        "rule": {"color": look.soft},
-    }
+    """`style.json` in the colours of a look, which are named there as `$ink`, `$soft`, `$grid`."""
+    found: dict[str, Any] = json.loads(_STYLE, object_hook=lambda one: _coloured(one, asdict(look)))
+    return found
+
+
+def _coloured(style: dict[str, Any], colours: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: colours.get(v[1:], v) if isinstance(v, str) else v for k, v in style.items()}
 
 
 def _settled(text: str, name: str, title: str, *, says: bool, series: bool) -> str:

@@ -30,7 +30,7 @@ def markdown(about: Row, cells: pa.Table) -> str:
 
     Args:
         about: name, paper, item, title, rows, notes, release, version.
-        cells: The study's cells (`routeyard.pipelines.studies.study.CELLS`).
+        cells: The study's cells (`study_cells` of `results.yaml`).
     """
     head, body = grid(about, cells)
     lines = [

@@ -7,6 +7,7 @@ Nothing heavy is imported before the command that needs it is called, so that
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 import traceback
@@ -81,39 +82,14 @@ def _of_the_disk(error: OSError) -> str | None:
     """What the file system refuses, in words; None where that is not what happened."""
     import errno
 
-    full = (
-        "the disk is full",
-        "free some space and run the same command; finished stages are kept",
-    )
-    place = "give a folder that you may write to: --workspace FOLDER"
-    no_folder = (
-        "a file, or a link that leads nowhere, lies where a folder has to be",
-        "mount what the link leads to, take it away, or name another folder",
-    )
-    if isinstance(error, FileNotFoundError):
-        return (
-            f"error: a file or a folder is not there, or not any more\n"
-            f"  where: {error.filename or error}\n"
-            "  next:  if it was moved or removed meanwhile, run the same command where it lies now "
-            "(--workspace FOLDER); what was paid for is in the ledger there"
-        )
-    known = {
-        errno.ENOSPC: full,
-        errno.EDQUOT: full,
-        errno.EROFS: ("the file system is read-only", place),
-        errno.EACCES: ("there is no permission to read or write", place),
-        errno.EPERM: ("it is not permitted", place),
-        errno.EEXIST: no_folder,
-        errno.ENOTDIR: no_folder,
-        errno.ENAMETOOLONG: ("a name is longer than the file system takes", "shorten it"),
-        errno.ELOOP: ("symbolic links lead in a circle", "remove the circle"),
-        errno.EIO: ("the disk cannot be read or written", "look after the disk, then run it again"),
-    }
-    full_or_named = error.errno in (errno.ENOSPC, errno.EDQUOT) or error.filename
-    if error.errno not in known or not full_or_named:
+    known = json.loads((Path(__file__).parent / "disk_errors.json").read_text(encoding="utf-8"))
+    absent = isinstance(error, FileNotFoundError)
+    name = "ENOENT" if absent else errno.errorcode.get(error.errno or 0, "")
+    where = error.filename or (error if absent else "")
+    if name not in known or not (where or name in ("ENOSPC", "EDQUOT")):
         return None
-    says, then = known[error.errno]
-    return f"error: {says}\n  where: {error.filename or 'the workspace'}\n  next:  {then}"
+    says, then = known[name]
+    return f"error: {says}\n  where: {where or 'the workspace'}\n  next:  {then}"
 
 
 def _nobody_reads() -> int:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+
+from routeyard.pipelines.arrays import Bools, Ints
 
 #: Words of which the questions of a task are made; each task has its own.
 _SYLLABLES = ("ba", "co", "di", "fu", "ge", "ho", "ki", "la", "mo", "ne", "po", "ri", "su", "ta")
@@ -35,14 +36,14 @@ class Planted:
     """
 
     tasks: list[str]
-    twin_of: NDArray[np.int64]
+    twin_of: Ints
     copies: dict[str, str]
     twin_tasks: dict[str, str]
     specialists: dict[str, str]
     hard: tuple[str, ...]
     questions: list[str]
     models: list[str]
-    correct: NDArray[np.bool_]
+    correct: Bools
 
 
 def plant(
@@ -133,7 +134,7 @@ def write_embedllm(planted: Planted, folder: Path) -> Path:
     return folder
 
 
-def _rows(planted: Planted, rows: NDArray[np.int64]) -> Iterator[tuple[object, ...]]:
+def _rows(planted: Planted, rows: Ints) -> Iterator[tuple[object, ...]]:
     for row in rows.tolist():
         for k, model in enumerate(planted.models):
             right = int(planted.correct[k, row])

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Vectors
 from routeyard.pipelines.errors import BadInput, Unsafe
 from routeyard.pipelines.io.untrusted import regular
 from routeyard.pipelines.lexical import NAME as TFIDF
@@ -103,7 +103,7 @@ def _own_encoder(wanted: str, named: str) -> None:
         )
 
 
-def _scores(fitted: Any, queries: Any, models: Sequence[str], place: Path) -> NDArray[np.float64]:
+def _scores(fitted: Any, queries: Any, models: Sequence[str], place: Path) -> Floats:
     """(1, m) scores; of a saved router any array may have any shape."""
     from routeyard.pipelines.routers import saved
 
@@ -143,8 +143,8 @@ def asked_rule(rule: str | None, weight: float) -> str:
 
 
 def _shares(
-    fitted: Any, words: dict[str, Any], scores: NDArray[np.float64], rule: str | None, weight: float
-) -> NDArray[np.float64]:
+    fitted: Any, words: dict[str, Any], scores: Floats, rule: str | None, weight: float
+) -> Floats:
     """(1, m) share of each model under the rule."""
     from routeyard.pipelines.routers.base import traits_of
     from routeyard.pipelines.zoo.choose import OF_A_BATCH, asked, shares
@@ -255,9 +255,7 @@ def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
     return found
 
 
-def _encoded(
-    question: str, words: dict[str, Any], lexical: Lexical | None, place: Path
-) -> NDArray[np.float32]:
+def _encoded(question: str, words: dict[str, Any], lexical: Lexical | None, place: Path) -> Vectors:
     if lexical is not None:
         return lexical.encode([question])
     from routeyard.pipelines import encoders

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pyarrow as pa
 
 from routeyard.flows.console import line
+from routeyard.pipelines.arrays import Array
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.routers.base import Queries, Router
@@ -112,7 +112,7 @@ def pair_scorers(
     scheme: str,
     pair: tuple[str, str],
     basis: str | None = None,
-) -> dict[str, Callable[[Queries], np.ndarray[Any, Any]]]:
+) -> dict[str, Callable[[Queries], Array]]:
     """The pair routers, trained on the release's preferences or, without any, on its labels.
 
     Battles of test questions are never used. The names say what the battles were

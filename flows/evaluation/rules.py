@@ -18,18 +18,7 @@ from routeyard.pipelines.zoo import run as zoo
 from routeyard.pipelines.zoo.cell_inputs import CellInputs, read
 from routeyard.pipelines.zoo.choose import ChoiceRequest, shares
 from routeyard.pipelines.zoo.router_specs import RouterSpec, traits
-
-SCHEMA = pa.schema(
-    [
-        pa.field("router", pa.string()),
-        pa.field("encoder", pa.string()),
-        pa.field("rule", pa.string()),
-        pa.field("accuracy", pa.float64()),
-        pa.field("mean_cost", pa.float64(), metadata={"description": "of what was asked, on test"}),
-        pa.field("measure", pa.string()),
-        pa.field("refused", pa.string(), metadata={"description": "why the rule cannot be used"}),
-    ]
-)
+from routeyard.schemas.tables import RESULTS
 
 
 def by_rule(
@@ -78,7 +67,7 @@ def by_rule(
             row["accuracy"] = _mean(share, test.labels)
             row["mean_cost"] = None if measure is None else _mean(share, test.costs[measure])
             rows.append(row)
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+    return pa.Table.from_pylist(rows, schema=RESULTS["zoo_rules"])
 
 
 def _mean(share: np.ndarray, values: np.ndarray) -> float:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from routeyard.flows.console import counter, hours, line
 from routeyard.flows.evaluation.tuning_grid import Grid
+from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.staging import replacing, write_parquet, write_text
 from routeyard.pipelines.matrix.core import Core
@@ -146,7 +146,7 @@ def tune(
 
 def frozen(
     core: Core, scheme: str, encoder: str, weights: str, settings: TuningSettings, out: Path
-) -> NDArray[np.float32]:
+) -> Vectors:
     """(n, d) vectors of the untouched encoder, read from `out` where they were made before."""
     import torch
     from safetensors.numpy import load_file, save_file

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from routeyard.flows.console import counter, line
 from routeyard.flows.evaluation import rules as by_rules
 from routeyard.flows.tracking.runners import Runner
+from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.errors import BadInput, did_you_mean
 from routeyard.pipelines.io.staging import write_parquet, write_text
 from routeyard.pipelines.lexical import NAME as TFIDF
@@ -33,13 +33,8 @@ from routeyard.pipelines.zoo.router_specs import RouterSpec
 
 
 def vectors(
-    tables: Mapping[str, pa.Table],
-    core: Core,
-    names: Sequence[str],
-    *,
-    scheme: str,
-    cache: Path,
-) -> dict[str, NDArray[np.float32]]:
+    tables: Mapping[str, pa.Table], core: Core, names: Sequence[str], *, scheme: str, cache: Path
+) -> dict[str, Vectors]:
     """Encoder → (n, d) vectors of the core's questions; those that are missing are computed.
 
     A name is looked for among the release's own embeddings, then `tfidf`, then
@@ -52,7 +47,7 @@ def vectors(
     from routeyard.pipelines.embed import embed, text_of
     from routeyard.pipelines.lexical import tfidf
 
-    found: dict[str, NDArray[np.float32]] = {}
+    found: dict[str, Vectors] = {}
     shipped: set[str] = set()
     if "embeddings" in tables:
         shipped = set(tables["embeddings"].column("encoder").to_pylist())
@@ -166,7 +161,7 @@ def _dask(workers: int, address: str | None) -> Iterator[Any]:
 def run(
     core: Core,
     scheme: str,
-    matrices: dict[str, NDArray[np.float32]],
+    matrices: dict[str, Vectors],
     specs: Sequence[RouterSpec],
     out: Path,
     *,
@@ -245,7 +240,7 @@ def measured(
     return evaluate(whole, makers, scheme=bench.scheme, resamples=resamples)
 
 
-def _stored(name: str, scores: NDArray[np.float32]) -> Callable[[int], Any]:
+def _stored(name: str, scores: Vectors) -> Callable[[int], Any]:
     """Maker of a router that already gave its scores on the test questions, in their order."""
 
     known = scores.astype(np.float64)

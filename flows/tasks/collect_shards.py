@@ -69,7 +69,7 @@ def ask_in_shards(
             return
         with collector_slot(count := collectors()):
             ask_canaries(planned, ledger, run, START)
-            quiet = collect.model_copy(update={"canary": Canary()})
+            quiet = collect.but(canary=Canary())
             given = [
                 {
                     "context": context,
@@ -115,7 +115,7 @@ def ask_shard(
     ours, asking = share(_served(pool, model_id), collect, sharers)
     # The bound is the benchmark's and is kept in the ledger; other models' own bounds are not ours.
     own = {name: usd for name, usd in asking.budget.models.items() if name == model_id}
-    asking = asking.model_copy(update={"budget": asking.budget.model_copy(update={"models": own})})
+    asking = asking.but(budget=asking.budget.but(models=own))
     with open_ledger(context.root) as ledger, provider_slots(ours):
         planned = plan(table, ours, asking, ledger, rows=[drawn], benchmark=context.benchmark)
         text = f"{model_id}: {planned.missing:,} answers to ask"
@@ -137,4 +137,4 @@ def _served(pool: Pool, model_id: str) -> Pool:
     from routeyard.pipelines.collect.settings import provider_of
 
     model = next(one for one in pool.models if one.model_id == model_id)
-    return pool.model_copy(update={"models": [model], "providers": [provider_of(model, pool)]})
+    return pool.but(models=[model], providers=[provider_of(model, pool)])

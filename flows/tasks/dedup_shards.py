@@ -17,6 +17,7 @@ from prefect import flow, task
 
 from routeyard.flows.tracking.run import each, start
 from routeyard.flows.tracking.runners import Runner, on
+from routeyard.pipelines.arrays import Array, Vectors
 from routeyard.pipelines.curate.dedup.partitioned import (
     Partition,
     PartPairs,
@@ -137,7 +138,7 @@ def count_rows(shard: str) -> int:
         return int(pq.read_metadata(file).num_rows)
 
 
-def read_vectors(shard: str) -> np.ndarray[Any, np.dtype[np.float32]]:
+def read_vectors(shard: str) -> Vectors:
     """(n, d) float32 of the `vector` column."""
     import pyarrow.parquet as pq
 
@@ -181,11 +182,11 @@ def _part_pairs(table: pa.Table) -> PartPairs:
     )
 
 
-def _lists(vectors: np.ndarray[Any, Any]) -> pa.FixedSizeListArray:
+def _lists(vectors: Array) -> pa.FixedSizeListArray:
     return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
 
 
-def _matrix(column: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.float32]]:
+def _matrix(column: pa.ChunkedArray) -> Vectors:
     kind = column.type
     if not pa.types.is_fixed_size_list(kind) or column.null_count:
         raise BadInput(

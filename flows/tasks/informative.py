@@ -10,6 +10,7 @@ import numpy as np
 from routeyard.flows.tracking.log import log
 from routeyard.flows.workspace.stage_folders import BuildContext, StageResult
 from routeyard.flows.workspace.tables import read
+from routeyard.pipelines.arrays import Array
 from routeyard.schemas.recipe import Collect, Pool
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def ask_in_rounds(
     _, tasks = np.unique(table.column("task").to_pylist(), return_inverse=True)
     responses: StageResult | None = None
 
-    def answer(asked: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def answer(asked: Array) -> Array:
         nonlocal responses
         rows = [np.flatnonzero(asked[:, m]).tolist() for m in range(len(models))]
         responses, labels = complete(rows)

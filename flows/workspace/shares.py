@@ -65,11 +65,11 @@ def share(pool: Pool, collect: Collect, collectors: int) -> tuple[Pool, Collect]
         return pool, collect
 
     def shared(one: Any) -> Any:
-        return one.model_copy(update={"limits": part(one.limits, collectors)})
+        return one.but(limits=part(one.limits, collectors))
 
     models = [shared(one) if one.limits else one for one in pool.models]
     providers = [shared(one) for one in pool.providers]
-    return pool.model_copy(update={"providers": providers, "models": models}), shared(collect)
+    return pool.but(providers=providers, models=models), shared(collect)
 
 
 def part(limits: RateLimits, collectors: int) -> RateLimits:
@@ -79,12 +79,10 @@ def part(limits: RateLimits, collectors: int) -> RateLimits:
             f"{limits.concurrency} calls in flight cannot be shared by {collectors} collectors",
             next_step=f"lower {COLLECTORS}, or raise 'limits.concurrency' in the recipe",
         )
-    return limits.model_copy(
-        update={
-            "concurrency": limits.concurrency // collectors,
-            "requests_per_minute": _share(limits.requests_per_minute, collectors),
-            "tokens_per_minute": _share(limits.tokens_per_minute, collectors),
-        }
+    return limits.but(
+        concurrency=limits.concurrency // collectors,
+        requests_per_minute=_share(limits.requests_per_minute, collectors),
+        tokens_per_minute=_share(limits.tokens_per_minute, collectors),
     )
 
 
@@ -151,9 +149,9 @@ def at_server(pool: Pool) -> Pool:
     providers = []
     for one in pool.providers:
         lower = min(one.limits.concurrency, there[one.name])
-        limits = one.limits.model_copy(update={"concurrency": lower})
-        providers.append(one.model_copy(update={"limits": limits}))
-    return pool.model_copy(update={"providers": providers})
+        limits = one.limits.but(concurrency=lower)
+        providers.append(one.but(limits=limits))
+    return pool.but(providers=providers)
 
 
 def _share(value: float | None, collectors: int) -> float | None:

@@ -14,13 +14,9 @@ import pyarrow as pa
 
 from routeyard.pipelines.calls.request import Request, RequestSettings
 from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas.tables import RESULTS
 
 START, END = "canary:start", "canary:end"
-
-#: Columns of `canary_answers`.
-SCHEMA = pa.schema(
-    [(name, pa.string()) for name in ("model_id", "prompt", "phase", "text", "served_model")]
-)
 
 
 def canary_requests(
@@ -72,5 +68,5 @@ def canary_answers(ledger: Ledger) -> pa.Table | None:
             for run, phase, attempt in rows
             if run == newest
         ],
-        schema=SCHEMA,
+        schema=RESULTS["canary_answers"],
     )

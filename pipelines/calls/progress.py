@@ -86,24 +86,29 @@ class Tally:
         return max(0, self.wanted - self.done - self.failed)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelProgress:
-    """One model in a snapshot; rates per second of this run, money in USD."""
+@dataclass
+class ModelProgress(Tally):
+    """A model's counts in a snapshot, with its rate per second of this run and money in USD."""
 
-    model_id: str
-    wanted: int
-    done: int
-    failed: int
-    in_flight: int
-    rate: float
-    errors: Mapping[str, int]
-    spent_usd: float
-    #: Null while no answer of this run had a known cost.
-    projected_usd: float | None
-    unpriced: int
-    #: Seconds to go; null when nothing has come yet.
-    eta_s: float | None
-    paused: str | None
+    model_id: str = ""
+    elapsed_s: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        return (self.answered + self.failed) / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+    @property
+    def projected_usd(self) -> float | None:
+        """Null while no answer of this run had a known cost."""
+        priced = self.answered - self.unpriced
+        return self.spent_usd + self.spent_usd / priced * self.missing if priced > 0 else None
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds to go; null when nothing has come yet."""
+        if self.paused or (self.missing and not self.rate):
+            return None
+        return self.missing / self.rate if self.missing else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,32 +137,10 @@ OnProgress = Callable[[RunProgress], None]
 
 def snapshot(tallies: Mapping[str, Tally], elapsed_s: float, *, finished: bool) -> RunProgress:
     """Freeze the tallies (model_id → tally)."""
-    return RunProgress(
-        elapsed_s,
-        tuple(_model_progress(model_id, tally, elapsed_s) for model_id, tally in tallies.items()),
-        finished,
+    models = (
+        ModelProgress(
+            **{**vars(tally), "errors": Counter(tally.errors)}, model_id=m, elapsed_s=elapsed_s
+        )
+        for m, tally in tallies.items()
     )
-
-
-def _model_progress(model_id: str, tally: Tally, elapsed_s: float) -> ModelProgress:
-    ended = tally.answered + tally.failed
-    rate = ended / elapsed_s if elapsed_s > 0 else 0.0
-    priced = tally.answered - tally.unpriced
-    left = tally.missing
-    projected = None
-    if priced > 0:
-        projected = tally.spent_usd + tally.spent_usd / priced * left
-    return ModelProgress(
-        model_id=model_id,
-        wanted=tally.wanted,
-        done=tally.done,
-        failed=tally.failed,
-        in_flight=tally.in_flight,
-        rate=rate,
-        errors=dict(tally.errors),
-        spent_usd=tally.spent_usd,
-        projected_usd=projected,
-        unpriced=tally.unpriced,
-        eta_s=None if tally.paused or (left and not rate) else (left / rate if left else 0.0),
-        paused=tally.paused,
-    )
+    return RunProgress(elapsed_s, tuple(models), finished)

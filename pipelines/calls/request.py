@@ -74,6 +74,15 @@ class RequestSettings:
             }
         )
 
+    @property
+    def max_tokens(self) -> int | None:
+        """Most tokens one answer may have, if the parameters say so."""
+        for name in ("max_completion_tokens", "max_tokens"):
+            value = self.parameters.get(name)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+        return None
+
     @cached_property
     def settings_hash(self) -> str:
         return hashlib.sha256(self.identity).hexdigest()
@@ -138,8 +147,4 @@ class Request:
     @property
     def max_tokens(self) -> int | None:
         """Most tokens one answer may have, if the request says so."""
-        for name in ("max_completion_tokens", "max_tokens"):
-            value = self.settings.parameters.get(name)
-            if isinstance(value, int) and not isinstance(value, bool):
-                return value
-        return None
+        return self.settings.max_tokens

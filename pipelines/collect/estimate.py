@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.pipelines.arrays import Bools, Floats
 from routeyard.pipelines.calls.budget import TEMPLATE_TOKENS
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.calls.request import RequestSettings
@@ -47,7 +48,7 @@ class Estimate:
         worst_cost_usd: Most it can cost; null when a price or the limit is unknown.
     """
 
-    prompt_tokens_each: np.ndarray[Any, np.dtype[np.float64]]
+    prompt_tokens_each: Floats
     prompt_tokens: int
     prompt_error: float | None
     prompt_source: str
@@ -61,15 +62,15 @@ class Estimate:
 class Metered:
     """What the ledger says of one model: metered prompt and completion tokens."""
 
-    characters: np.ndarray[Any, np.dtype[np.float64]]
-    prompt: np.ndarray[Any, np.dtype[np.float64]]
-    completion: np.ndarray[Any, np.dtype[np.float64]]
+    characters: Floats
+    prompt: Floats
+    completion: Floats
 
 
 def estimate(
     asks: ModelPrompts,
     rows: np.ndarray[Any, np.dtype[np.int32]],
-    missing: np.ndarray[Any, np.dtype[np.bool_]],
+    missing: Bools,
     model: Model,
     settings: RequestSettings,
     metered: Metered | None,
@@ -93,7 +94,7 @@ def estimate(
     prompt_tokens = int(np.ceil((each * answers).sum()))
     completion, completion_source = _completion(int(answers.sum()), settings, metered)
     price = Price(model.price_in, model.price_out)
-    limit = _limit(settings) or model.context_window
+    limit = settings.max_tokens or model.context_window
     encoded = np.asarray(pc.binary_length(prompts.cast(pa.binary())), dtype=np.float64)
     encoded += len((asks.system or "").encode())
     most = int(((encoded + 2 * TEMPLATE_TOKENS) * answers).sum())
@@ -135,12 +136,12 @@ def metered_by_model(attempts: Iterable[Attempt], queries: pa.Table) -> dict[str
 
 def _prompt_tokens(
     prompts: pa.ChunkedArray,
-    characters: np.ndarray[Any, np.dtype[np.float64]],
-    plain: np.ndarray[Any, np.dtype[np.float64]],
+    characters: Floats,
+    plain: Floats,
     model: Model,
     system: str | None,
     metered: Metered | None,
-) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float | None, str]:
+) -> tuple[Floats, float | None, str]:
     if model.tokenizer is not None:
         count = tokenizer(model.tokenizer, where=f"pool.models, {model.model_id}")
         told = count(system) + TEMPLATE // 2 if system else 0
@@ -178,13 +179,5 @@ def _completion(
 ) -> tuple[int | None, str | None]:
     if metered is not None:
         return round(float(metered.completion.mean()) * answers), "ledger"
-    limit = _limit(settings)
+    limit = settings.max_tokens
     return (None, None) if limit is None else (limit * answers, "max_tokens")
-
-
-def _limit(settings: RequestSettings) -> int | None:
-    for name in ("max_completion_tokens", "max_tokens"):
-        value = settings.parameters.get(name)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-    return None

@@ -15,13 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from routeyard.pipelines.arrays import Array
 from routeyard.schemas.recipe.collect import Informative
-
-Array = np.ndarray[Any, Any]
 
 #: Two-sided 95 % of a normal distribution.
 Z = 1.959964

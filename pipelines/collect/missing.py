@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from routeyard.pipelines.arrays import Bools
 from routeyard.pipelines.calls.known_answers import KnownAnswers
 from routeyard.pipelines.calls.request import RequestSettings
 from routeyard.pipelines.collect.model_prompts import ModelPrompts
@@ -29,10 +30,10 @@ class MissingAnswers:
         unanswered: True where they are so many that nothing more is asked.
     """
 
-    missing: np.ndarray[Any, np.dtype[np.bool_]]
-    truncated: np.ndarray[Any, np.dtype[np.bool_]]
+    missing: Bools
+    truncated: Bools
     billed: np.ndarray[Any, np.dtype[np.int32]]
-    unanswered: np.ndarray[Any, np.dtype[np.bool_]]
+    unanswered: Bools
 
 
 def missing_of(

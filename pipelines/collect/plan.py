@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from routeyard.pipelines.arrays import Bools
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.calls.request import Request, RequestSettings
 from routeyard.pipelines.collect.coverage import Rows, covered
@@ -50,8 +51,8 @@ class ModelPlan:
     larger: RequestSettings | None
     asks: ModelPrompts
     rows: np.ndarray[Any, np.dtype[np.int32]]
-    missing: np.ndarray[Any, np.dtype[np.bool_]]
-    truncated: np.ndarray[Any, np.dtype[np.bool_]]
+    missing: Bools
+    truncated: Bools
     billed: np.ndarray[Any, np.dtype[np.int32]]
     settled: int
     unanswered: int

@@ -25,7 +25,8 @@ from routeyard.pipelines.curate.task_analysis import (
     task_similarity,
 )
 from routeyard.pipelines.matrix.labels import LabelMatrix, accuracy, label_matrix
-from routeyard.schemas.leaks import LEAKS_SCHEMA, group_of, leaked_tests
+from routeyard.schemas.leaks import group_of, leaked_tests
+from routeyard.schemas.tables import RESULTS
 
 #: Models beyond which the pairwise table is left out of the report's files.
 MOST_PAIRS = 2_000
@@ -91,7 +92,7 @@ def health(
     if "splits" in tables:
         groups = None if duplicates is None else group_of(duplicates)
         out["test_in_train"] = pa.Table.from_pylist(
-            leaked_tests(tables["queries"], tables["splits"], groups), schema=LEAKS_SCHEMA
+            leaked_tests(tables["queries"], tables["splits"], groups), schema=RESULTS["leaks"]
         )
     pseudo = len(tables["models"]) - len(matrix.models)
     return Health(

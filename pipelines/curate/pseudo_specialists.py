@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.curate.pseudo_specialist_costs import (
     PER_MODEL,
     simulated_responses,
@@ -166,7 +166,7 @@ def pseudo_specialists(
     return Curated(added=added, figures={**figures, "costs": costs})
 
 
-def _mean_and_best(matrix: LabelMatrix) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _mean_and_best(matrix: LabelMatrix) -> tuple[Floats, Floats]:
     """(t,) mean and best accuracy of the real models on each task; NaN and −∞ without labels."""
     values = accuracy(*matrix.by_task())
     best = np.where(np.isnan(values), -np.inf, values).max(axis=0, initial=-np.inf)

@@ -9,12 +9,10 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints, Vectors
 from routeyard.pipelines.matrix.labels import LabelMatrix, accuracy
 from routeyard.schemas.stored import register
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +101,7 @@ def known_mean(values: Floats, *, axis: int) -> Floats:
     return accuracy(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))
 
 
-def overall_accuracy(
-    right: NDArray[np.int64], count: NDArray[np.int64], weighting: Literal["query", "task"]
-) -> Floats:
+def overall_accuracy(right: Ints, count: Ints, weighting: Literal["query", "task"]) -> Floats:
     """(m,) accuracy over all labels, or the mean over the tasks that have labels."""
     if weighting == "query":
         return accuracy(right.sum(axis=1), count.sum(axis=1))
@@ -124,7 +120,7 @@ def difficulty(matrix: LabelMatrix) -> tuple[Floats, Floats]:
     return accuracy(total, n), by_query
 
 
-def average_ranks(matrix: LabelMatrix) -> tuple[Floats, NDArray[np.int64]]:
+def average_ranks(matrix: LabelMatrix) -> tuple[Floats, Ints]:
     """(m,) mean rank over tasks (1 is best, ties share the mean), and tasks won.
 
     A model without labels in a task has no rank there; a model that wins nearly
@@ -138,7 +134,7 @@ def average_ranks(matrix: LabelMatrix) -> tuple[Floats, NDArray[np.int64]]:
     return known_mean(ranks, axis=1), (values == top).sum(axis=1)
 
 
-def task_similarity(vectors: NDArray[np.float32], task: NDArray[np.int64], n_tasks: int) -> Floats:
+def task_similarity(vectors: Vectors, task: Ints, n_tasks: int) -> Floats:
     """(t, t) cosine of the tasks' mean embeddings; NaN for a task without queries."""
     sums = np.zeros((n_tasks, vectors.shape[1]))
     np.add.at(sums, task, vectors)

@@ -9,11 +9,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.evaluate.significance import McNemar, holm, mcnemar, mcnemar_one_sided
 from routeyard.pipelines.metrics.bootstrap import interval, p_value
 from routeyard.pipelines.metrics.selection import at_choice
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

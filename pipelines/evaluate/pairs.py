@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.rows import MetricRow, counted, curve_rows, metric
 from routeyard.pipelines.matrix.core import Core
@@ -16,8 +16,6 @@ from routeyard.pipelines.matrix.ranking import single_means
 from routeyard.pipelines.metrics import tradeoff
 from routeyard.pipelines.metrics.bootstrap import Draws
 from routeyard.pipelines.metrics.tradeoff import Bands
-
-Floats = NDArray[np.float64]
 
 #: Resamples behind the band of a trade-off curve; its metrics use all of them.
 BAND_RESAMPLES = 1000
@@ -40,7 +38,7 @@ class ModelPair:
         names: (small, large) model ids.
     """
 
-    rows: NDArray[np.int64]
+    rows: Ints
     small: Floats
     large: Floats
     names: tuple[str, str]

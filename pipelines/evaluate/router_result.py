@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, ratio
 from routeyard.pipelines.evaluate.rows import MetricRow, column_metric, metric
 from routeyard.pipelines.evaluate.sweep import at_budget, deferral, utilities
 from routeyard.pipelines.matrix.memmap import allocate
@@ -17,8 +18,6 @@ from routeyard.pipelines.metrics.baselines import query_oracle
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import Choice, at_choice, best
 from routeyard.pipelines.metrics.spec import MetricSpec, Routed, SharedFacts, Swept
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +145,7 @@ def _at_any_price(
     # (gap on hard questions)/(gap on all solvable ones), in every resample.
     parts = np.stack([np.where(hard, top - hit, 0.0), np.where(hard | easy, top - hit, 0.0)], 1)
     sums = data.draws.sums(parts)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.nan)
+    share = ratio(sums[:, 0], sums[:, 1])
     why, n = "there is no gap to the oracle", int((hard | easy).sum())
     explained = gap.share_explained
     rows.append(metric(router, "hard_share_of_gap", split, explained, share, why, n))

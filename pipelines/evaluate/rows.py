@@ -9,41 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.metrics.bootstrap import interval
-
-Floats = NDArray[np.float64]
-
-_TYPES = {"s": pa.string(), "f": pa.float64(), "i": pa.int64(), "p": pa.int32(), "b": pa.bool_()}
-
-
-def _schema(**columns: str) -> pa.Schema:
-    """Columns by type: `s` string, `f` float64, `i` int64, `p` int32, `b` bool."""
-    return pa.schema([(name, _TYPES[kind]) for name, kind in columns.items()])
-
-
-METRICS_SCHEMA = _schema(
-    router="s", metric="s", split="s", value="f", low="f", high="f", reason="s", n="i"
-)
-CURVES_SCHEMA = _schema(
-    router="s", curve="s", measure="s", split="s", point="p",
-    setting="f", x="f", y="f", low="f", high="f",
-)  # fmt: skip
-COMPARISONS_SCHEMA = _schema(
-    metric="s", split="s", first="s", second="s", difference="f", low="f", high="f",
-    p="f", p_adjusted="f", significant="b", n10="i", n01="i",
-)  # fmt: skip
-#: `hard_share`: on hard questions (plateau study, section 5.1); null where none is.
-PROFILES_SCHEMA = _schema(router="s", split="s", model_id="s", share="f", hard_share="f")
-EXCHANGES_SCHEMA = _schema(
-    first="s", second="s", split="s", disagreement="f", won="f", lost="f", signed="f",
-    unsigned="f", given_disagreement="f", signed_given_disagreement="f",
-)  # fmt: skip
-OOD_SCHEMA = _schema(
-    router="s", group="s", n="i", id_accuracy="f", ood_accuracy="f", change="f",
-    low="f", high="f", agreement="f",
-)  # fmt: skip
+from routeyard.schemas.tables import RESULTS
 
 
 @dataclass(frozen=True)
@@ -102,10 +71,10 @@ def column_metric(
     return metric(router, name, split, value, replicates, reason, int(known.sum()))
 
 
-def table(rows: Iterable[Any], schema: pa.Schema) -> pa.Table:
-    """Arrow table from dataclass rows or dictionaries."""
+def table(rows: Iterable[Any], name: str) -> pa.Table:
+    """A table of `RESULTS`, by its name, from dataclass rows or dictionaries."""
     plain = [row if isinstance(row, dict) else asdict(row) for row in rows]
-    return pa.Table.from_pylist(plain, schema=schema)
+    return pa.Table.from_pylist(plain, schema=RESULTS[name])
 
 
 def curve_rows(

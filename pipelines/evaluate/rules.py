@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Bools, Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.metrics.selection import Choice, best
-
-Floats = NDArray[np.float64]
 
 #: Rule → scales of scores that it can use, and what it does.
 RULES: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -164,7 +162,7 @@ def cheapest_sufficient(scores: Floats, cost: Floats, floor: float) -> Choice:
     return np.asarray(np.argmax(np.where(tied, scores, -np.inf), axis=1))
 
 
-def quantile_threshold(wanted: Floats, share: float) -> NDArray[np.bool_]:
+def quantile_threshold(wanted: Floats, share: float) -> Bools:
     """(n,) whether the strong model of a pair is asked, for a share of the questions.
 
     Those with the greatest score; of equals at the edge the first ones.

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from routeyard.pipelines.arrays import Floats
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.evaluate.rows import MetricRow, curve_rows, metric
 from routeyard.pipelines.matrix.memmap import allocate
 from routeyard.pipelines.matrix.ranking import mean_costs
@@ -25,8 +25,6 @@ from routeyard.pipelines.metrics.selection import (
 )
 from routeyard.pipelines.metrics.spec import BestSingleCurve, Routed, Swept
 from routeyard.pipelines.metrics.utility import SCALINGS, WEIGHTS, choose, realised
-
-Floats = NDArray[np.float64]
 
 #: Resamples behind the interval of a metric that is computed curve by curve.
 CURVE_RESAMPLES = 500

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Ints
 from routeyard.schemas import StoredTable
 
 #: Rows of a table in memory that are looked at together.
@@ -43,7 +43,7 @@ def _in_dictionary(about: pq.FileMetaData) -> set[str]:
     }
 
 
-def positions_within(values: pa.Array, known: pa.Array) -> NDArray[np.int64]:
+def positions_within(values: pa.Array, known: pa.Array) -> Ints:
     """`positions` in ids that stand in order, of which those between the values are looked at."""
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
@@ -57,12 +57,12 @@ def positions_within(values: pa.Array, known: pa.Array) -> NDArray[np.int64]:
     return np.where(found >= 0, found + first, found)
 
 
-def positions(values: pa.Array, known: pa.Array) -> NDArray[np.int64]:
+def positions(values: pa.Array, known: pa.Array) -> Ints:
     """Position of each value in `known`, −1 where it is not listed."""
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
     names = values.dictionary.cast(known.type)
     found: Any = pc.fill_null(pc.index_in(names, value_set=known), -1).to_numpy()
     found = np.append(found, -1)  # a null
-    at: NDArray[np.int64] = pc.fill_null(values.indices, -1).to_numpy()
+    at: Ints = pc.fill_null(values.indices, -1).to_numpy()
     return np.asarray(found[at], dtype=np.int64)

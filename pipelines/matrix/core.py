@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints, Names, Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.examples import Examples, Floats, Queries, rows_of
+from routeyard.pipelines.matrix.examples import Examples, Queries, rows_of
 from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.row_blocks import by_rows, every, sums_of
 
@@ -108,28 +108,28 @@ class Core:
     model_ids: tuple[str, ...]
     labels: Floats
     costs: Mapping[str, Floats]
-    tasks: NDArray[np.str_]
-    domains: NDArray[np.str_]
-    splits: Mapping[str, NDArray[np.str_]]
-    groups: NDArray[np.int64]
+    tasks: Names
+    domains: Names
+    splits: Mapping[str, Names]
+    groups: Ints
     lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unseen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    embeddings: NDArray[np.float32] | None = None
+    embeddings: Vectors | None = None
     samples: Floats | None = None
     contested: float | None = None
     unreadable: float | None = None
     prompts: Sequence[str] = ()
     questions: Sequence[str] = ()
     correct: Floats | None = None
-    sources: NDArray[np.str_] | None = None
-    options: NDArray[np.int64] | None = None
+    sources: Names | None = None
+    options: Ints | None = None
     metadata: Sequence[str] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)
     duplicates_known: bool = False
     signals: Mapping[str, Floats] = field(default_factory=dict)
-    hidden: NDArray[np.float32] | None = None
+    hidden: Vectors | None = None
     hidden_of: str = ""
-    descriptors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    descriptors: Mapping[str, Vectors] = field(default_factory=dict)
 
     @property
     def no_cost(self) -> str:
@@ -138,7 +138,7 @@ class Core:
         why = "no cost measure is known for every model of the pool"
         return f"{why} ({named})" if named else why
 
-    def priced(self, measure: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def priced(self, measure: str) -> tuple[Ints, Ints]:
         """(m,) labelled answers of each model whose cost is known, and its labelled answers."""
         both = sums_of(lambda y, c: ~np.isnan(y) & ~np.isnan(c), self.labels, self.costs[measure])
         return both, sums_of(lambda y: ~np.isnan(y), self.labels)
@@ -177,7 +177,7 @@ class Core:
             return np.zeros(self.n_queries)
         return np.where(self.options > 1, 1 / np.maximum(self.options, 1), 0.0)
 
-    def clusters(self, by: str | None) -> NDArray[np.int64] | None:
+    def clusters(self, by: str | None) -> Ints | None:
         """(n,) group of each query for a clustered bootstrap; None for single queries.
 
         Raises:
@@ -205,7 +205,7 @@ class Core:
         known = int(sums_of(lambda y: ~np.isnan(y), self.labels).sum())
         return known / self.labels.size if self.labels.size else 0.0
 
-    def rows(self, scheme: str, split: str) -> NDArray[np.int64]:
+    def rows(self, scheme: str, split: str) -> Ints:
         """Positions of the queries in one split.
 
         Raises:
@@ -224,7 +224,7 @@ class Core:
             )
         return found
 
-    def take(self, rows: NDArray[np.int64]) -> Core:
+    def take(self, rows: Ints) -> Core:
         """The same release, only these queries, in this order."""
         if len(rows) == self.n_queries and np.array_equal(rows, np.arange(len(rows))):
             return self

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.matrix.dense import codes, dense
-from routeyard.pipelines.matrix.examples import Floats
 from routeyard.pipelines.matrix.row_blocks import sums_of
 
 
@@ -62,16 +61,11 @@ def costs_of(
     return {name: cost for name, cost in costs.items() if valued[name].all()}, lacking
 
 
-def _there(costs: Floats) -> NDArray[np.bool_]:
+def _there(costs: Floats) -> Bools:
     return ~np.isnan(costs)
 
 
-def _known(
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    values: pa.ChunkedArray,
-    shape: tuple[int, int],
-) -> Floats:
+def _known(rows: Ints, columns: Ints, values: pa.ChunkedArray, shape: tuple[int, int]) -> Floats:
     """Mean over the answers of each pair; NaN as soon as one of them is unknown."""
     found = dense(rows, columns, values, shape)
     unknown = values.is_null().to_numpy() & (rows >= 0) & (columns >= 0)

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Floats, Ints, ratio
 from routeyard.pipelines.io.row_groups import column_batches, positions, positions_within
 from routeyard.pipelines.matrix.memmap import allocate, blocks
 from routeyard.schemas import OUTCOMES, StoredTable
-
-Floats = NDArray[np.float64]
 
 _IDS = ["query_id", "model_id"]
 _VALUES = [
@@ -29,18 +27,13 @@ _VALUES = [
 ]  # fmt: skip
 
 
-def codes(values: pa.ChunkedArray, known: pa.Array) -> NDArray[np.int64]:
+def codes(values: pa.ChunkedArray, known: pa.Array) -> Ints:
     """Position of every value in `known`; −1 where it is not listed."""
     found = pc.index_in(values, value_set=known)
     return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
 
 
-def dense(
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    values: pa.ChunkedArray,
-    shape: tuple[int, int],
-) -> Floats:
+def dense(rows: Ints, columns: Ints, values: pa.ChunkedArray, shape: tuple[int, int]) -> Floats:
     """(n, m) float64 with NaN where there is no row or its value is null.
 
     Rows whose key is unknown (code −1) are left out. Several rows of one cell
@@ -52,15 +45,14 @@ def dense(
     size = shape[0] * shape[1]
     n = np.bincount(cell, minlength=size)
     total = np.bincount(cell, weights=flat[use], minlength=size)
-    with np.errstate(invalid="ignore"):
-        return np.where(n > 0, total / np.maximum(n, 1), np.nan).reshape(shape)
+    return ratio(total, n).reshape(shape)
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
     """Values of shape (len(queries), len(models)); NaN where nothing is known."""
 
-    values: np.ndarray[Any, Any]
+    values: Array
     queries: list[str]
     models: list[str]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.row_groups import column_batches, positions_within
 from routeyard.pipelines.matrix.memmap import allocate
@@ -16,7 +16,7 @@ from routeyard.schemas import StoredTable
 
 def encoder_vectors(
     embeddings: pa.Table | StoredTable | None, query_ids: pa.Array, encoder: str | None
-) -> NDArray[np.float32] | None:
+) -> Vectors | None:
     """(n, d) vectors of one encoder in the order of the ids; None without any embeddings.
 
     Args:
@@ -54,13 +54,13 @@ def encoder_vectors(
     return vectors
 
 
-def _flat(column: pa.ChunkedArray, encoder: str) -> NDArray[np.float32]:
+def _flat(column: pa.ChunkedArray, encoder: str) -> Vectors:
     """(rows, d) numbers; a vector of another length would give its neighbours' to the next."""
     lengths = pc.list_value_length(column)
     least, most = pc.min_max(lengths).as_py().values()
     if lengths.null_count or least != most:
         raise _wrong(encoder, "of different lengths")
-    flat: NDArray[np.float32] = column.flatten().to_numpy(zero_copy_only=False)
+    flat: Vectors = column.flatten().to_numpy(zero_copy_only=False)
     if not most or not np.isfinite(flat).all():
         raise _wrong(encoder, "that are empty or not finite")
     return flat.reshape(len(lengths), most)

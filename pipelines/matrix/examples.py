@@ -7,16 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints, Names, Vectors
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.texts import some, together
 
-Floats = NDArray[np.float64]
 
-
-def rows_of(values: Any, rows: NDArray[np.int64]) -> Any:
+def rows_of(values: Any, rows: Ints) -> Any:
     """These rows of a field with an entry for each query; of every value where it is a mapping.
 
     One row that is seen n times (a matrix with a stride of 0) stays one.
@@ -55,11 +53,11 @@ class Queries:
     """
 
     query_ids: Sequence[str]
-    tasks: NDArray[np.str_]
-    embeddings: NDArray[np.float32] | None = None
+    tasks: Names
+    embeddings: Vectors | None = None
     prompts: Sequence[str] = ()
     signals: Mapping[str, Floats] = field(default_factory=dict)
-    hidden: NDArray[np.float32] | None = None
+    hidden: Vectors | None = None
     hidden_of: str = ""
     questions: Sequence[str] = ()
 
@@ -71,7 +69,7 @@ class Queries:
     def __len__(self) -> int:
         return len(self.query_ids)
 
-    def vectors(self) -> NDArray[np.float32]:
+    def vectors(self) -> Vectors:
         """The embeddings.
 
         Raises:
@@ -100,7 +98,7 @@ class Queries:
             )
         return self.signals[name]
 
-    def states(self) -> NDArray[np.float32]:
+    def states(self) -> Vectors:
         """The hidden states (n, L, d).
 
         Raises:
@@ -121,7 +119,7 @@ class Queries:
             )
         return self.hidden
 
-    def take(self, rows: NDArray[np.int64]) -> Queries:
+    def take(self, rows: Ints) -> Queries:
         """The same, only these questions, in this order."""
         return replace(
             self, **{name: rows_of(getattr(self, name), rows) for name in self.PER_QUERY}
@@ -170,9 +168,9 @@ class Examples:
     labels: Floats
     costs: Mapping[str, Floats] = field(default_factory=dict)
     validation: Examples | None = None
-    descriptors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict)
+    descriptors: Mapping[str, Vectors] = field(default_factory=dict)
 
-    def take(self, rows: NDArray[np.int64]) -> Examples:
+    def take(self, rows: Ints) -> Examples:
         """The same examples, only these questions; validation stays whole."""
         own = {name: rows_of(getattr(self, name), rows) for name in ("labels", "costs")}
         return replace(self, queries=self.queries.take(rows), **own)

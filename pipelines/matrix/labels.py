@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Bools, Floats, Ints, ratio
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.row_groups import column_batches, positions
 from routeyard.schemas import StoredTable
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +30,12 @@ class LabelMatrix:
 
     models: Sequence[str]
     queries: Sequence[str]
-    task: NDArray[np.int64]
+    task: Ints
     tasks: Sequence[str]
     correct: Bools
     known: Bools
 
-    def by_task(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def by_task(self) -> tuple[Ints, Ints]:
         """(m, t) numbers of right answers and of labels."""
         order = np.argsort(self.task, kind="stable")
         starts = np.searchsorted(self.task[order], np.arange(len(self.tasks)))
@@ -89,11 +87,9 @@ def label_matrix(
     return LabelMatrix(models, queries, task, tasks, correct, known)
 
 
-def accuracy(right: NDArray[np.int64], count: NDArray[np.int64]) -> NDArray[np.float64]:
+def accuracy(right: Ints, count: Ints) -> Floats:
     """right / count, NaN where there is no label: no accuracy is not accuracy 0."""
-    out = np.full(right.shape, np.nan)
-    np.divide(right, count, out=out, where=count > 0)
-    return out
+    return ratio(right, count)
 
 
 def _whole(table: pa.Table | StoredTable) -> pa.Table:

@@ -14,16 +14,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Ints
 from routeyard.pipelines.errors import DiskFull
 
 #: Bytes from which an array lies on disk.
 LARGE = 128 << 20
 #: Rows that are worked on together.
 ROWS = 1 << 16
-
-Array = NDArray[Any]
 
 
 def allocate(shape: tuple[int, ...], dtype: Any = np.float64, fill: float | None = None) -> Array:
@@ -61,7 +59,7 @@ def on_disk(values: Any) -> bool:
     return isinstance(values, memoryview | mmap.mmap)
 
 
-def take_rows(values: Array, rows: NDArray[np.int64]) -> Array:
+def take_rows(values: Array, rows: Ints) -> Array:
     """`values[rows]`, on disk where that is large."""
     shape = (len(rows), *values.shape[1:])
     out = allocate(shape, values.dtype)

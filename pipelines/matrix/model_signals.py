@@ -12,11 +12,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Vectors
 from routeyard.pipelines.errors import BadInput, did_you_mean
 from routeyard.pipelines.matrix.dense import codes, dense
-from routeyard.pipelines.matrix.examples import Floats
 
 #: Columns of the table `signals` that routers read.
 COLUMNS = ("entropy", "margin", "max_logit", "perplexity", "self_assessment")
@@ -49,7 +48,7 @@ def signals_of(
 
 def states_of(
     states: pa.Table | None, query_ids: pa.Array, model: str | None = None
-) -> tuple[NDArray[np.float32] | None, str]:
+) -> tuple[Vectors | None, str]:
     """((n, L, d) hidden states of one model, its name); NaN rows for questions not read.
 
     Args:
@@ -87,11 +86,9 @@ def states_of(
     return found, chosen
 
 
-def descriptors_of(
-    descriptors: pa.Table | None, model_ids: pa.Array
-) -> dict[str, NDArray[np.float32]]:
+def descriptors_of(descriptors: pa.Table | None, model_ids: pa.Array) -> dict[str, Vectors]:
     """Kind → (m, k) descriptors; NaN rows for models without one of that kind."""
-    found: dict[str, NDArray[np.float32]] = {}
+    found: dict[str, Vectors] = {}
     if descriptors is None:
         return found
     for kind in sorted(set(descriptors.column("kind").to_pylist())):
@@ -105,7 +102,7 @@ def descriptors_of(
     return found
 
 
-def stacked(column: pa.ChunkedArray, what: str) -> NDArray[np.float32]:
+def stacked(column: pa.ChunkedArray, what: str) -> Vectors:
     """(rows, width) of a column of lists.
 
     Raises:

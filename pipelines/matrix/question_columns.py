@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Ints, Names
 from routeyard.pipelines.io.row_groups import column_batches
 from routeyard.pipelines.matrix.memmap import blocks, take_rows
 from routeyard.pipelines.matrix.texts import array_of, texts_of
@@ -75,7 +75,7 @@ def _in_order(ids: pa.Array) -> bool:
     )
 
 
-def names_of(parts: Iterable[pa.Array]) -> NDArray[np.str_]:
+def names_of(parts: Iterable[pa.Array]) -> Names:
     """(n,) a column of names that repeat; empty where it is null."""
     chunks = [pc.fill_null(part, "").dictionary_encode() for part in parts]
     if not chunks:
@@ -86,7 +86,7 @@ def names_of(parts: Iterable[pa.Array]) -> NDArray[np.str_]:
     return take_rows(names, at)
 
 
-def _options(parts: Iterable[pa.Array]) -> NDArray[np.int64]:
+def _options(parts: Iterable[pa.Array]) -> Ints:
     """(n,) number of options of each query."""
     lengths = [pc.fill_null(pc.list_value_length(part), 0).to_numpy() for part in parts]
     return np.concatenate(lengths, dtype=np.int64) if lengths else np.array([], dtype=np.int64)

@@ -8,15 +8,14 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints, Names
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.row_groups import column_batches, positions_within
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.costs import costs_of
 from routeyard.pipelines.matrix.dense import codes, dense, read_outcomes
 from routeyard.pipelines.matrix.embeddings import encoder_vectors, width_of
-from routeyard.pipelines.matrix.examples import Floats
 from routeyard.pipelines.matrix.memmap import allocate
 from routeyard.pipelines.matrix.memory_check import check_fits
 from routeyard.pipelines.matrix.model_order import best_first, not_test
@@ -162,10 +161,8 @@ def _kinds(models: pa.Table) -> dict[str, str]:
     return dict(zip(*(models.column(c).to_pylist() for c in ("model_id", "kind")), strict=True))
 
 
-def _splits(
-    splits: pa.Table | StoredTable | None, query_ids: pa.Array
-) -> dict[str, NDArray[np.str_]]:
-    found: dict[str, NDArray[np.str_]] = {}
+def _splits(splits: pa.Table | StoredTable | None, query_ids: pa.Array) -> dict[str, Names]:
+    found: dict[str, Names] = {}
     if splits is None:
         return found
     if isinstance(splits, StoredTable):
@@ -182,7 +179,7 @@ def _splits(
     return dict(sorted(found.items()))
 
 
-def _groups(duplicates: pa.Table | None, query_ids: pa.Array) -> NDArray[np.int64]:
+def _groups(duplicates: pa.Table | None, query_ids: pa.Array) -> Ints:
     """Group number per query; several encoders or thresholds: the first in order counts."""
     groups = np.arange(len(query_ids), dtype=np.int64)
     if duplicates is None or not duplicates.num_rows:

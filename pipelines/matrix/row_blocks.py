@@ -10,11 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Bools, Floats
 from routeyard.pipelines.matrix import memmap
-
-Array = NDArray[Any]
 
 
 def by_rows(work: Callable[..., Any], *values: Array) -> Any:
@@ -38,7 +36,7 @@ def by_rows(work: Callable[..., Any], *values: Array) -> Any:
     return out
 
 
-def known(values: Array) -> NDArray[np.bool_]:
+def known(values: Array) -> Bools:
     """(n, …) whether there is a value."""
     return np.asarray(by_rows(lambda part: ~np.isnan(part), values))
 
@@ -65,7 +63,7 @@ def every(work: Callable[..., Any], *values: Array) -> bool:
     )
 
 
-def side_by_side(columns: Sequence[Array]) -> NDArray[np.float64]:
+def side_by_side(columns: Sequence[Array]) -> Floats:
     """(n, k) columns of n numbers each as one array."""
     out = memmap.allocate((len(columns[0]), len(columns)))
     for k, column in enumerate(columns):

@@ -14,8 +14,8 @@ from typing import overload
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.matrix.memmap import allocate, blocks, disk_full
 
 #: Texts from which a column is no tuple any more.
@@ -25,7 +25,7 @@ MANY = 500_000
 class Texts(Sequence[str]):
     """Strings of an Arrow array, all or those at some rows; equal to a tuple of the same."""
 
-    def __init__(self, values: pa.LargeStringArray, rows: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, values: pa.LargeStringArray, rows: Ints | None = None) -> None:
         self._values, self._rows = values, rows
 
     @overload
@@ -71,7 +71,7 @@ class Texts(Sequence[str]):
             else:
                 yield self._values.take(pa.array(self._rows[part]))
 
-    def take(self, rows: NDArray[np.int64]) -> Texts:
+    def take(self, rows: Ints) -> Texts:
         """The texts at some of these rows."""
         return Texts(self._values, rows if self._rows is None else self._rows[rows])
 
@@ -106,7 +106,7 @@ def texts_of(parts: Iterable[pa.Array], n: int) -> Sequence[str]:
     return Texts(pa.Array.from_buffers(pa.large_string(), n, buffers))
 
 
-def _letters(part: pa.Array) -> tuple[NDArray[np.int64], memoryview]:
+def _letters(part: pa.Array) -> tuple[Ints, memoryview]:
     """Where each text begins and the last ends, and the bytes from the first to the last."""
     values = part.cast(pa.large_string())
     _, bounds, letters = values.buffers()
@@ -121,7 +121,7 @@ def array_of(texts: Sequence[str]) -> pa.Array:
     return texts.array() if isinstance(texts, Texts) else pa.array(texts, pa.string())
 
 
-def some(texts: Sequence[str], rows: NDArray[np.int64]) -> Sequence[str]:
+def some(texts: Sequence[str], rows: Ints) -> Sequence[str]:
     """Texts at some rows; none of none."""
     if isinstance(texts, Texts):
         return texts.take(rows)

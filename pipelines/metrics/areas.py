@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.matrix.row_blocks import by_rows
 from routeyard.pipelines.metrics.baselines import mix_frontier
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.spec import MetricValue, Swept, metric
-
-Floats = NDArray[np.float64]
 
 
 def area(xs: Floats, ys: Floats, high: float) -> float:

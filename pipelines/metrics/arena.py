@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
-
-Floats = NDArray[np.float64]
 
 #: USD per 1,000 queries at which the cost part is 1 and 0.
 CHEAP, DEAR = 0.0044, 200.0

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, ratio
 from routeyard.pipelines.matrix.row_blocks import by_rows, every
-
-Floats = NDArray[np.float64]
 
 #: Bytes of one block of counts; a block of values comes on top.
 BLOCK_BYTES = 32 << 20
@@ -107,8 +106,7 @@ class Draws:
             totals = self.sums(np.ones((self.n, 1)))
         else:
             totals = self.sums(by_rows(lambda part: (~np.isnan(part)).astype(float), values))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(totals > 0, sums / totals, np.nan)
+        return ratio(sums, totals)
 
 
 def _counted(generator: np.random.Generator, rows: int, clusters: int) -> NDArray[np.integer[Any]]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, ratio
 from routeyard.pipelines.matrix.row_blocks import by_rows
 from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
 from routeyard.pipelines.routers.base import no_chances
-
-Floats = NDArray[np.float64]
 
 #: Predictions are kept this far from 0 and 1 in BCE, so that one certain error is not infinite.
 CLIP = 1e-7
@@ -63,8 +61,7 @@ def ece(sums: Floats) -> Floats:
     0.15
     """
     n = sums[..., BINS:].sum(axis=-1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.abs(sums[..., :BINS]).sum(axis=-1) / n)
+    return ratio(np.abs(sums[..., :BINS]).sum(axis=-1), n)
 
 
 def _probabilities(routed: Routed) -> bool:

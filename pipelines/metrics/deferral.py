@@ -17,12 +17,10 @@ accuracy and quality-neutral cost.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.matrix.memmap import allocate, blocks
 from routeyard.pipelines.metrics.selection import Choices
-
-Floats = NDArray[np.float64]
 
 
 def monotone(cost: Floats) -> Floats:

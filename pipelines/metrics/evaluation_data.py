@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import Core, first_measure
 from routeyard.pipelines.matrix.ranking import mean_costs, means_of, ranked
@@ -17,8 +17,6 @@ from routeyard.pipelines.metrics.baselines import alone, best_single
 from routeyard.pipelines.metrics.bootstrap import Draws
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.routers.base import Examples
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +50,7 @@ class EvaluationData:
             return np.zeros(self.test.n_models)
         return self.prices[self.measure]
 
-    def available(self, measure: str | None = None) -> NDArray[np.bool_]:
+    def available(self, measure: str | None = None) -> Bools:
         """(n, m) models that can be judged: label known, and cost where one is asked for."""
         if measure is None:
             return known(self.test.labels)
@@ -75,7 +73,7 @@ class EvaluationData:
         return means_of(_own, self.test.labels, self.test.costs[measure])
 
     @cached_property
-    def order(self) -> NDArray[np.int64]:
+    def order(self) -> Ints:
         """(m,) models, best on train first: which replaces a single model where it has no label."""
         return ranked(self.train.labels, self.price)
 
@@ -105,7 +103,7 @@ def _own(labels: Floats, costs: Floats) -> Floats:
     return np.where(np.isnan(labels), np.nan, costs)
 
 
-def _judged(labels: Floats, costs: Floats) -> NDArray[np.bool_]:
+def _judged(labels: Floats, costs: Floats) -> Bools:
     return ~np.isnan(labels) & ~np.isnan(costs)
 
 

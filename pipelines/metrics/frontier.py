@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, ratio
 from routeyard.pipelines.metrics.spec import MetricValue, Swept, metric
-
-Floats = NDArray[np.float64]
-
 
 #: Sums of the same labels in another order must not decide a tie.
 _TIE = 1e-12
@@ -20,8 +17,7 @@ def perf_gain(accuracy: Floats, best: Floats | float) -> Floats:
     >>> round(float(perf_gain(np.array([0.4, 0.9]), 0.75)), 6)
     0.2
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(np.asarray(best) > 0, accuracy.max(axis=-1) / best - 1, np.nan)
+    return ratio(accuracy.max(axis=-1), best) - 1
 
 
 def cost_save(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Names, ratio
 from routeyard.pipelines.matrix.row_blocks import distinct
 from routeyard.pipelines.metrics.baselines import query_oracle, random_mean
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
 
-Floats = NDArray[np.float64]
 
-
-def macro(column: Floats, tasks: NDArray[np.str_]) -> float:
+def macro(column: Floats, tasks: Names) -> float:
     """Mean over tasks of a column's (n,) mean in the task; unknown values do not count.
 
     >>> macro(np.array([1.0, 0.0, 1.0]), np.array(["a", "a", "b"]))
@@ -38,8 +36,7 @@ def _drawn(routed: Routed, columns: Floats) -> Floats:
         known = ~np.isnan(here)
         total += np.where(known, here, 0.0)
         seen += known
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return total / seen
+    return ratio(total, seen)
 
 
 @metric
@@ -58,8 +55,7 @@ def _against(routed: Routed, other: Floats, sign: float = 1.0) -> MetricValue:
     if not theirs > 0:
         return MetricValue(float("nan"), None, "what it is compared with has accuracy 0")
     drawn = _drawn(routed, np.stack([hit, other], axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        replicates = np.where(drawn[:, 1] > 0, sign * (drawn[:, 0] / drawn[:, 1] - 1), np.nan)
+    replicates = sign * (ratio(drawn[:, 0], drawn[:, 1]) - 1)
     return MetricValue(sign * (mine / theirs - 1), replicates, n=n)
 
 

@@ -10,26 +10,23 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.matrix.row_blocks import by_rows
 from routeyard.pipelines.metrics.selection import Choice, at_choice
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
-
-def right(correct: Floats) -> Mask:
+def right(correct: Floats) -> Bools:
     """(n, m) whether the answer is right; a missing label is not right."""
     return np.asarray(by_rows(lambda part: np.nan_to_num(part) > 0, correct))
 
 
-def solvable(correct: Floats) -> Mask:
+def solvable(correct: Floats) -> Bools:
     """(n,) queries that at least one model gets right."""
     return np.asarray(by_rows(lambda part: right(part).any(axis=1), correct))
 
 
-def hard_subset(correct: Floats, best: int) -> Mask:
+def hard_subset(correct: Floats, best: int) -> Bools:
     """(n,) solvable queries on which only a few models, and not the global best, are right.
 
     Hard means that exactly one model is right, or that 1 < n ≤ max(8, ⌈K/2⌉)
@@ -41,7 +38,7 @@ def hard_subset(correct: Floats, best: int) -> Mask:
     array([ True,  True, False, False])
     """
 
-    def work(part: Floats) -> Mask:
+    def work(part: Floats) -> Bools:
         n_right = right(part).sum(axis=1)
         few = (n_right > 1) & (n_right <= max(8, math.ceil(part.shape[1] / 2)))
         best_wrong = ~np.isnan(part[:, best]) & ~right(part)[:, best]
@@ -163,9 +160,7 @@ def selection_entropy(profile: Floats) -> float:
 OUTCOMES = ("optimal", "too_cheap", "too_expensive", "none_correct")
 
 
-def outcomes(
-    correct: Floats, cost: Floats, choice: Choice, *, as_published: bool = False
-) -> NDArray[np.int64]:
+def outcomes(correct: Floats, cost: Floats, choice: Choice, *, as_published: bool = False) -> Ints:
     """(n,) position in `OUTCOMES` of what choosing did on each query.
 
     * none_correct: no model is right.
@@ -188,7 +183,7 @@ def outcomes(
     array([0, 2, 1, 1, 3])
     """
 
-    def work(part: Floats, price: Floats, chosen: Choice) -> NDArray[np.int64]:
+    def work(part: Floats, price: Floats, chosen: Choice) -> Ints:
         price = np.where(np.isnan(price), np.inf, price)
         good = right(part)
         cheapest = np.where(good, price, np.inf).min(axis=1)

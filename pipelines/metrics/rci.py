@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.matrix.row_blocks import by_rows
 from routeyard.pipelines.metrics.selection import Choice, at_choice
 from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
-
-Floats = NDArray[np.float64]
 
 
 def rci_column(labels: Floats, mean_cost: Floats, choice: Choice) -> Floats:

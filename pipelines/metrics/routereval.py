@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, ratio
 from routeyard.pipelines.matrix.row_blocks import by_rows
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
-
-Floats = NDArray[np.float64]
 
 
 def entropies(scores: Floats) -> Floats:
@@ -40,8 +38,7 @@ def over(routed: Routed, model: int) -> MetricValue:
     if not below > 0:
         return MetricValue(float("nan"), None, "the model it is compared with is never right")
     drawn = routed.data.draws.means(columns)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        replicates = np.where(drawn[:, 1] > 0, drawn[:, 0] / drawn[:, 1], np.nan)
+    replicates = ratio(drawn[:, 0], drawn[:, 1])
     return MetricValue(float(columns[met, 0].mean()) / below, replicates, n=int(met.sum()))
 
 

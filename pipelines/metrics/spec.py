@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.listed import rows
 from routeyard.pipelines.metrics.selection import Choice
-
-Floats = NDArray[np.float64]
 
 #: Which values are better.
 Direction = Literal["higher", "lower", "neither"]

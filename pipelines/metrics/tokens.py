@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, ratio
 from routeyard.pipelines.metrics.selection import best
 from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
-
-Floats = NDArray[np.float64]
 
 
 def trr(spent: Floats | float, strong: Floats | float) -> Floats:
@@ -17,8 +15,7 @@ def trr(spent: Floats | float, strong: Floats | float) -> Floats:
     >>> float(trr(30.0, 100.0))
     0.7
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(np.asarray(strong) > 0, 1 - np.asarray(spent) / strong, np.nan)
+    return 1 - ratio(spent, strong)
 
 
 def u_token(accuracy: Floats | float, small: Floats | float, saved: Floats | float) -> Floats:

@@ -23,11 +23,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.errors import BadInput
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Bands:
             )
 
 
-def order_groups(scores: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def order_groups(scores: Floats) -> tuple[Ints, Ints]:
     """(n,) queries by falling score, and where each group of equal scores starts."""
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]

@@ -29,10 +29,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from routeyard.pipelines.arrays import Floats as Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import complete_measure
 from routeyard.pipelines.matrix.examples import Examples as Examples
-from routeyard.pipelines.matrix.examples import Floats as Floats
 from routeyard.pipelines.matrix.examples import Queries as Queries
 from routeyard.pipelines.matrix.row_blocks import by_rows, sums_of
 from routeyard.pipelines.routers.listed import Traits as Traits

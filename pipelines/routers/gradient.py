@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Floats
+from routeyard.pipelines.arrays import Array, Floats, Vectors
 
 #: Fits may run side by side in threads; the counter makes the first one in set torch to
 #: one thread and the last one out give it back.
@@ -171,13 +170,13 @@ def masked_cross_entropy(logits: Any, targets: Any, known: Any) -> Any:
     return cross_entropy(logits, targets, known, reduction="sum") / known.sum().clamp(min=1.0)
 
 
-def start_logits(means: Floats) -> NDArray[np.float32]:
+def start_logits(means: Floats) -> Vectors:
     """Logits of mean labels: networks start from every model's level and learn what differs."""
     clipped = np.clip(means, 0.01, 0.99)
     return np.log(clipped / (1 - clipped)).astype(np.float32)
 
 
-def probabilities(network: Any, inputs: NDArray[np.float32]) -> Floats:
+def probabilities(network: Any, inputs: Vectors) -> Floats:
     """(n, k) sigmoid of the network's logits, float64."""
     import torch
 
@@ -186,12 +185,12 @@ def probabilities(network: Any, inputs: NDArray[np.float32]) -> Floats:
         return np.asarray(torch.sigmoid(logits.double()).numpy())
 
 
-def network_arrays(network: Any, prefix: str = "") -> dict[str, NDArray[Any]]:
+def network_arrays(network: Any, prefix: str = "") -> dict[str, Array]:
     """The network's state as named arrays, for `saved`."""
     return {f"{prefix}{k}": v.numpy() for k, v in network.state_dict().items()}
 
 
-def with_arrays(network: Any, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> Any:
+def with_arrays(network: Any, arrays: Mapping[str, Array], prefix: str = "") -> Any:
     """The network with the state that `network_arrays` gave."""
     import torch
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Floats
 from routeyard.pipelines.errors import BadInput, RouteyardError, Unsafe
 from routeyard.pipelines.io.untrusted import regular
 from routeyard.pipelines.routers import ROUTERS
@@ -43,7 +43,7 @@ def save(
     model_ids: tuple[str, ...],
     encoder: str,
     encoder_hash: str,
-    price: NDArray[np.float64] | None = None,
+    price: Floats | None = None,
     price_in: str | None = None,
 ) -> None:
     """Write a fitted router of the registry into a folder.
@@ -64,7 +64,7 @@ def save(
             f"{type(router).__name__} is no registered router, so it could not be loaded again",
             next_step="register it through the entry point group routeyard.routers",
         )
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, Array] = {}
     if hasattr(router, "arrays"):
         arrays = {f"own.{k}": np.ascontiguousarray(v) for k, v in router.arrays().items()}
         state: Any = None
@@ -175,7 +175,7 @@ def _state(router: Router, state: Any) -> dict[str, Any]:
     return dict(state)
 
 
-def _packed(value: Any, key: str, arrays: dict[str, NDArray[Any]]) -> Any:
+def _packed(value: Any, key: str, arrays: dict[str, Array]) -> Any:
     """JSON for a value; arrays go into `arrays` and leave their key."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -198,7 +198,7 @@ def _packed(value: Any, key: str, arrays: dict[str, NDArray[Any]]) -> Any:
     raise _unwritable(key, value)
 
 
-def _unpacked(value: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
+def _unpacked(value: Any, arrays: Mapping[str, Array]) -> Any:
     if not isinstance(value, dict):
         return value
     ((kind, inner),) = value.items()

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.logprobs import Token
 from routeyard.schemas import DESCRIPTORS
@@ -117,7 +117,7 @@ def footprints(
 
 
 def descriptor(
-    model: str, kind: str, vector: NDArray[np.float64], metadata: Mapping[str, Any]
+    model: str, kind: str, vector: Floats, metadata: Mapping[str, Any]
 ) -> dict[str, Any]:
     """One `descriptors` row: a vector of any width, stored as float32, and how it was made."""
     return {

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.collect.coverage import covered
 from routeyard.pipelines.collect.informative import Z, collect_informatively
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.study import StudyCell
 from routeyard.schemas.recipe.collect import Coverage, Informative
-
-Floats = NDArray[np.float64]
 
 #: Shares of all calls that the rounds may spend.
 BUDGETS = (0.05, 0.1, 0.2, 0.3)
@@ -42,7 +40,7 @@ class Replay:
     inside: Floats
 
 
-def complete(context: StudyContext) -> tuple[Floats, NDArray[np.int64]]:
+def complete(context: StudyContext) -> tuple[Floats, Ints]:
     """Scores (questions, models) and tasks of the questions that all models have a label of."""
     whole = context.matrix.known.all(axis=0)
     scores = context.matrix.correct[:, whole].T.astype(np.float64)
@@ -51,7 +49,7 @@ def complete(context: StudyContext) -> tuple[Floats, NDArray[np.int64]]:
 
 def replay(
     scores: Floats,
-    tasks: NDArray[np.int64],
+    tasks: Ints,
     budget: float,
     uniform: tuple[Floats, Floats],
     seeds: Sequence[int],

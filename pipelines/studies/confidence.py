@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.pairs import default_pair, pair_of
 from routeyard.pipelines.evaluate.papers.judged import opinions, quality_at
@@ -13,7 +14,7 @@ from routeyard.pipelines.evaluate.run import Evaluation, evaluate
 from routeyard.pipelines.evaluate.run.duels import PRINTED, bases, battles_on, first_of, trained
 from routeyard.pipelines.metrics.bootstrap import Draws
 from routeyard.pipelines.metrics.evaluation_data import prepare
-from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.routers.base import Queries
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.router_table import Columns, cells_of, curve_table
 from routeyard.pipelines.studies.study import StudyCell

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.evaluate.pairs import default_pair
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
 from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed
@@ -22,7 +22,6 @@ from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Examples, Router, traits_of
 from routeyard.pipelines.routers.confidence.signal import shown
 
-Floats = NDArray[np.float64]
 _Made = TypeVar("_Made")
 #: Makes a fresh router for a seed.
 Maker = Callable[[int], Router]
@@ -189,7 +188,7 @@ class StudyContext:
         return [interval(replicates[:, k]) for k in range(replicates.shape[1])]
 
 
-def taken(matrix: LabelMatrix, rows: NDArray[np.int64]) -> LabelMatrix:
+def taken(matrix: LabelMatrix, rows: Ints) -> LabelMatrix:
     """The matrix of these questions, repeats included."""
     return LabelMatrix(
         models=matrix.models,

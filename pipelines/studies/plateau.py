@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.router_table import REFERENCE
-from routeyard.pipelines.studies.study import CURVES, StudyCell
+from routeyard.pipelines.studies.study import StudyCell
+from routeyard.schemas.tables import RESULTS
 
 
 def exchange(context: StudyContext) -> Sequence[StudyCell]:
@@ -62,4 +63,4 @@ def plateau_curve(context: StudyContext) -> pa.Table:
         for name, ys in lines.items()
         for k, y in enumerate(ys)
     ]
-    return pa.Table.from_pylist(rows, schema=CURVES)
+    return pa.Table.from_pylist(rows, schema=RESULTS["study_curves"])

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.evaluate.run import Evaluation
-from routeyard.pipelines.routers.base import Floats
 from routeyard.pipelines.studies.context import Maker, StudyContext, made
 from routeyard.pipelines.studies.router_table import Columns, cells_of
-from routeyard.pipelines.studies.study import CURVES, StudyCell
+from routeyard.pipelines.studies.study import StudyCell
+from routeyard.schemas.tables import RESULTS
 
 #: The rows of Tables 1 and 2.
 ROWS = (
@@ -171,4 +172,4 @@ def layer_curves(context: StudyContext) -> pa.Table:
         for label, weights in context.once("layers", lambda: _weights(context)).items()
         for k, value in enumerate(weights)
     ]
-    return pa.Table.from_pylist(rows, schema=CURVES)
+    return pa.Table.from_pylist(rows, schema=RESULTS["study_curves"])

@@ -9,7 +9,8 @@ import pyarrow as pa
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.matrix.core import first_measure
 from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.study import CURVES, StudyCell, Unit
+from routeyard.pipelines.studies.study import StudyCell, Unit
+from routeyard.schemas.tables import RESULTS
 
 #: Metric of `metrics.parquet` → (heading, unit).
 Columns = Mapping[str, tuple[str, Unit]]
@@ -64,13 +65,13 @@ def measure_of(context: StudyContext) -> str:
 
 
 def curve_table(done: Evaluation, curve: str, measure: str | None = None) -> pa.Table:
-    """Curves of one kind of an evaluation, in the columns of `CURVES`."""
+    """Curves of one kind of an evaluation, in the columns of `RESULTS["study_curves"]`."""
     rows = [
         {"series": row["router"], **row}
         for row in done.curves.to_pylist()
         if row["curve"] == curve and measure in (None, row["measure"])
     ]
-    return pa.Table.from_pylist(rows, schema=CURVES)
+    return pa.Table.from_pylist(rows, schema=RESULTS["study_curves"])
 
 
 def curves(context: StudyContext, curve: str, routers: Sequence[str] = REFERENCE) -> pa.Table:

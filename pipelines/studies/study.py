@@ -9,31 +9,14 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from routeyard.schemas.tables import RESULTS
+
 if TYPE_CHECKING:
     from routeyard.pipelines.studies.context import StudyContext
 
 #: How a value is shown: a share in percent, a difference of shares in percentage points,
 #: a whole number, or a number as it is.
 Unit = Literal["percent", "points", "count", "number"]
-
-#: One row per cell of a study, in the order in which rows and columns appear.
-CELLS = pa.schema(
-    [
-        ("row", pa.string()),
-        ("column", pa.string()),
-        ("unit", pa.string()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("text", pa.string()),
-        ("printed", pa.float64()),
-        ("note", pa.string()),
-    ]
-)
-#: One row per point of a curve.
-CURVES = pa.schema(
-    [("series", pa.string()), *((name, pa.float64()) for name in ("x", "y", "low", "high"))]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +79,7 @@ class Study:
 
 
 def table_of(study: Study, cells: Sequence[StudyCell], release: str) -> pa.Table:
-    """CELLS of a study, the paper's printed values beside those of the same data."""
+    """Cells of a study, the paper's printed values beside those of the same data."""
     printed = dict(study.printed.get(release, {}))
     rows = [
         {
@@ -113,7 +96,7 @@ def table_of(study: Study, cells: Sequence[StudyCell], release: str) -> pa.Table
         {**asdict(StudyCell(*where, note="printed only")), "printed": value}
         for where, value in printed.items()
     ]
-    return pa.Table.from_pylist(rows, schema=CELLS)
+    return pa.Table.from_pylist(rows, schema=RESULTS["study_cells"])
 
 
 def _finite(value: float | None) -> float | None:

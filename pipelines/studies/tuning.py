@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.metrics.bootstrap import Draws, interval
-from routeyard.pipelines.routers.base import Floats
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.study import StudyCell
 from routeyard.pipelines.tuning.cell import REFERENCE, identity

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
+
+from routeyard.pipelines.arrays import Bools
 
 _LISTED = yaml.safe_load(Path(__file__).with_name("task_groups.yaml").read_text(encoding="utf-8"))
 #: Name → patterns (lower case) of the groups that can be asked for by name.
@@ -22,7 +23,7 @@ OOD_GROUPS: dict[str, tuple[str, ...]] = {
 
 def members(
     patterns: Sequence[str], columns: Iterable[Any], metadata: Sequence[str | None] = ()
-) -> NDArray[np.bool_]:
+) -> Bools:
     """(n,) questions that a pattern holds, in any case.
 
     Args:

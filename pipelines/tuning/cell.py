@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from routeyard.pipelines import encoders
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.io.staging import replacing, write_text
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.texts import some
@@ -229,7 +229,7 @@ def _scores(path: Path, core: Core, scheme: str, router: Any) -> None:
     """Scores on all validation and test questions, a column for each model."""
     rows = np.flatnonzero(np.isin(core.splits[scheme], ("validation", "test")))
     part = core.take(rows)
-    scores: NDArray[np.float64] = np.asarray(router.scores(part.queries())).astype(np.float32)
+    scores: Floats = np.asarray(router.scores(part.queries())).astype(np.float32)
     columns = {m: scores[:, k].astype(np.float64) for k, m in enumerate(core.model_ids)}
     with replacing(path) as unfinished:
         pq.write_table(pa.table({"query_id": list(part.query_ids), **columns}), unfinished)

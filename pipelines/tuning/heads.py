@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.errors import BadInput, did_you_mean
 from routeyard.pipelines.routers.base import traits_of
 from routeyard.pipelines.routers.factors.embedllm import EmbedLLM
@@ -28,7 +28,7 @@ class SharedMLP(Trained):
     traits = traits_of(MLP)
     defaults: ClassVar[dict[str, Any]] = {"width": 256}
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         return layers(inputs, self.settings["width"], start)()
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.routers.base import Examples, usable
 from routeyard.pipelines.routers.networks.trained import Trained
@@ -149,7 +149,7 @@ class _Run:
             if p.step % self.per_epoch == 0 or p.step % self.s.save_every == 0:
                 checkpoint.save(self.place, p, self.fingerprint, self._tensors())
 
-    def _step(self, rows: NDArray[np.int64], accelerator: Any) -> None:
+    def _step(self, rows: Ints, accelerator: Any) -> None:
         import torch
 
         self.encoder.model.train()

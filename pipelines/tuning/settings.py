@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.tuning.encoder import Ids
 
@@ -52,7 +52,7 @@ class TuningSettings:
     threads: int = 1
 
 
-def batches(ids: Sequence[Ids], size: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+def batches(ids: Sequence[Ids], size: int, seed: int, epoch: int) -> list[Ints]:
     """An epoch's batches of rows: each row once, texts of like length together.
 
     Rows are shuffled, sorted by length within windows of `WINDOW` batches, cut, and the
@@ -61,7 +61,7 @@ def batches(ids: Sequence[Ids], size: int, seed: int, epoch: int) -> list[NDArra
     draw = np.random.default_rng([seed, epoch])
     order = draw.permutation(len(ids))
     lengths = np.array([len(one) for one in ids])
-    found: list[NDArray[np.int64]] = []
+    found: list[Ints] = []
     for first in range(0, len(order), size * WINDOW):
         window = order[first : first + size * WINDOW]
         window = window[np.argsort(lengths[window], kind="stable")]
@@ -69,7 +69,7 @@ def batches(ids: Sequence[Ids], size: int, seed: int, epoch: int) -> list[NDArra
     return [found[k] for k in draw.permutation(len(found))]
 
 
-def pieces(rows: NDArray[np.int64], micro: int) -> list[NDArray[np.int64]]:
+def pieces(rows: Ints, micro: int) -> list[Ints]:
     """A batch in pieces of at most `micro` rows."""
     return [rows[k : k + micro] for k in range(0, len(rows), micro)]
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.staging import replacing
 from routeyard.pipelines.matrix.core import Core
@@ -23,9 +23,7 @@ from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.schemas.statuses import ANSWERLESS
 
 
-def rows(
-    tables: Mapping[str, pa.Table], test: Core, choice: NDArray[np.int64]
-) -> list[dict[str, Any]]:
+def rows(tables: Mapping[str, pa.Table], test: Core, choice: Ints) -> list[dict[str, Any]]:
     """One object per question: the chosen model's answer, its tokens, label and cost.
 
     The index is the question's id in its source where the source's ids are unique
@@ -93,7 +91,7 @@ def _columns(
     return found
 
 
-def write(path: Path, made: list[dict[str, Any]], test: Core, choice: NDArray[np.int64]) -> float:
+def write(path: Path, made: list[dict[str, Any]], test: Core, choice: Ints) -> float:
     """Write the file, read it back and hold its score against the release's; the score.
 
     Raises:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.baselines import query_oracle, task_oracle
 from routeyard.pipelines.metrics.plateau import right, solvable
@@ -75,7 +75,7 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
     return found
 
 
-def choices(test: Core, table: pa.Table) -> NDArray[np.int64]:
+def choices(test: Core, table: pa.Table) -> Ints:
     """(n,) model chosen for each test question, of a table that `audit` found whole."""
     models = {m: k for k, m in enumerate(test.model_ids)}
     names = table.column("model_id").cast(pa.string()).to_pylist()
@@ -101,7 +101,7 @@ def _coverage(test: Core, table: pa.Table) -> list[Suspicion]:
     return found or [Suspicion("questions", "ok", f"each of {len(wanted)} test questions once")]
 
 
-def _constant(part: Core, choice: NDArray[np.int64]) -> Suspicion:
+def _constant(part: Core, choice: Ints) -> Suspicion:
     share = np.bincount(choice, minlength=part.n_models) / len(choice)
     top = int(share.argmax())
     if share[top] == 1.0 and part.n_models > 1:
@@ -114,7 +114,7 @@ def _constant(part: Core, choice: NDArray[np.int64]) -> Suspicion:
     )
 
 
-def _leak(part: Core, choice: NDArray[np.int64]) -> Suspicion:
+def _leak(part: Core, choice: Ints) -> Suspicion:
     """Choices that equal the cheapest right model wherever there is one have seen the labels."""
     y = part.labels
     can = solvable(y)
@@ -137,7 +137,7 @@ def _leak(part: Core, choice: NDArray[np.int64]) -> Suspicion:
     return Suspicion("label leak", "ok", says)
 
 
-def _oracle(part: Core, choice: NDArray[np.int64], core: Core, scheme: str) -> Suspicion:
+def _oracle(part: Core, choice: Ints, core: Core, scheme: str) -> Suspicion:
     """Better than the best model of every (task, near-duplicate group) on test, is too good.
 
     That oracle knows test labels but not questions: what a router's features could
@@ -163,7 +163,7 @@ def _oracle(part: Core, choice: NDArray[np.int64], core: Core, scheme: str) -> S
     return Suspicion("beyond its features", "ok", says)
 
 
-def _prices(part: Core, choice: NDArray[np.int64], cost: NDArray[np.float64]) -> Suspicion:
+def _prices(part: Core, choice: Ints, cost: Floats) -> Suspicion:
     usd = part.costs.get("usd")
     if usd is None:
         return Suspicion("prices", "warn", "the release knows no dollars to compare with")
@@ -177,7 +177,7 @@ def _prices(part: Core, choice: NDArray[np.int64], cost: NDArray[np.float64]) ->
     return Suspicion("prices", "ok", f"{int(both.sum())} costs are the release's")
 
 
-def _tokens(part: Core, choice: NDArray[np.int64], tokens: NDArray[np.float64]) -> Suspicion:
+def _tokens(part: Core, choice: Ints, tokens: Floats) -> Suspicion:
     for model in np.unique(choice):
         own = tokens[choice == model]
         own = own[~np.isnan(own)]

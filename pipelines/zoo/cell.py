@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Vectors
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.staging import replacing, write_text
 from routeyard.pipelines.matrix.core import Core, complete_measure
@@ -96,9 +96,7 @@ def recorded(record: Path, cell: ZooCell) -> CellResult | None:
     return CellResult(cell, **values)
 
 
-def accuracy(
-    core: Core, scheme: str, split: str, router: Router
-) -> tuple[float, NDArray[np.float32]]:
+def accuracy(core: Core, scheme: str, split: str, router: Router) -> tuple[float, Vectors]:
     """(routing accuracy at λ = 0, scores) on the questions of a split that have a label.
 
     Ties of scores go to the model that `order` has first.
@@ -122,7 +120,7 @@ def accuracy(
     return float(at_choice(part.labels, choice).mean()), kept
 
 
-def price(core: Core, scheme: str) -> NDArray[np.float64]:
+def price(core: Core, scheme: str) -> Floats:
     """(m,) mean train cost by the first measure that knows all models; zeros without any."""
     measure = priced_in(core, scheme)
     if measure is None:
@@ -141,7 +139,7 @@ def priced_in(core: Core, scheme: str) -> str | None:
     return complete_measure({name: cost[train] for name, cost in core.costs.items()})
 
 
-def scores_of(cells: Path, fingerprint: str) -> NDArray[np.float32] | None:
+def scores_of(cells: Path, fingerprint: str) -> Vectors | None:
     """Stored test scores of a cell; None when they were pruned."""
     from safetensors.numpy import load_file
 
@@ -149,7 +147,7 @@ def scores_of(cells: Path, fingerprint: str) -> NDArray[np.float32] | None:
     return np.asarray(load_file(path)["scores"]) if path.is_file() else None
 
 
-def _scores(path: Path, scores: NDArray[np.float32]) -> None:
+def _scores(path: Path, scores: Vectors) -> None:
     from safetensors.numpy import save_file
 
     with replacing(path) as unfinished:

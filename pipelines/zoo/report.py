@@ -15,24 +15,11 @@ from pydantic import BaseModel
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.untrusted import short_text
 from routeyard.pipelines.zoo.protocol import NO_ENCODER, CellResult, Ranking
+from routeyard.schemas.tables import RESULTS
 from routeyard.schemas.untrusted_text import markdown as shown
 
 #: Bytes of a `zoo.json` of somebody else's: a row takes about a hundred.
 _MOST = 10_000_000
-CELLS = pa.schema(
-    [
-        pa.field("router", pa.string()),
-        pa.field("encoder", pa.string()),
-        pa.field("architecture", pa.string(), metadata={"description": "setting as JSON"}),
-        pa.field("seed", pa.int64()),
-        pa.field("stage", pa.int64()),
-        pa.field("val_accuracy", pa.float64()),
-        pa.field("test_accuracy", pa.float64()),
-        pa.field("fit_s", pa.float64(), metadata={"unit": "s on the clock"}),
-        pa.field("cpu_s", pa.float64(), metadata={"unit": "s of processor time, fit and reading"}),
-        pa.field("peak_mb", pa.float64(), metadata={"unit": "10^6 bytes resident"}),
-    ]
-)
 
 
 class ZooRow(BaseModel):
@@ -59,7 +46,7 @@ def cells_table(results: Sequence[CellResult]) -> pa.Table:
     rows = [{**asdict(r.cell), **asdict(r)} for r in results if r.reason is None]
     order = ("router", "encoder", "stage", "architecture", "seed")
     rows.sort(key=lambda row: [row[name] for name in order])
-    return pa.Table.from_pylist(rows, schema=CELLS)
+    return pa.Table.from_pylist(rows, schema=RESULTS["zoo_cells"])
 
 
 def markdown(

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.baselines import alone, query_oracle, random_mean, task_oracle
 from routeyard.pipelines.metrics.selection import at_choice
@@ -129,9 +129,7 @@ def references(core: Core, scheme: str) -> dict[str, float]:
     }
 
 
-def scores(
-    bench: CellInputs, zoo: Zoo, folder: Path, encoder: str
-) -> dict[str, NDArray[np.float32]]:
+def scores(bench: CellInputs, zoo: Zoo, folder: Path, encoder: str) -> dict[str, Vectors]:
     """Router → test scores of its winner with an encoder, for the evaluate stage."""
     found = {}
     for (router, used), name in zoo.fingerprints.items():

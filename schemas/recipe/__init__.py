@@ -5,13 +5,22 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field, model_validator
 
 from routeyard.schemas.recipe.base import Name, Strict
-from routeyard.schemas.recipe.collect import Collect
-from routeyard.schemas.recipe.label import Label, Policy
-from routeyard.schemas.recipe.pool import Model, Pool, Provider
-from routeyard.schemas.recipe.recorded import Recorded, RecordedFields
-from routeyard.schemas.recipe.release import Parts, Release, ReproducedPaper, Split, Waiver
+from routeyard.schemas.recipe.collect import Collect as Collect
+from routeyard.schemas.recipe.label import Label as Label
+from routeyard.schemas.recipe.label import Policy as Policy
+from routeyard.schemas.recipe.pool import Model as Model
+from routeyard.schemas.recipe.pool import Pool as Pool
+from routeyard.schemas.recipe.pool import Provider as Provider
+from routeyard.schemas.recipe.recorded import Recorded as Recorded
+from routeyard.schemas.recipe.recorded import RecordedFields as RecordedFields
+from routeyard.schemas.recipe.release import Parts as Parts
+from routeyard.schemas.recipe.release import Release as Release
+from routeyard.schemas.recipe.release import ReproducedPaper as ReproducedPaper
+from routeyard.schemas.recipe.release import Split as Split
+from routeyard.schemas.recipe.release import Waiver as Waiver
 from routeyard.schemas.recipe.secrets import refuse_secrets
-from routeyard.schemas.recipe.source import Fields, Source
+from routeyard.schemas.recipe.source import Fields as Fields
+from routeyard.schemas.recipe.source import Source as Source
 
 
 class CurationRule(Strict):
@@ -108,25 +117,3 @@ class Recipe(Strict):
         if self.compared_with and all(rule.rule != "contamination" for rule in self.curate):
             raise ValueError("'compared_with' needs the rule 'contamination' under 'curate'")
         return self
-
-
-__all__ = [
-    "Collect",
-    "CurationRule",
-    "Embed",
-    "Fields",
-    "Label",
-    "Model",
-    "Parts",
-    "Policy",
-    "Pool",
-    "Provider",
-    "Recipe",
-    "Recorded",
-    "RecordedFields",
-    "Release",
-    "ReproducedPaper",
-    "Source",
-    "Split",
-    "Waiver",
-]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -48,6 +48,10 @@ class Strict(BaseModel):
         # The text below a key is its description.
         use_attribute_docstrings=True,
     )
+
+    def but(self, **changes: Any) -> Self:
+        """The same with other values of these keys, which are not checked again."""
+        return self.model_copy(update=changes)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -18,13 +18,8 @@ from routeyard.datacards.site.evaluation import content
 from routeyard.flows.cli import run
 from routeyard.flows.site import _evaluations
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.rows import (
-    COMPARISONS_SCHEMA,
-    CURVES_SCHEMA,
-    METRICS_SCHEMA,
-    OOD_SCHEMA,
-)
 from routeyard.pipelines.evaluate.run.written import metrics_table, told
+from routeyard.schemas.tables import RESULTS
 
 RELEASE = SimpleNamespace(
     sql=lambda sql: pa.table({"id": ["q"] if "queries" in sql else ["m"]}),
@@ -35,8 +30,8 @@ ROW = {"router": "mine", "metric": "accuracy", "split": "test", "value": 0.9}
 
 def results(folder: Path, **changes: object) -> Path:
     folder.mkdir(exist_ok=True)
-    rows = [dict.fromkeys(METRICS_SCHEMA.names) | ROW | changes]
-    columns = {name: [row[name] for row in rows] for name in METRICS_SCHEMA.names}
+    rows = [dict.fromkeys(RESULTS["metrics"].names) | ROW | changes]
+    columns = {name: [row[name] for row in rows] for name in RESULTS["metrics"].names}
     pq.write_table(pa.table(columns), folder / "metrics.parquet")
     pq.write_table(pa.table({"query_id": ["q"], "model_id": ["m"]}), folder / "choices.parquet")
     told_of = {"release": {"fingerprint": "f"}, "facts": {}, "ranking": []}
@@ -69,13 +64,13 @@ def said(**changes: object) -> Callable[[Path], object]:
 
 FACTS = {"n_test": 9, "n_train": 9, "n_validation": 0, "n_models": 2, "scheme": "dense"}
 FACTS |= {"coverage": 1.0, "resamples": 100, "best_single": "m"}  # all that the first ones said
-OOD: dict[str, Any] = {key: [0.5] for key in OOD_SCHEMA.names} | {
+OOD: dict[str, Any] = {key: [0.5] for key in RESULTS["ood"].names} | {
     "router": ["mine"],
     "group": ["g"],
     "n": [3],
 }
 SHARES: dict[str, Any] = {"router": ["mine"], "split": ["test"], "model_id": ["m"], "share": [1.0]}
-EMPTY: dict[str, Any] = {key: [None] for key in CURVES_SCHEMA.names}
+EMPTY: dict[str, Any] = {key: [None] for key in RESULTS["curves"].names}
 EMPTY |= {"router": ["mine"], "curve": ["deferral"], "measure": ["usd"], "split": ["test"]}
 
 LAID: dict[str, tuple[str, Callable[[Path], object]]] = {
@@ -130,7 +125,7 @@ def test_evaluations_of_earlier_versions_are_shown(tmp_path: Path) -> None:
     pq.write_table(pq.read_table(old / "metrics.parquet").drop(["n"]), old / "metrics.parquet")
     table(**SHARES)(old / "profiles.parquet")  # without `hard_share`
     late = ("n10", "n01")
-    pairs = {name: [None] for name in COMPARISONS_SCHEMA.names if name not in late}
+    pairs = {name: [None] for name in RESULTS["comparisons"].names if name not in late}
     table(**pairs | {"metric": ["accuracy"], "split": ["test"], "first": ["a"], "second": ["b"]})(
         old / "comparisons.parquet"
     )

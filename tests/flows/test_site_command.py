@@ -22,8 +22,8 @@ import pytest
 from routeyard.flows.site import write as write_site
 from routeyard.flows.web.site_server import SiteServer
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.rows import METRICS_SCHEMA
 from routeyard.schemas import CONTRACTS
+from routeyard.schemas.tables import RESULTS
 from tests.support import small_release
 
 write = small_release.write
@@ -162,7 +162,7 @@ def test_an_evaluation_stands_under_the_version_it_was_made_of_alone(
     beside.mkdir()
     row = {"router": "my-own-router", "metric": "accuracy", "split": "test", "value": 0.9}
     row |= {"low": None, "high": None, "reason": None}
-    pq.write_table(pa.Table.from_pylist([row], METRICS_SCHEMA), beside / "metrics.parquet")
+    pq.write_table(pa.Table.from_pylist([row], RESULTS["metrics"]), beside / "metrics.parquet")
     choices = {
         "query_id": ids,
         "router": ["my-own-router"] * len(ids),

@@ -19,10 +19,9 @@ from routeyard.datacards.reports.study import page as study_page
 from routeyard.datacards.reports.study import plot as study_plot
 from routeyard.flows.site import write as write_site
 from routeyard.flows.web.site_server import SiteServer
-from routeyard.pipelines.evaluate.rows import CURVES_SCHEMA, METRICS_SCHEMA
 from routeyard.pipelines.release import write_release
-from routeyard.pipelines.studies.study import CELLS
 from routeyard.schemas import CONTRACTS
+from routeyard.schemas.tables import RESULTS
 from tests.support import small_release
 
 if TYPE_CHECKING:
@@ -63,13 +62,13 @@ def results(folder: Path, tables: dict[str, pa.Table]) -> Path:
     metrics = [
         {"router": r, "metric": m, "split": "test", "value": v, **none} for r, m, v in figures
     ]
-    pq.write_table(pa.Table.from_pylist(metrics, METRICS_SCHEMA), folder / "metrics.parquet")
+    pq.write_table(pa.Table.from_pylist(metrics, RESULTS["metrics"]), folder / "metrics.parquet")
     curves = [
         {"router": r, "curve": "deferral", "measure": "usd", "split": "test", "point": k,
          "setting": k / 2, "x": 1e-5 * (k + 1), "y": 0.5 + 0.2 * k, "low": 0.4, "high": 0.9}
         for r in (router, "oracle") for k in range(3)
     ]  # fmt: skip
-    pq.write_table(pa.Table.from_pylist(curves, CURVES_SCHEMA), folder / "curves.parquet")
+    pq.write_table(pa.Table.from_pylist(curves, RESULTS["curves"]), folder / "curves.parquet")
     ids = tables["queries"].column("query_id").to_pylist()
     choices = {"query_id": ids, "router": [router] * len(ids), "model_id": ["m0"] * len(ids)}
     pq.write_table(pa.table(choices), folder / "choices.parquet")
@@ -122,7 +121,7 @@ def _study() -> str:
     }  # fmt: skip
     cell = {"row": NASTY, "column": "c", "unit": "percent", "value": 0.5, "low": 0.4, "high": 0.6,
             "text": None, "printed": 0.55, "note": None}  # fmt: skip
-    cells = pa.Table.from_pylist([cell], CELLS)
+    cells = pa.Table.from_pylist([cell], RESULTS["study_cells"])
     return study_page(about, cells, study_plot(about, cells, None))
 
 

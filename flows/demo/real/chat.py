@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from routeyard.flows.demo.real.weights import binding
+from routeyard.pipelines.arrays import Floats
 
 #: Tokens of a prompt that are read at once.
 PIECE = 64
@@ -147,7 +148,7 @@ class Chat:
             self._llama.eval(prompt[start : start + PIECE])
         self._held = prompt
 
-    def _logits(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _logits(self) -> Floats:
         """Log-probabilities of the next token, float64 [vocabulary]."""
         raw = self._library.llama_get_logits_ith(self._llama.ctx, -1)
         logits = np.ctypeslib.as_array(raw, shape=(self._llama.n_vocab(),)).astype(np.float64)
@@ -155,9 +156,7 @@ class Chat:
         logits -= math.log(np.exp(logits).sum())
         return logits
 
-    def _shown(
-        self, logits: np.ndarray[Any, np.dtype[np.float64]], token: int, top: int
-    ) -> dict[str, Any]:
+    def _shown(self, logits: Floats, token: int, top: int) -> dict[str, Any]:
         likeliest = _likeliest(logits, top)
         return {
             "token": self._words([token]),
@@ -177,7 +176,7 @@ class Chat:
         return str(self._llama.detokenize(tokens).decode("utf-8", "replace"))
 
 
-def _likeliest(logits: np.ndarray[Any, np.dtype[np.float64]], top: int) -> list[int]:
+def _likeliest(logits: Floats, top: int) -> list[int]:
     """The likeliest tokens, of like ones the first; only as many are sorted as can be among them.
 
     >>> _likeliest(np.array([0.1, 0.5, 0.3, 0.5]), 2)
@@ -190,9 +189,7 @@ def _likeliest(logits: np.ndarray[Any, np.dtype[np.float64]], top: int) -> list[
     return [int(one) for one in near[np.argsort(-logits[near], kind="stable")][:top]]
 
 
-def _draw(
-    logits: np.ndarray[Any, np.dtype[np.float64]], sampling: Sampling, random: np.random.Generator
-) -> int:
+def _draw(logits: Floats, sampling: Sampling, random: np.random.Generator) -> int:
     if sampling.temperature == 0:
         return int(logits.argmax())
     weights = np.exp((logits - logits.max()) / sampling.temperature)

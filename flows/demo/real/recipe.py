@@ -25,9 +25,7 @@ def recipe_of_what_is_here(workspace: Path) -> tuple[str, str | None]:
     recipe, _ = load(RECIPE)
     kept = [one for one in recipe.sources if _DATA not in str(one.path)]
     left = ", ".join(one.name for one in recipe.sources if one not in kept)
-    content = recipe.model_copy(update={"sources": kept}).model_dump(
-        mode="json", exclude_unset=True
-    )
+    content = recipe.but(sources=kept).model_dump(mode="json", exclude_unset=True)
     path = workspace / "demo" / f"{RECIPE}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")

@@ -9,10 +9,10 @@ which beat a k-d tree's point by point descent on tens of dimensions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from routeyard.pipelines.arrays import Array, Bools, Ints, Vectors
 
 #: Points of a core that are no longer halved.
 CORE = 384
@@ -23,21 +23,18 @@ TILE = 2_048
 #: Rounding of squared distances between float32 points of norm at most 2.
 SLACK = 2e-5
 
-Floats = NDArray[np.float32]
-Indices = NDArray[np.int64]
-
 
 #: Share of a tile's pairs from which the whole tile is looked at more closely: a matrix
 #: product takes about this share of the time per pair that single pairs take.
 DENSE = 1 / 32
 
 #: Rows and rows → which of their pairs are close on a closer look, bool [rows, rows].
-Closer = Callable[[Indices, Indices], NDArray[np.bool_]]
+Closer = Callable[[Ints, Ints], Bools]
 
 
 def close_pairs(
-    points: Floats, radius: float, closer: Closer | None = None
-) -> Iterator[tuple[Indices, Indices]]:
+    points: Vectors, radius: float, closer: Closer | None = None
+) -> Iterator[tuple[Ints, Ints]]:
     """Every pair of rows within `radius`, each once, and perhaps a few beyond it.
 
     No pair is missed; pairs whose squared distance exceeds radius² by less than
@@ -68,9 +65,7 @@ def close_pairs(
             yield from _compare(extended, reach, core, border, closer)
 
 
-def _halves(
-    points: Floats, reach: float, core: Indices, border: Indices
-) -> list[tuple[Indices, Indices]]:
+def _halves(points: Vectors, reach: float, core: Ints, border: Ints) -> list[tuple[Ints, Ints]]:
     """Both sides of a cut through the core's widest component; none if it saves too little."""
     if len(core) <= CORE:
         return []
@@ -90,12 +85,8 @@ def _halves(
 
 
 def _compare(
-    extended: NDArray[Any],
-    reach: float,
-    core: Indices,
-    border: Indices,
-    closer: Closer | None,
-) -> Iterator[tuple[Indices, Indices]]:
+    extended: Array, reach: float, core: Ints, border: Ints, closer: Closer | None
+) -> Iterator[tuple[Ints, Ints]]:
     """Pairs within the core, and between core and border, tile by tile."""
     rows = np.concatenate([core, border])
     right = extended[rows]

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints, Vectors
 from routeyard.pipelines.curate.dedup.search import PAD, Pairs, components, near_duplicate_pairs
 from routeyard.pipelines.errors import BadInput
 
@@ -33,9 +33,6 @@ BLOCK = 16_384
 _SHARES = (0.3, 0.35, 0.4, 0.45, 0.5, 0.55)
 #: A half that keeps more of its rows than this is mostly border: it is not cut again.
 _NO_SMALLER = 0.95
-
-Floats = NDArray[np.float32]
-Indices = NDArray[np.int64]
 
 
 class Cut(NamedTuple):
@@ -60,14 +57,14 @@ class Partition:
         reach: How far beyond a cut its lower half looks, padding included.
     """
 
-    directions: NDArray[np.float64]
+    directions: Floats
     cuts: tuple[Cut, ...]
     reach: float
 
     def __len__(self) -> int:
         return len(self.cuts) + 1
 
-    def positions(self, vectors: Floats) -> NDArray[np.float64]:
+    def positions(self, vectors: Vectors) -> Floats:
         """(n, k) u·v / ‖v‖ in float64."""
         out = np.empty((len(vectors), len(self.directions)))
         for start in range(0, len(vectors), BLOCK):
@@ -80,7 +77,7 @@ class Partition:
             out[start : start + BLOCK] = wide @ self.directions.T / norms[:, None]
         return out
 
-    def members(self, positions: NDArray[np.float64]) -> Iterator[tuple[int, Indices]]:
+    def members(self, positions: Floats) -> Iterator[tuple[int, Ints]]:
         """Each part with the rows it holds, border included, ascending."""
         waiting = [(0 if self.cuts else -1, np.arange(len(positions), dtype=np.int64))]
         while waiting:
@@ -94,7 +91,7 @@ class Partition:
             waiting.append((cut.high, rows[along >= cut.at]))
 
 
-def search(vectors: Floats, threshold: float, *, part_rows: int = PART_ROWS) -> Pairs:
+def search(vectors: Vectors, threshold: float, *, part_rows: int = PART_ROWS) -> Pairs:
     """All near-duplicate pairs of any number of vectors, parted when they are many.
 
     Args:
@@ -132,13 +129,13 @@ class PartPairs:
         similarity: (p,) cosine in float64.
     """
 
-    copies: Indices
-    left: Indices
-    right: Indices
-    similarity: NDArray[np.float64]
+    copies: Ints
+    left: Ints
+    right: Ints
+    similarity: Floats
 
 
-def plan_parts(sample: Floats, threshold: float, count: int) -> Partition:
+def plan_parts(sample: Vectors, threshold: float, count: int) -> Partition:
     """Cuts that halve the largest part until there are `count`.
 
     Each cut is the one, over components and a few quantiles, whose larger half is
@@ -185,7 +182,7 @@ def plan_parts(sample: Floats, threshold: float, count: int) -> Partition:
     return Partition(directions, tuple(cuts), reach)
 
 
-def _best_cut(positions: NDArray[np.float64], reach: float) -> tuple[int, float] | None:
+def _best_cut(positions: Floats, reach: float) -> tuple[int, float] | None:
     """Component and place of the cut with the smallest larger half."""
     n = len(positions)
     best: tuple[int, int, int, float] | None = None
@@ -203,7 +200,7 @@ def _best_cut(positions: NDArray[np.float64], reach: float) -> tuple[int, float]
     return best[2], best[3]
 
 
-def search_part(rows: Indices, vectors: Floats, threshold: float) -> PartPairs:
+def search_part(rows: Ints, vectors: Vectors, threshold: float) -> PartPairs:
     """All near-duplicates among the members of one part.
 
     Args:

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Ints, Vectors
 from routeyard.pipelines.curate.dedup.conflicts import Conflict, LabelIndex
 from routeyard.pipelines.curate.dedup.partitioned import search
 from routeyard.pipelines.curate.dedup.search import (
@@ -40,7 +40,7 @@ class Groups:
         pairs_counted: Those that also agree in what the encoder did not read.
     """
 
-    label: NDArray[np.int64]
+    label: Ints
     pairs: int
     pairs_counted: int
 
@@ -54,7 +54,7 @@ class Groups:
 
 
 def group_rows(
-    vectors: NDArray[np.float32],
+    vectors: Vectors,
     texts: Sequence[str],
     seen: Sequence[int | None],
     *,

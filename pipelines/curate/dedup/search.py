@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Bools, Floats, Ints, Vectors
 from routeyard.pipelines.curate.dedup.close_pairs import close_pairs
 from routeyard.pipelines.errors import BadInput
 
@@ -28,9 +28,6 @@ BLOCK = 4_096
 #: Candidate pairs decided at a time.
 CANDIDATES = 65_536
 
-Floats = NDArray[np.float32]
-Indices = NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
@@ -43,10 +40,10 @@ class Pairs:
         similarity: (p,) cosine in float64.
     """
 
-    first: Indices
-    left: Indices
-    right: Indices
-    similarity: NDArray[np.float64]
+    first: Ints
+    left: Ints
+    right: Ints
+    similarity: Floats
 
     def count(self) -> int:
         """Pairs of rows at or above the threshold, copies of a vector included."""
@@ -55,7 +52,7 @@ class Pairs:
         return within + int((copies[self.left] * copies[self.right]).sum())
 
 
-def near_duplicate_pairs(vectors: Floats, threshold: float) -> Pairs:
+def near_duplicate_pairs(vectors: Vectors, threshold: float) -> Pairs:
     """Every pair of rows with cosine ≥ `threshold`, identical to a float64 brute force.
 
     Memory beyond `vectors` grows with n × about 80 numbers and with the pairs found;
@@ -85,9 +82,9 @@ def near_duplicate_pairs(vectors: Floats, threshold: float) -> Pairs:
     distinct = np.flatnonzero(first == np.arange(len(first)))
     projected = _project(vectors, norms, distinct)
     radius = float(np.sqrt(max(0.0, 2 - 2 * threshold))) + PAD
-    found: list[tuple[Indices, Indices, NDArray[np.float64]]] = []
+    found: list[tuple[Ints, Ints, Floats]] = []
 
-    def closer(a: Indices, b: Indices) -> NDArray[np.bool_]:
+    def closer(a: Ints, b: Ints) -> Bools:
         one, other = _units(vectors, norms, distinct[a]), _units(vectors, norms, distinct[b])
         return np.asarray(one @ other.T >= threshold - PAD)
 
@@ -108,7 +105,7 @@ def near_duplicate_pairs(vectors: Floats, threshold: float) -> Pairs:
     return Pairs(first, left[order], right[order], cosine[order])
 
 
-def row_norms(vectors: Floats) -> NDArray[np.float64]:
+def row_norms(vectors: Vectors) -> Floats:
     """(n,) Euclidean norms, summed in float64."""
     norms = np.empty(len(vectors))
     for start in range(0, len(vectors), BLOCK):
@@ -117,9 +114,7 @@ def row_norms(vectors: Floats) -> NDArray[np.float64]:
     return np.sqrt(norms)
 
 
-def cosines(
-    vectors: Floats, norms: NDArray[np.float64], left: Indices, right: Indices
-) -> NDArray[np.float64]:
+def cosines(vectors: Vectors, norms: Floats, left: Ints, right: Ints) -> Floats:
     """(p,) cosines of row pairs, in float64."""
     out = np.empty(len(left))
     for start in range(0, len(left), BLOCK):
@@ -130,12 +125,12 @@ def cosines(
     return out
 
 
-def _units(vectors: Floats, norms: NDArray[np.float64], rows: Indices) -> Floats:
+def _units(vectors: Vectors, norms: Floats, rows: Ints) -> Vectors:
     """(len(rows), d) rows of length one, in float32."""
     return np.asarray(vectors[rows] / norms[rows, None].astype(np.float32))
 
 
-def _dots(vectors: Floats, left: Indices, right: Indices) -> Floats:
+def _dots(vectors: Vectors, left: Ints, right: Ints) -> Vectors:
     """(p,) dot products of row pairs, in float32."""
     out = np.empty(len(left), dtype=np.float32)
     for start in range(0, len(left), BLOCK // 8):
@@ -144,7 +139,7 @@ def _dots(vectors: Floats, left: Indices, right: Indices) -> Floats:
     return out
 
 
-def components(n: int, left: Indices, right: Indices) -> Indices:
+def components(n: int, left: Ints, right: Ints) -> Ints:
     """(n,) label of each row's connected component, numbered by first row."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -154,7 +149,7 @@ def components(n: int, left: Indices, right: Indices) -> Indices:
     return np.asarray(labels, dtype=np.int64)
 
 
-def _first_copies(vectors: Floats) -> Indices:
+def _first_copies(vectors: Vectors) -> Ints:
     """(n,) first row with the same bytes: a hash proposes, a comparison decides."""
     n, width = vectors.shape
     words = width + width % 2
@@ -181,7 +176,7 @@ def _first_copies(vectors: Floats) -> Indices:
     return first
 
 
-def _project(vectors: Floats, norms: NDArray[np.float64], rows: Indices) -> Floats:
+def _project(vectors: Vectors, norms: Floats, rows: Ints) -> Vectors:
     """(m, k) unit rows in their leading principal components, largest variance first."""
     from scipy.linalg import eigh
 
@@ -201,9 +196,9 @@ def _project(vectors: Floats, norms: NDArray[np.float64], rows: Indices) -> Floa
     return out
 
 
-def _blocks(found: Iterator[tuple[Indices, Indices]]) -> Iterator[tuple[Indices, Indices]]:
+def _blocks(found: Iterator[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
     """The same pairs, in blocks of about `CANDIDATES`."""
-    held: list[tuple[Indices, Indices]] = []
+    held: list[tuple[Ints, Ints]] = []
     size = 0
     for pairs in found:
         held.append(pairs)
@@ -215,6 +210,6 @@ def _blocks(found: Iterator[tuple[Indices, Indices]]) -> Iterator[tuple[Indices,
         yield _joined(held)
 
 
-def _joined(held: list[tuple[Indices, Indices]]) -> tuple[Indices, Indices]:
+def _joined(held: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     left, right = zip(*held, strict=True)
     return np.concatenate(left), np.concatenate(right)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.significance import holm
 from routeyard.pipelines.matrix.core import Core
@@ -49,7 +49,7 @@ class Collapse:
     entropy: float
 
 
-def fold_of(core: Core, folds: int, seed: int) -> NDArray[np.int64]:
+def fold_of(core: Core, folds: int, seed: int) -> Ints:
     """(n,) fold of each question: near-duplicates together, tasks in proportion, seeded.
 
     Within every task the groups are shuffled and dealt in turn; a group that

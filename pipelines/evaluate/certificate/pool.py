@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Bools, Floats
 from routeyard.pipelines.evaluate.certificate.possible_gain import (
     agreement,
     chance_corrected_oracle,
@@ -30,9 +30,6 @@ from routeyard.pipelines.metrics.baselines import (
 from routeyard.pipelines.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.metrics.plateau import hard_subset, right, solvable
 from routeyard.pipelines.metrics.selection import Choice, at_choice
-
-Floats = NDArray[np.float64]
-
 
 #: (lower, upper): what no release can have the other way round.
 IN_ORDER = (
@@ -182,7 +179,7 @@ def _noise(core: Core, single: int, seed: int, columns: dict[str, Floats]) -> di
 
 
 def _models(
-    core: Core, cost: Floats | None, singles: Floats, off: NDArray[np.bool_] | None
+    core: Core, cost: Floats | None, singles: Floats, off: Bools | None
 ) -> list[ModelFigure]:
     y = core.labels
     price = mean_costs(cost) if cost is not None else None
@@ -210,7 +207,7 @@ def _figure(column: Floats, replicates: Floats, reason: str) -> Figure:
 
 def _dominance(
     core: Core, cost: Floats | None, draws: Draws, figures: dict[str, Figure]
-) -> NDArray[np.bool_] | None:
+) -> Bools | None:
     """Share of models that another beats in accuracy at no more cost, on the same questions."""
     if cost is None:
         return None

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Bools, Floats, Ints, Names, ratio
 from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.ranking import mean_costs, means_of, ranked, single_means
 from routeyard.pipelines.matrix.row_blocks import by_rows, distinct, sums_of
 from routeyard.pipelines.metrics.baselines import alone
 from routeyard.pipelines.metrics.plateau import right
 from routeyard.pipelines.metrics.selection import at_choice
-
-Floats = NDArray[np.float64]
 
 #: One-sided 5 % quantile of the normal distribution.
 SURE = 1.645
@@ -56,12 +52,11 @@ def corrected_oracle(samples: Floats, *, rounds: int = 10, seed: int = 0) -> Flo
             usable = both.any(axis=1)
             total += np.where(usable, at_choice(mean_b, chosen), 0.0)
             weight += usable
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(weight > 0, total / weight, np.nan)
+    return ratio(total, weight)
 
 
 def chance_corrected_oracle(
-    labels: Floats, correct: Floats, tasks: NDArray[np.str_], chance: Floats
+    labels: Floats, correct: Floats, tasks: Names, chance: Floats
 ) -> Floats:
     """(n,) score of an oracle that sees who knows the answer, not who guessed it.
 
@@ -112,7 +107,7 @@ def _nobody(correct: Floats, surely: Floats) -> Floats:
     return np.asarray(found)
 
 
-def crossfitted_task_oracle(labels: Floats, tasks: NDArray[np.str_], *, seed: int = 0) -> Floats:
+def crossfitted_task_oracle(labels: Floats, tasks: Names, *, seed: int = 0) -> Floats:
     """(n,) score of the per-task oracle when a task's best model is found on its other half.
 
     In small tasks the best model is partly the luckiest; choosing on one half
@@ -130,7 +125,7 @@ def crossfitted_task_oracle(labels: Floats, tasks: NDArray[np.str_], *, seed: in
     return out
 
 
-def _first_of(labels: Floats, order: NDArray[np.int64]) -> Floats:
+def _first_of(labels: Floats, order: Ints) -> Floats:
     """(n,) score of the first model in order that has a label."""
 
     def work(part: Floats) -> Floats:
@@ -139,7 +134,7 @@ def _first_of(labels: Floats, order: NDArray[np.int64]) -> Floats:
     return np.asarray(by_rows(work, labels))
 
 
-def _halves(tasks: NDArray[Any], generator: np.random.Generator) -> NDArray[np.int64]:
+def _halves(tasks: Array, generator: np.random.Generator) -> Ints:
     """(n,) 0 or 1: a random half within every task."""
     half = np.zeros(len(tasks), dtype=np.int64)
     for task in distinct(tasks):
@@ -148,9 +143,7 @@ def _halves(tasks: NDArray[Any], generator: np.random.Generator) -> NDArray[np.i
     return half
 
 
-def specialist_scores(
-    labels: Floats, tasks: NDArray[Any], rows: NDArray[np.int64] | None = None
-) -> Floats:
+def specialist_scores(labels: Floats, tasks: Array, rows: Ints | None = None) -> Floats:
     """(t, m) how much better a model is on a task than its level and the task's let expect.
 
     The interaction a(t, m) − a(t, ·) − a(·, m) + a(·, ·) of the task accuracies:
@@ -172,7 +165,7 @@ def specialist_scores(
 
 
 def specialist_stability(
-    labels: Floats, tasks: NDArray[np.str_], *, rounds: int = 50, seed: int = 0
+    labels: Floats, tasks: Names, *, rounds: int = 50, seed: int = 0
 ) -> Floats | None:
     """(rounds,) split-half correlations of specialist scores, Spearman-Brown corrected.
 
@@ -202,7 +195,7 @@ def specialist_stability(
     return np.array(found) if found else None
 
 
-def dominated(cost: Floats, accuracy: Floats) -> NDArray[np.bool_]:
+def dominated(cost: Floats, accuracy: Floats) -> Bools:
     """(..., m) models to which another is at least equal in both and better in one.
 
     >>> dominated(np.array([1.0, 2.0, 2.0]), np.array([0.5, 0.4, 0.6]))
@@ -221,14 +214,3 @@ def agreement(correct: Floats) -> Floats:
     r = by_rows(lambda part: right(part).sum(axis=1), correct)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(k > 1, (r * (r - 1) + (k - r) * (k - r - 1)) / (k * (k - 1)), np.nan)
-
-
-__all__ = [
-    "agreement",
-    "chance_corrected_oracle",
-    "corrected_oracle",
-    "crossfitted_task_oracle",
-    "dominated",
-    "specialist_scores",
-    "specialist_stability",
-]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.ranking import ranked
-
-Floats = NDArray[np.float64]
 
 
 def resolvable_difference(

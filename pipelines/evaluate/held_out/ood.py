@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.ranking import mean_costs, ranked
@@ -17,8 +17,6 @@ from routeyard.pipelines.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.metrics.selection import at_choice, best
 from routeyard.pipelines.routers.base import Examples, Router
 from routeyard.pipelines.task_groups import members
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ def between(core: Core, scheme: str, patterns: Sequence[str]) -> Core:
     return replace(core, splits={**core.splits, scheme: kept})
 
 
-def _members(core: Core, patterns: Sequence[str]) -> NDArray[np.bool_]:
+def _members(core: Core, patterns: Sequence[str]) -> Bools:
     columns = [core.tasks, core.domains] + ([] if core.sources is None else [core.sources])
     return members(patterns, columns, core.metadata)
 
@@ -131,10 +129,10 @@ class _Part:
     """A group of questions, and the categories it is shown by."""
 
     name: str
-    held: NDArray[np.bool_]
-    categories: Mapping[str, NDArray[np.bool_]]
+    held: Bools
+    categories: Mapping[str, Bools]
 
-    def tests(self, at_least: int) -> list[tuple[str, NDArray[np.bool_], int]]:
+    def tests(self, at_least: int) -> list[tuple[str, Bools, int]]:
         """(name, questions, least number of them) of what is tested."""
         whole = [(self.name, self.held, at_least)]
         return whole + [(f"{self.name}/{k}", mask, 1) for k, mask in self.categories.items()]
@@ -162,7 +160,7 @@ def _parts(core: Core, by: str, groups: Mapping[str, Sequence[str]] | None) -> l
     return parts
 
 
-def tested(core: Core, scheme: str, mask: NDArray[np.bool_]) -> Core:
+def tested(core: Core, scheme: str, mask: Bools) -> Core:
     rows = core.rows(scheme, "test")
     test = core.take(rows[mask[rows]])
     return test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
@@ -216,9 +214,7 @@ def price_of(train: Examples) -> Floats:
     return np.zeros(len(train.model_ids))
 
 
-def choices_of(
-    router: Router, test: Core, train: Examples, among: NDArray[np.int64] | None = None
-) -> NDArray[np.int64]:
+def choices_of(router: Router, test: Core, train: Examples, among: Ints | None = None) -> Ints:
     """(n,) choices of all models, or of those at `among` only."""
     available = ~np.isnan(test.labels)
     if among is not None:
@@ -230,13 +226,7 @@ def choices_of(
 
 
 def row_of(
-    name: str,
-    group: str,
-    test: Core,
-    inside: NDArray[np.int64],
-    outside: NDArray[np.int64],
-    heuristic: int,
-    draws: Draws,
+    name: str, group: str, test: Core, inside: Ints, outside: Ints, heuristic: int, draws: Draws
 ) -> OutOfDistribution:
     a, b = at_choice(test.labels, inside), at_choice(test.labels, outside)
     low, high = interval(draws.means((b - a)[:, None])[:, 0])

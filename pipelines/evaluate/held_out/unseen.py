@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.held_out.ood import (
     OutOfDistribution,
@@ -20,7 +20,7 @@ from routeyard.pipelines.evaluate.held_out.ood import (
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.baselines import best_single
 from routeyard.pipelines.metrics.bootstrap import Draws
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Router
+from routeyard.pipelines.routers.base import Examples, Queries, Router
 
 #: What the models that are asked may be, with the name of the group.
 AMONG = {
@@ -151,7 +151,7 @@ class Answering:
         columns: places of these models among the `width` it was fitted on; None: all.
     """
 
-    def __init__(self, router: Router, columns: NDArray[np.int64] | None = None, width: int = 0):
+    def __init__(self, router: Router, columns: Ints | None = None, width: int = 0):
         self.name = router.name
         if columns is not None and hasattr(router, "among"):
             # A router that retrieves the nearest models looks among these alone.

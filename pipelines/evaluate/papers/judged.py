@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.pairs import ModelPair
 from routeyard.pipelines.evaluate.rows import MetricRow, metric
 from routeyard.pipelines.metrics import tradeoff
 from routeyard.pipelines.metrics.bootstrap import Draws
-from routeyard.pipelines.routers.base import Floats
 
 
 def opinions(

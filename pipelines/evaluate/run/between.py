@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Bools, Floats
 from routeyard.pipelines.evaluate.compare import (
     Comparison,
     compare,
@@ -21,8 +21,6 @@ from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.metrics.tradeoff import Bands
 from routeyard.pipelines.routers.base import Queries
-
-Floats = NDArray[np.float64]
 
 
 def comparisons(data: EvaluationData, measured: Sequence[RouterResult]) -> list[Comparison]:
@@ -51,7 +49,7 @@ def comparisons(data: EvaluationData, measured: Sequence[RouterResult]) -> list[
     return found
 
 
-def _over(data: EvaluationData, one: RouterResult, met: NDArray[np.bool_]) -> tuple[float, Floats]:
+def _over(data: EvaluationData, one: RouterResult, met: Bools) -> tuple[float, Floats]:
     """Accuracy of a router's choices over some of the questions: value, replicates."""
     hit = np.where(met, at_choice(data.test.labels, one.choice), np.nan)
     return float(hit[met].mean()) if met.any() else np.nan, data.draws.means(hit[:, None])[:, 0]

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.routers import PAIR_ROUTERS
-from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.routers.base import Queries
 from routeyard.pipelines.routers.pairs.battles import (
     Battles,
     from_labels,

@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.compare import Comparison, compare, ranking
 from routeyard.pipelines.evaluate.pairs import Traded, default_pair, pair_of
 from routeyard.pipelines.evaluate.router_result import RouterResult, measure
 from routeyard.pipelines.evaluate.rows import (
-    COMPARISONS_SCHEMA,
-    CURVES_SCHEMA,
-    METRICS_SCHEMA,
-    OOD_SCHEMA,
     MetricRow,
     counted,
     table,
@@ -39,8 +35,6 @@ from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.metrics.spec import SharedFacts
 from routeyard.pipelines.metrics.tradeoff import Bands
 from routeyard.pipelines.routers.base import Queries
-
-Floats = NDArray[np.float64]
 
 #: Reference names that no router may take.
 REFERENCES = ("oracle", "task oracle", "best single")
@@ -161,12 +155,12 @@ def evaluate(
         one.router: float(at_choice(data.test.labels, one.choice).mean()) for one in measured
     }
     return Evaluation(
-        metrics=table(counted(rows, data.test.n_queries), METRICS_SCHEMA),
-        curves=table(curves, CURVES_SCHEMA),
-        comparisons=table(compared, COMPARISONS_SCHEMA),
+        metrics=table(counted(rows, data.test.n_queries), "metrics"),
+        curves=table(curves, "curves"),
+        comparisons=table(compared, "comparisons"),
         profiles=profiles(data, every),
         exchanges=exchanges(data, measured),
-        ood=None if found_ood is None else table(found_ood, OOD_SCHEMA),
+        ood=None if found_ood is None else table(found_ood, "ood"),
         choices=choices(data, every),
         ranking=[asdict(rank) for rank in ranking(accuracy, compared, "accuracy")],
         facts={

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.rows import MetricRow, metric
 from routeyard.pipelines.evaluate.significance import seed_spread
@@ -16,8 +16,6 @@ from routeyard.pipelines.matrix.row_blocks import every
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice, best
 from routeyard.pipelines.routers.base import Router, no_chances, traits_of
-
-Floats = NDArray[np.float64]
 
 #: Makes a fresh router for a seed.
 Maker = Callable[[int], Router]

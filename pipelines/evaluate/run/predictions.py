@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 from pyarrow import csv
 
+from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.untrusted import bounded
 from routeyard.pipelines.matrix.dense import codes, dense
-from routeyard.pipelines.routers.base import Examples, Floats, Queries
+from routeyard.pipelines.routers.base import Examples, Queries
 
 #: Columns of names.
 _IDS = frozenset({"query_id", "model_id", "router"})
@@ -118,7 +118,7 @@ class Predictions:
             )
         return out
 
-    def _once(self, keys: NDArray[np.int64], use: NDArray[np.bool_], says: str) -> None:
+    def _once(self, keys: Ints, use: Bools, says: str) -> None:
         """Of two rows about the same nobody knows which is meant."""
         if len(np.unique(keys[use])) < int(use.sum()):
             raise self._broken(says)

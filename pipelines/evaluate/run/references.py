@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.evaluate.router_result import RouterResult
 from routeyard.pipelines.evaluate.rows import MetricRow, column_metric
 from routeyard.pipelines.matrix.memmap import allocate, take_rows
@@ -15,8 +15,6 @@ from routeyard.pipelines.matrix.row_blocks import by_rows, distinct, side_by_sid
 from routeyard.pipelines.metrics.baselines import random_mean, task_oracle
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import best
-
-Floats = NDArray[np.float64]
 
 
 def reference_scores(data: EvaluationData) -> dict[str, Floats]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.pipelines.evaluate.router_result import RouterResult
-from routeyard.pipelines.evaluate.rows import EXCHANGES_SCHEMA, PROFILES_SCHEMA, table
+from routeyard.pipelines.evaluate.rows import table
 from routeyard.pipelines.evaluate.run.left_out import costs_lacking, missing
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.row_blocks import sums_of
@@ -40,7 +40,7 @@ def profiles(data: EvaluationData, measured: Sequence[RouterResult]) -> pa.Table
             for one in measured
             for k, name in enumerate(data.test.model_ids)
         ),
-        PROFILES_SCHEMA,
+        "profiles",
     )
 
 
@@ -56,7 +56,7 @@ def exchanges(data: EvaluationData, measured: Sequence[RouterResult]) -> pa.Tabl
             }
             for a, b in combinations(ordered, 2)
         ),
-        EXCHANGES_SCHEMA,
+        "exchanges",
     )
 
 

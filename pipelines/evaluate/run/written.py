@@ -12,8 +12,8 @@ from annotated_types import Len
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from routeyard.pipelines.errors import BadInput, SourceError
-from routeyard.pipelines.evaluate.rows import METRICS_SCHEMA
 from routeyard.pipelines.io.untrusted import bounded, short_text
+from routeyard.schemas.tables import RESULTS
 
 #: Columns that say something in each row.
 _FILLED = frozenset(
@@ -96,8 +96,8 @@ def metrics_table(path: Path) -> pa.Table | None:
     Raises:
         BadInput: as `results_table`.
     """
-    found = _typed(path, METRICS_SCHEMA)
-    known = found.column_names in (METRICS_SCHEMA.names, METRICS_SCHEMA.names[:-1])
+    found = _typed(path, RESULTS["metrics"])
+    known = found.column_names in (RESULTS["metrics"].names, RESULTS["metrics"].names[:-1])
     return found if known else None
 
 

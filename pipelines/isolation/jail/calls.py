@@ -10,60 +10,14 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import json
 import struct
+from pathlib import Path
 
 from . import kernel
 
-# name: (x86_64, aarch64); None where the architecture has no such call
-_REFUSED: dict[str, tuple[int, int | None]] = {
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "kcmp": (312, 272),
-    "pidfd_getfd": (438, 438),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsmount": (432, 432),
-    "mount_setattr": (442, 442),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "memfd_create": (319, 279),
-    "memfd_secret": (447, 447),
-    "shmget": (29, 194),
-    "shmat": (30, 196),
-    "semget": (64, 190),
-    "msgget": (68, 186),
-    "mq_open": (240, 180),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "kexec_load": (246, 104),
-    "reboot": (169, 142),
-    "swapon": (167, 224),
-    "syslog": (103, 116),
-    "quotactl": (179, 60),
-    "acct": (163, 89),
-    "settimeofday": (164, 170),
-    "clock_settime": (227, 112),
-    "personality": (135, 92),
-    "modify_ldt": (154, None),
-    "vmsplice": (278, 75),
-    "fanotify_init": (300, 262),
-    "inotify_init1": (294, 26),
-}
+#: Architecture → name of a refused call → its number.
+_REFUSED = json.loads(Path(__file__).with_name("refused_calls.json").read_text(encoding="utf-8"))
 # Asked of by glibc, which falls back to `clone` when told it does not exist.
 _CLONE3 = 435
 _CLONE = {"x86_64": 56, "aarch64": 220}
@@ -81,8 +35,6 @@ _SET_SECCOMP, _MODE_FILTER = 22, 2
 
 
 def _program(machine: str) -> bytes:
-    column = 0 if machine == "x86_64" else 1
-    refused = [n for numbers in _REFUSED.values() if (n := numbers[column]) is not None]
 
     def line(code: int, yes: int, no: int, value: int) -> bytes:
         return struct.pack("HBBI", code, yes, no, value)
@@ -97,7 +49,7 @@ def _program(machine: str) -> bytes:
         line(_EQUAL, 0, 1, _CLONE3),
         line(_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
     ]
-    for number in refused:
+    for number in _REFUSED[machine].values():
         lines += [line(_EQUAL, 0, 1, number), line(_RETURN, 0, 0, _ERRNO | errno.EPERM)]
     for number in _SOCKETS[machine]:
         lines += [

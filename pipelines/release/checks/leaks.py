@@ -13,7 +13,7 @@ from routeyard.schemas.manifest import Manifest
 
 
 def leaks_of(release: Path, manifest: Manifest) -> list[dict[str, Any]]:
-    """Rows of `routeyard.schemas.leaks.LEAKS_SCHEMA` of the schemes in which some question leaks.
+    """Rows of the table `leaks` of the schemes in which some question leaks.
 
     No file is broken by it: a published split is kept as it was, and counted.
     """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Ints, Vectors
 from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
@@ -51,7 +51,7 @@ class KMeansRouter:
                 best, self.k, self._centres, self._means = error, k, centres, means
         return self
 
-    def _clusters(self, train: Examples, k: int) -> tuple[NDArray[np.float32], Floats]:
+    def _clusters(self, train: Examples, k: int) -> tuple[Vectors, Floats]:
         labels, centres = clustered(train.queries.vectors(), k, self.seed)
         known = ~np.isnan(train.labels)
         member = np.zeros((k, len(labels)))
@@ -72,9 +72,7 @@ class KMeansAsPrinted(KMeansRouter):
     weight = 0.0
 
 
-def clustered(
-    vectors: NDArray[np.float32], k: int, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def clustered(vectors: Vectors, k: int, seed: int) -> tuple[Ints, Vectors]:
     """(n,) cluster of every question and (k, d) centres, by K-means."""
     from sklearn.cluster import KMeans
 
@@ -82,6 +80,6 @@ def clustered(
     return fitted.labels_.astype(np.int64), fitted.cluster_centers_.astype(np.float32)
 
 
-def closest(vectors: NDArray[np.float32], centres: NDArray[np.float32]) -> NDArray[np.int64]:
+def closest(vectors: Vectors, centres: Vectors) -> Ints:
     """Euclidean nearest centre; |v|² is the same for all and left out."""
     return np.asarray(np.argmin((centres**2).sum(axis=1) - 2 * vectors @ centres.T, axis=1))

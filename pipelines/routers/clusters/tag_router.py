@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
+from routeyard.pipelines.arrays import Bools, Floats, Ints, Vectors
+from routeyard.pipelines.routers.base import Examples, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.clusters.kmeans import closest, clustered
 
 
@@ -44,7 +44,7 @@ class TagRouter:
         total = result.sum(axis=0)
         self._overall = total / np.maximum(known.sum(axis=0), 1)
         self._tasks, of_task = np.unique(train.queries.tasks, return_inverse=True)
-        self._centres: list[NDArray[np.float32]] = []
+        self._centres: list[Vectors] = []
         tags = [(of_task.astype(np.int64), len(self._tasks))]
         if self.grains:
             vectors = train.queries.vectors()
@@ -56,9 +56,7 @@ class TagRouter:
         self._scores = [self._of(member, k, result, known) for member, k in tags]
         return self
 
-    def _of(
-        self, member: NDArray[np.int64], k: int, result: Floats, known: NDArray[np.bool_]
-    ) -> Floats:
+    def _of(self, member: Ints, k: int, result: Floats, known: Bools) -> Floats:
         """(k, m) weighted deviation of each tag from the overall score."""
         total, n = np.zeros((k, result.shape[1])), np.zeros((k, result.shape[1]))
         np.add.at(total, member, result)

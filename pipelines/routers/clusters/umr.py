@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, usable
+from routeyard.pipelines.arrays import Array, Floats, Ints
+from routeyard.pipelines.routers.base import Examples, Queries, listed, usable
 from routeyard.pipelines.routers.clusters.kmeans import closest, clustered
 
 
@@ -61,10 +59,10 @@ class UMR:
         return more
 
 
-def errors_in(cluster: NDArray[np.int64], labels: Floats, k: int) -> Floats:
+def errors_in(cluster: Ints, labels: Floats, k: int) -> Floats:
     """(m, k) mean of 1 − label in every cluster; 0.5 where a model has no label there."""
     known = ~np.isnan(labels)
-    member: NDArray[Any] = np.zeros((len(labels), k))
+    member: Array = np.zeros((len(labels), k))
     member[np.arange(len(labels)), cluster] = 1.0
     n = known.T.astype(np.float64) @ member
     wrong = np.where(known, 1 - labels, 0.0).T @ member

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints, Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.routers.base import Floats
 
 #: Kinds in the order in which a router takes them.
 ORDER = ("logit_footprint", "perplexity_fingerprint", "text_footprint")
@@ -21,8 +20,8 @@ HOW = "routeyard fingerprint RELEASE --out descriptors.parquet, then --also desc
 
 
 def bank_of(
-    descriptors: Mapping[str, NDArray[np.float32]], names: Sequence[str], kind: str | None = None
-) -> NDArray[np.float32]:
+    descriptors: Mapping[str, Vectors], names: Sequence[str], kind: str | None = None
+) -> Vectors:
     """(m, k) unit vectors, one for each model.
 
     Args:
@@ -69,15 +68,13 @@ def bank_of(
     return unit(found)
 
 
-def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit(vectors: Vectors) -> Vectors:
     """Rows of length 1; a row of zeros stays one."""
     norm = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(norm > 0, norm, 1), dtype=np.float32)
 
 
-def nearest_models(
-    queries: NDArray[np.float32], bank: NDArray[np.float32], k: int
-) -> tuple[NDArray[np.int64], Floats]:
+def nearest_models(queries: Vectors, bank: Vectors, k: int) -> tuple[Ints, Floats]:
     """(n, k) models by falling inner product, and (n, k) the products, by a flat FAISS index.
 
     The index is exact (IndexFlatIP). Of equals the first in order comes first.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Vectors
 from routeyard.pipelines.routers.base import Examples, listed
 from routeyard.pipelines.routers.contrastive.bank import bank_of
 from routeyard.pipelines.routers.contrastive.losses import info_nce
@@ -69,7 +69,7 @@ class Parametric(Trained):
             self._bank = bank_of(train.descriptors, train.model_ids, self.settings["descriptor"])
         return super().fit(train)
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         from torch import nn
 
         if self.settings["of"] == "descriptors":
@@ -95,7 +95,7 @@ class Parametric(Trained):
             return logistic_loss(logits, batch.y, batch.known)
         return info_nce(logits, known & (batch.y >= self.settings["right"]), known, 1.0)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         return {**super().arrays(), "bank": self._bank}
 
     def restore(self, arrays: Any) -> Self:

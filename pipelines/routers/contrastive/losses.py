@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Floats
+from routeyard.pipelines.arrays import Floats, Ints
 
 
-def bands_of(cost: Floats, n: int) -> NDArray[np.int64]:
+def bands_of(cost: Floats, n: int) -> Ints:
     """(m,) cost band of every model: k where β_k ≤ c < β_{k+1}, β the percentiles of the costs.
 
     CSCR (section 3.4) prints every band half-open, so that the dearest model (c = 1 = β_K)
@@ -25,7 +24,7 @@ def bands_of(cost: Floats, n: int) -> NDArray[np.int64]:
     return np.asarray(np.searchsorted(edges, cost, side="right"), dtype=np.int64)
 
 
-def temperatures(cost: Floats, band: NDArray[np.int64], least: float, slope: float) -> Floats:
+def temperatures(cost: Floats, band: Ints, least: float, slope: float) -> Floats:
     """(m,) τ_k = τ_min + α·c̄_k of each model's band, c̄_k its mean cost (CSCR, equation 7)."""
     mean = np.bincount(band, weights=cost) / np.maximum(np.bincount(band), 1)
     return np.asarray(least + slope * mean[band])

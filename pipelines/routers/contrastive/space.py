@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Floats, Ints, Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, mean_cost
+from routeyard.pipelines.routers.base import Examples, Queries, mean_cost
 from routeyard.pipelines.routers.contrastive.bank import OUTSIDE, bank_of, nearest_models, unit
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch
 
@@ -52,7 +52,7 @@ class DescriptorRouter(Trained):
         self._cost = self._scale.of(raw)
         return super().fit(train)
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         from torch import nn
 
         middle = max(1, round(inputs * self.settings["width"]))
@@ -77,7 +77,7 @@ class DescriptorRouter(Trained):
         known = batch.known > 0
         return known & (batch.y >= self.settings["right"]), known
 
-    def placed(self, queries: Queries) -> NDArray[np.float32]:
+    def placed(self, queries: Queries) -> Vectors:
         """(n, D) unit vectors of questions in the space of the descriptors."""
         import torch
 
@@ -93,7 +93,7 @@ class DescriptorRouter(Trained):
         np.put_along_axis(out, at, near, axis=1)
         return out
 
-    def with_models(self, descriptors: NDArray[np.float32], cost: Floats) -> Self:
+    def with_models(self, descriptors: Vectors, cost: Floats) -> Self:
         """The same router with k more models behind the others; nothing is trained.
 
         Args:
@@ -113,21 +113,21 @@ class DescriptorRouter(Trained):
         scaled = self._scale.of(np.asarray(cost, np.float64))
         return self._with(np.concatenate([self._bank, new]), np.concatenate([self._cost, scaled]))
 
-    def among(self, at: NDArray[np.int64]) -> Self:
+    def among(self, at: Ints) -> Self:
         """The same router over some of its models, in this order."""
         return self._with(self._bank[at], self._cost[at])
 
-    def _with(self, bank: NDArray[np.float32], cost: Floats) -> Self:
+    def _with(self, bank: Vectors, cost: Floats) -> Self:
         other = copy.copy(self)
         other._bank, other._cost = bank, cost
         other._shape = (*self._shape[:-1], len(bank))
         return other
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         scale = np.array([self._scale.low, self._scale.high])
         return {**super().arrays(), "bank": self._bank, "cost": self._cost, "scale": scale}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def restore(self, arrays: Mapping[str, Array]) -> Self:
         self._bank, self._cost = arrays["bank"], arrays["cost"]
         self._scale = Scale(*(float(v) for v in arrays["scale"]))
         return super().restore(arrays)

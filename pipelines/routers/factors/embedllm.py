@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, logistic_loss
 
@@ -29,7 +27,7 @@ class EmbedLLM(Trained):
 
     name = "embedllm"
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         import torch
         from torch import nn
 

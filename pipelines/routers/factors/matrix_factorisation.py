@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
+from routeyard.pipelines.arrays import Array, Floats, Vectors
+from routeyard.pipelines.routers.base import Examples, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.gradient import (
     best_network,
     network_arrays,
@@ -51,7 +51,7 @@ class MatrixFactorisation:
     def scores(self, queries: Queries) -> Floats:
         return probabilities(self._network, queries.vectors())
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The fitted network, for `saved`."""
         return network_arrays(self._network)
 
@@ -63,7 +63,7 @@ class MatrixFactorisation:
         return self
 
 
-def factorised(inputs: int, dimension: int, start: NDArray[np.float32]) -> Any:
+def factorised(inputs: int, dimension: int, start: Vectors) -> Any:
     """Builder of a network from embeddings (n, d) to logits (n, m)."""
 
     def build() -> Any:

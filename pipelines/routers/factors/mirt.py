@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Floats, Queries, listed
+from routeyard.pipelines.arrays import Array, Floats, Vectors
+from routeyard.pipelines.routers.base import Queries, listed
 from routeyard.pipelines.routers.networks.trained import Trained
 
 
@@ -30,7 +30,7 @@ class MIRT(Trained):
 
     name = "mirt"
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         import torch
         from torch import nn
 
@@ -67,7 +67,7 @@ class MIRT(Trained):
         mixed = (1 - mix) * own + mix * self._memory[near].mean(axis=1)
         return super().scores(replace(queries, embeddings=mixed.astype(np.float32)))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         extra = {} if self._memory is None else {"memory": self._memory}
         return {**super().arrays(), **extra}
 

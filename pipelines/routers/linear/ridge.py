@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
+from routeyard.pipelines.arrays import Floats
+from routeyard.pipelines.routers.base import Examples, Queries, listed, model_means, usable
 
 
 @listed

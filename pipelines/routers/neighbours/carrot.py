@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
+from routeyard.pipelines.arrays import Floats, Ints
+from routeyard.pipelines.routers.base import Examples, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.neighbours.knn import nearest
 
 #: Neighbours that the published code tries.
@@ -67,7 +67,7 @@ class Carrot:
 
 
 def means_at(
-    values: Floats, near: NDArray[np.int64], prior: Floats, counts: tuple[int, ...]
+    values: Floats, near: Ints, prior: Floats, counts: tuple[int, ...]
 ) -> dict[int, Floats]:
     """k → (n, m) mean of known values over the first k neighbours, the prior as one more."""
     known = ~np.isnan(values)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, usable
+from routeyard.pipelines.arrays import Floats, Ints
+from routeyard.pipelines.routers.base import Examples, Queries, listed, usable
 from routeyard.pipelines.routers.neighbours.knn import nearest
 from routeyard.pipelines.routers.neighbours.wins import Wins
 
@@ -60,7 +60,7 @@ class Eagle:
         local = np.concatenate(parts) if parts else np.empty((0, m))
         return np.asarray(self.share * self._global + (1 - self.share) * local)
 
-    def _local(self, near: NDArray[np.int64], wins: Wins) -> Floats:
+    def _local(self, near: Ints, wins: Wins) -> Floats:
         if self.as_published:
             return replayed(self._global, self._labels, near)
         odds = (self._global[:, None] - self._global[None, :]) / POINTS
@@ -99,7 +99,7 @@ def ratings(won: Floats, iterations: int = 60) -> Floats:
     return np.asarray(BEGIN + POINTS * np.log(strength))
 
 
-def replayed(begin: Floats, labels: Floats, near: NDArray[np.int64], k: float = 32.0) -> Floats:
+def replayed(begin: Floats, labels: Floats, near: Ints, k: float = 32.0) -> Floats:
     """(n, m) Elo after the neighbours' results one by one, from `begin`, far to near.
 
     Of a neighbour the pairs (a, b), a < b, are replayed in rising order. Pairs of equal a + b

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Ints, Vectors
 from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
@@ -19,9 +19,7 @@ from routeyard.pipelines.routers.base import (
 BLOCK_BYTES = 64 << 20
 
 
-def nearest(
-    vectors: NDArray[np.float32], train: NDArray[np.float32], k: int
-) -> tuple[NDArray[np.int64], Floats]:
+def nearest(vectors: Vectors, train: Vectors, k: int) -> tuple[Ints, Floats]:
     """(n, k) train rows by falling cosine, and the cosines; ties by row number.
 
     Exact search: one blocked product. At 25,000 train questions of 384
@@ -75,7 +73,7 @@ class KNN:
             )
         return self
 
-    def _mean(self, near: NDArray[np.int64]) -> Floats:
+    def _mean(self, near: Ints) -> Floats:
         total = np.tile(self.weight * self._prior, (len(near), 1))
         n = np.full_like(total, self.weight)
         for column in near.T:

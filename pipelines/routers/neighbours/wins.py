@@ -8,12 +8,9 @@ table per question has m² cells.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Floats
+from routeyard.pipelines.arrays import Array, Floats, Ints, Vectors
 
 #: Most distinct labels that are counted by products.
 MOST = 8
@@ -46,7 +43,7 @@ class Wins:
             out += self.among(np.arange(first, min(first + BLOCK, n))[None])[0]
         return out
 
-    def among(self, rows: NDArray[np.int64]) -> Floats:
+    def among(self, rows: Ints) -> Floats:
         """(q, m, m) over the questions `rows` (q, k) of each of q sets."""
         q, m = len(rows), self._labels.shape[1]
         if not self._by_value:
@@ -57,7 +54,7 @@ class Wins:
         own, below = (a[rows].reshape(q, -1, m) for a in (self._own, self._below))
         return _hollow(np.matmul(own.transpose(0, 2, 1), below).astype(np.float64))
 
-    def joined(self, member: NDArray[np.int64], groups: int) -> NDArray[np.float32]:
+    def joined(self, member: Ints, groups: int) -> Vectors:
         """(n, groups, groups) wins between groups of models on every question.
 
         Args:
@@ -80,7 +77,7 @@ def results(labels: Floats) -> Floats:
     return _hollow(np.where(np.isnan(gap), 0.0, (np.sign(gap) + 1) / 2))
 
 
-def _hollow(tables: NDArray[Any]) -> NDArray[Any]:
+def _hollow(tables: Array) -> Array:
     """Nobody beats itself."""
     diagonal = np.arange(tables.shape[1])
     tables[:, diagonal, diagonal] = 0

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, listed
+from routeyard.pipelines.arrays import Array, Bools, Floats, Ints
+from routeyard.pipelines.routers.base import Examples, listed
 from routeyard.pipelines.routers.networks.trained import Trained
 
 #: Error rates that are tried.
@@ -48,7 +48,7 @@ class CPRouter(Trained):
         """Least score of a model in the conformal set; 0 where the set holds every model."""
         return max(0.0, 1 - self.quantile)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         return {**super().arrays(), "conformal": np.array([self.alpha, self.quantile])}
 
     def restore(self, arrays: Any) -> CPRouter:
@@ -72,7 +72,7 @@ def conformal_quantile(nonconformity: Floats, alpha: float) -> float:
 
 
 def best_alpha(
-    nonconformity: Floats, right: NDArray[np.bool_], beta: float, alphas: tuple[float, ...] = ALPHAS
+    nonconformity: Floats, right: Bools, beta: float, alphas: tuple[float, ...] = ALPHAS
 ) -> tuple[float, float]:
     """(α, quantile) with the largest FBE = β·H(set size) + H(set of one or not); first of equals.
 
@@ -95,7 +95,7 @@ def best_alpha(
     return best[1], best[2]
 
 
-def entropy(counts: NDArray[np.int64]) -> float:
+def entropy(counts: Ints) -> float:
     """Shannon entropy in bits of counts."""
     p = counts[counts > 0] / counts.sum()
     return float(-(p * np.log2(p)).sum()) + 0.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Vectors
 from routeyard.pipelines.routers.base import Examples, listed
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, logistic_loss
 
@@ -32,7 +32,7 @@ class GraphRouter(Trained):
 
     name = "graph-router"
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         import torch
         from torch import nn
 
@@ -89,7 +89,7 @@ class GraphRouter(Trained):
         self._refresh(network)
         return super().look(network, check)
 
-    def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
+    def targets(self, train: Examples) -> dict[str, Array]:
         if not self.settings["best_only"]:
             return {}
         filled = np.nan_to_num(train.labels, nan=-1.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, listed, model_means
+from routeyard.pipelines.arrays import Array, Floats, Vectors
+from routeyard.pipelines.routers.base import Examples, listed, model_means
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, logistic_loss
 
 
@@ -31,13 +31,13 @@ class HybridLLM(Trained):
 
     name = "hybrid-llm"
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         level = 1 / (1 + np.exp(-start.astype(np.float64)))
         level = np.clip(0.5 + (level - level.max()) / 2, 0.01, 0.99)
         begin = np.log(level / (1 - level)).astype(np.float32)
         return super().build(inputs, begin)
 
-    def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
+    def targets(self, train: Examples) -> dict[str, Array]:
         reference = int(np.argmax(model_means(train.labels)))
         target = as_good(train.labels, reference, self.settings["labels"])
         known = ~np.isnan(target)

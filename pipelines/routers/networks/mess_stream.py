@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Bools, Floats, Ints, Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.routers.base import Floats
 from routeyard.pipelines.routers.gradient import one_thread, seeded, start_logits
 from routeyard.pipelines.routers.networks.mess_plus import MessPlus
 
@@ -26,16 +25,16 @@ class Stream:
         queue: (n,) virtual queue after the question.
     """
 
-    order: NDArray[np.int64]
-    choice: NDArray[np.int64]
-    explored: NDArray[np.bool_]
+    order: Ints
+    choice: Ints
+    explored: Bools
     hit: Floats
     spent: Floats
     queue: Floats
 
 
 def serve(
-    vectors: NDArray[np.float32],
+    vectors: Vectors,
     labels: Floats,
     cost: Floats,
     *,

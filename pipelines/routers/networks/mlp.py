@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
+from routeyard.pipelines.arrays import Array, Floats, Vectors
+from routeyard.pipelines.routers.base import Examples, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.gradient import (
     best_network,
     network_arrays,
@@ -53,7 +53,7 @@ class MLP:
     def scores(self, queries: Queries) -> Floats:
         return probabilities(self._network, queries.vectors())
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The fitted network, for `saved`."""
         state = network_arrays(self._network, "network.")
         return {**state, "shape": np.array([self._network[0].in_features, self.width])}
@@ -66,7 +66,7 @@ class MLP:
 
 
 def candidates(
-    inputs: int, start: NDArray[np.float32], widths: Sequence[int], decays: Sequence[float]
+    inputs: int, start: Vectors, widths: Sequence[int], decays: Sequence[float]
 ) -> list[tuple[tuple[int, float], Any, dict[str, float]]]:
     """Networks of every width and weight decay, as `best_network` takes them."""
     return [
@@ -80,7 +80,7 @@ def candidates(
     ]
 
 
-def layers(inputs: int, width: int, start: NDArray[np.float32]) -> Any:
+def layers(inputs: int, width: int, start: Vectors) -> Any:
     """Builder of a network from embeddings (n, d) to logits (n, len(start))."""
 
     def build() -> Any:

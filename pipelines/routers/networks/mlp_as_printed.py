@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
+from routeyard.pipelines.arrays import Array, Floats
+from routeyard.pipelines.routers.base import Examples, Queries, listed, model_means, usable
 from routeyard.pipelines.routers.gradient import (
     network_arrays,
     probabilities,
@@ -75,9 +75,9 @@ class MLPAsPrinted:
         ]
         return np.stack(columns, axis=1)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The fitted networks, for `saved`; a model without labels has none."""
-        found: dict[str, NDArray[Any]] = {"means": self._means}
+        found: dict[str, Array] = {"means": self._means}
         for k, network in enumerate(self._networks):
             if network is not None:
                 found["inputs"] = np.array([network[0].in_features])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Vectors
 from routeyard.pipelines.routers.base import Examples, listed, model_means
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch
 
@@ -39,7 +39,7 @@ class ModelSpider(Trained):
         super().fit(train)
         return self
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         import torch
         from torch import nn
 
@@ -76,7 +76,7 @@ class ModelSpider(Trained):
 
         return Spider()
 
-    def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
+    def targets(self, train: Examples) -> dict[str, Array]:
         step = np.zeros(len(train.model_ids))
         if self.settings["ties"] == "mean":
             # Less than any difference of labels can be, so that it decides ties only.

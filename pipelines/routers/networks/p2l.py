@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
@@ -37,7 +35,7 @@ class PromptToLeaderboard(Trained):
 
     name = "p2l"
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         import torch
         from torch import nn
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, Traits, model_means, usable
+from routeyard.pipelines.arrays import Array, Floats, Vectors
+from routeyard.pipelines.routers.base import Examples, Queries, Traits, model_means, usable
 from routeyard.pipelines.routers.gradient import (
     network_arrays,
     one_thread,
@@ -83,7 +83,7 @@ class Trained(ABC):
 
     # What a router writes.
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         """A torch module; called under the seed. `start`: (m,) logits of the models' means.
 
         One hidden layer of `width` units and a head, or the head alone, unless overridden.
@@ -105,11 +105,11 @@ class Trained(ABC):
 
         return torch.sigmoid(network(x))
 
-    def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
+    def targets(self, train: Examples) -> dict[str, Array]:
         """More arrays with one row per train question, such as soft targets."""
         return {}
 
-    def inputs(self, queries: Queries) -> NDArray[np.float32]:
+    def inputs(self, queries: Queries) -> Vectors:
         """(n, …) what the network reads of questions: their embeddings (n, d)."""
         return queries.vectors()
 
@@ -179,7 +179,7 @@ class Trained(ABC):
             network.load_state_dict(kept)
 
     def batch(
-        self, part: Examples, x: NDArray[np.float32], more: Mapping[str, NDArray[Any]] | None = None
+        self, part: Examples, x: Vectors, more: Mapping[str, Array] | None = None
     ) -> TrainingBatch:
         """All questions of a part as one batch, `x` what the network reads of them."""
         import torch
@@ -220,12 +220,12 @@ class Trained(ABC):
 
     # How it is saved: the settings and the network's arrays.
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         """The fitted network as named arrays, with what is needed to build it again."""
         state = network_arrays(self._network, "network.")
         return {**state, "start": self._start, "shape": np.array(self._shape)}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def restore(self, arrays: Mapping[str, Array]) -> Self:
         """The router that `arrays` came from; settings and seed must be the same."""
         self._shape = tuple(int(size) for size in arrays["shape"])
         self._start = np.asarray(arrays["start"], dtype=np.float32)
@@ -246,7 +246,7 @@ def logistic_loss(logits: Any, y: Any, known: Any) -> Any:
     return masked_mean(cross_entropy(logits, y, reduction="none"), known)
 
 
-def head(width: int, start: NDArray[np.float32]) -> Any:
+def head(width: int, start: Vectors) -> Any:
     """Linear layer to (m,) logits that begins at every model's level.
 
     Small weights: an untrained network then routes like the best single model.

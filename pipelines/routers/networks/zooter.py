@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, listed
+from routeyard.pipelines.arrays import Array, Floats, Names
+from routeyard.pipelines.routers.base import Examples, listed
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
@@ -36,7 +36,7 @@ class Zooter(Trained):
 
     name = "zooter"
 
-    def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
+    def targets(self, train: Examples) -> dict[str, Array]:
         soft = not self.settings["both"]
         target, counts = distribution(
             train.labels, train.queries.tasks, self.settings["beta"], softmax=soft
@@ -58,7 +58,7 @@ class Zooter(Trained):
 
 
 def distribution(
-    labels: Floats, tags: NDArray[np.str_], beta: float, *, softmax: bool
+    labels: Floats, tags: Names, beta: float, *, softmax: bool
 ) -> tuple[Floats, Floats]:
     """(n, m) target distributions and (n,) 1 where a question has one.
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.routers.base import Queries
 from routeyard.pipelines.routers.gradient import probabilities, train_network
 from routeyard.pipelines.routers.pairs.battles import Battles
 from routeyard.pipelines.routers.pairs.matrix_factorisation import factors
@@ -102,7 +102,7 @@ def _perceptron(inputs: int, width: int) -> Any:
     return build
 
 
-def decided(outcome: Floats) -> NDArray[np.int64]:
+def decided(outcome: Floats) -> Ints:
     """Positions of the battles that somebody won.
 
     Raises:

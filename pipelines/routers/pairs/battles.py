@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints, Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.routers.base import Examples, Floats
+from routeyard.pipelines.routers.base import Examples
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +25,10 @@ class Battles:
         validation: battles kept apart for choosing hyperparameters.
     """
 
-    vectors: NDArray[np.float32]
+    vectors: Vectors
     model_ids: tuple[str, ...]
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
+    first: Ints
+    second: Ints
     outcome: Floats
     validation: Battles | None = None
 
@@ -45,7 +45,7 @@ class Battles:
             )
         return self.model_ids.index(model)
 
-    def between(self, small: str, large: str) -> tuple[NDArray[np.float32], Floats]:
+    def between(self, small: str, large: str) -> tuple[Vectors, Floats]:
         """(k, d) questions of this pair's battles, and (k,) how far the large model won.
 
         Raises:
@@ -66,7 +66,7 @@ class Battles:
 
 def from_preferences(
     preferences: pa.Table,
-    vectors: Mapping[str, NDArray[np.float32]],
+    vectors: Mapping[str, Vectors],
     *,
     validation: frozenset[str] = frozenset(),
     leave_out: frozenset[str] = frozenset(),

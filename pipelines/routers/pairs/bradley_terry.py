@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.arrays import Floats, Vectors
+from routeyard.pipelines.routers.base import Queries
 from routeyard.pipelines.routers.pairs.battles import Battles
 
 #: Questions ranked at once.
@@ -48,7 +48,7 @@ class SimilarityBradleyTerry:
         """What similarities (questions, battles) are divided by: each question's greatest."""
         return np.asarray(np.maximum(similarity.max(axis=1, keepdims=True), 1e-12))
 
-    def _block(self, vectors: NDArray[np.float32]) -> Floats:
+    def _block(self, vectors: Vectors) -> Floats:
         similarity = (vectors @ self._vectors.T).astype(np.float64)
         weights = self.gamma ** (1 + similarity / self._greatest(similarity))
         won = (weights @ self._wins).reshape(-1, self._m, self._m)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.arrays import Floats
+from routeyard.pipelines.routers.base import Queries
 from routeyard.pipelines.routers.neighbours.knn import nearest
 from routeyard.pipelines.routers.pairs.battles import Battles
 

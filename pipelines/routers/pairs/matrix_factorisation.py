@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Floats, Queries
+from routeyard.pipelines.arrays import Floats, Ints, Vectors
+from routeyard.pipelines.routers.base import Queries
 from routeyard.pipelines.routers.factors.matrix_factorisation import RATES
 from routeyard.pipelines.routers.gradient import best_network, probabilities
 from routeyard.pipelines.routers.pairs.battles import Battles
@@ -52,9 +52,7 @@ class PairMatrixFactorisation:
         return probabilities(self._network, _inputs(vectors, first, second))[:, 0]
 
 
-def _inputs(
-    vectors: NDArray[np.float32], first: NDArray[np.int64], second: NDArray[np.int64]
-) -> NDArray[np.float32]:
+def _inputs(vectors: Vectors, first: Ints, second: Ints) -> Vectors:
     """Embedding and, in the last two columns, the two models' positions."""
     return np.column_stack([vectors, first, second]).astype(np.float32)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Vectors
 from routeyard.pipelines.routers.base import Examples, listed, mean_cost, model_means
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 from routeyard.pipelines.routers.trees.rorf import strong_and_cheap
@@ -40,7 +40,7 @@ class RouteLLMClassifier(Trained):
         super().fit(train)
         return self
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         import torch
         from torch import nn
 
@@ -54,7 +54,7 @@ class RouteLLMClassifier(Trained):
             out.bias[2::3] = 2 * (level.max() - level)
         return nn.Sequential(nn.Linear(inputs, width), nn.ReLU(), out)
 
-    def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
+    def targets(self, train: Examples) -> dict[str, Array]:
         gap = train.labels - train.labels[:, [self._pair[0]]]
         known = ~np.isnan(gap)
         # 0: the model wins, 1: tie, 2: the reference wins.
@@ -82,7 +82,7 @@ class RouteLLMClassifier(Trained):
         out[:, weak] = 1 - p[:, weak, 2]
         return out
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         return {**super().arrays(), "pair": np.array(self._pair)}
 
     def restore(self, arrays: Any) -> RouteLLMClassifier:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, usable
+from routeyard.pipelines.arrays import Floats, Ints, Vectors
+from routeyard.pipelines.routers.base import Examples, Queries, listed, usable
 from routeyard.pipelines.routers.neighbours.eagle import half, ratings
 from routeyard.pipelines.routers.neighbours.wins import Wins
 
@@ -49,7 +49,7 @@ class SimilarityWeighted:
         parts = [self._block(vectors[f : f + BLOCK]) for f in range(0, len(vectors), BLOCK)]
         return np.concatenate(parts) if parts else np.empty((0, len(self._rating)))
 
-    def _block(self, vectors: NDArray[np.float32]) -> Floats:
+    def _block(self, vectors: Vectors) -> Floats:
         similarity = vectors @ self._vectors.T
         top = np.maximum(similarity.max(axis=1, keepdims=True), 1e-12)
         weight = self.gamma * np.power(np.float32(self.gamma), np.clip(similarity / top, -1, 1))
@@ -61,7 +61,7 @@ class SimilarityWeighted:
         return np.asarray(found[:, self._tier] + 0.01 * self._rating)
 
 
-def tiers_of(rating: Floats, tiers: int) -> NDArray[np.int64]:
+def tiers_of(rating: Floats, tiers: int) -> Ints:
     """(m,) tier of every model, 0 the lowest: the cut of the sorted ratings into at most
     `tiers` runs whose sum of squared deviations is least.
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.routers.base import Floats, Queries, listed
+from routeyard.pipelines.arrays import Floats
+from routeyard.pipelines.routers.base import Queries, listed
 from routeyard.pipelines.routers.gradient import drawn
 from routeyard.pipelines.routers.probes.probe import Probe
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.routers.base import listed
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
@@ -28,7 +26,7 @@ class EmbeddingMLP(Trained):
 
     name = "embedding-mlp"
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         from torch import nn
 
         sizes = (inputs, *self.settings["widths"])

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Floats, Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.routers.base import Examples, Floats, Queries
+from routeyard.pipelines.routers.base import Examples, Queries
 from routeyard.pipelines.routers.networks.trained import (
     Trained,
     TrainingBatch,
@@ -66,10 +66,10 @@ class Probe(Trained):
             self._own = train.model_ids.index(whose)
         return super().fit(train)
 
-    def inputs(self, queries: Queries) -> NDArray[np.float32]:
+    def inputs(self, queries: Queries) -> Vectors:
         return (queries.states() - self._centre) / self._spread
 
-    def build(self, inputs: int, start: NDArray[np.float32]) -> Any:
+    def build(self, inputs: int, start: Vectors) -> Any:
         from torch import nn
 
         layers, width = self._shape[0], self.settings["width"]
@@ -119,18 +119,18 @@ class Probe(Trained):
             found = self._network.weigh(torch.from_numpy(self.inputs(queries)), None)
         return np.asarray(found.double().numpy())
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, Array]:
         own = np.array([self._own])
         extra = {"centre": self._centre, "spread": self._spread, "own": own}
         return {**super().arrays(), **extra}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def restore(self, arrays: Mapping[str, Array]) -> Self:
         self._centre, self._spread = arrays["centre"], arrays["spread"]
         self._own = int(arrays["own"][0])
         return super().restore(arrays)
 
 
-def fixed(weights: NDArray[np.float32]) -> Any:
+def fixed(weights: Vectors) -> Any:
     """A weigher that has the same weights (L,) for every question."""
     import torch
     from torch import nn

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.matrix.memmap import allocate
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means
+from routeyard.pipelines.routers.base import Examples, Queries, listed, model_means
 
 
 @listed

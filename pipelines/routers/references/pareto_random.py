@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Bools
 from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
@@ -45,7 +45,7 @@ class ParetoRandom:
         return np.where(self._front, 1.0, 0.0) + uniform.scores(queries)
 
 
-def on_frontier(accuracy: Floats, cost: Floats) -> NDArray[np.bool_]:
+def on_frontier(accuracy: Floats, cost: Floats) -> Bools:
     """(m,) models such that no other is at least as good and as cheap, and better in one.
 
     >>> on_frontier(np.array([0.9, 0.5, 0.4]), np.array([3.0, 1.0, 2.0])).tolist()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.matrix.memmap import allocate
 from routeyard.pipelines.matrix.row_blocks import distinct, sums_of
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Queries, listed, model_means, usable
 
 
 @listed

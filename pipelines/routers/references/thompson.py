@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed, usable
+from routeyard.pipelines.arrays import Floats
+from routeyard.pipelines.routers.base import Examples, Queries, listed, usable
 from routeyard.pipelines.routers.references.uniform import UniformRandom
 
 

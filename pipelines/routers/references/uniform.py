@@ -6,8 +6,9 @@ import hashlib
 
 import numpy as np
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.matrix.memmap import allocate, blocks
-from routeyard.pipelines.routers.base import Examples, Floats, Queries, listed
+from routeyard.pipelines.routers.base import Examples, Queries, listed
 
 
 @listed

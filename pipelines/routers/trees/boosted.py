@@ -6,16 +6,15 @@ import json
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Array, Floats, Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.routers.base import Floats
 from routeyard.pipelines.routers.trees.forest import leaf_of
 
 
 def boost(
-    x: NDArray[np.float32], y: Floats, *, trees: int, depth: int, rate: float, seed: int
-) -> dict[str, NDArray[Any]]:
+    x: Vectors, y: Floats, *, trees: int, depth: int, rate: float, seed: int
+) -> dict[str, Array]:
     """An ensemble per column of y, by cross-entropy on the rows where it is known.
 
     Args:
@@ -58,11 +57,11 @@ def boost(
     }
 
 
-def _arrays(grown: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
+def _arrays(grown: list[dict[str, Any]]) -> dict[str, Array]:
     """Trees of XGBoost's JSON, padded with leaves to one shape."""
     nodes = max((len(tree["left_children"]) for tree in grown), default=1)
     shape = (len(grown), nodes)
-    found: dict[str, NDArray[Any]] = {
+    found: dict[str, Array] = {
         "feature": np.zeros(shape, np.int32),
         "left": np.full(shape, -1, np.int32),
         "right": np.full(shape, -1, np.int32),
@@ -81,7 +80,7 @@ def _arrays(grown: list[dict[str, Any]]) -> dict[str, NDArray[Any]]:
     return found
 
 
-def logits(ensemble: dict[str, NDArray[Any]], x: NDArray[np.float32]) -> Floats:
+def logits(ensemble: dict[str, Array], x: Vectors) -> Floats:
     """(n, k) sums of the trees of every column, from its level on."""
     total = np.tile(ensemble["level"], (len(x), 1))
     for k, output in enumerate(ensemble["output"].tolist()):

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Floats
+from routeyard.pipelines.arrays import Array, Floats, Ints, Vectors
 
 #: With more than twice as many outputs, splits are sought on this many leading directions.
 DIRECTIONS = 16
 
 
 def grow(
-    x: NDArray[np.float32],
-    y: Floats,
-    *,
-    trees: int,
-    depth: int,
-    leaf: int,
-    features: float | str,
-    seed: int,
-) -> dict[str, NDArray[Any]]:
+    x: Vectors, y: Floats, *, trees: int, depth: int, leaf: int, features: float | str, seed: int
+) -> dict[str, Array]:
     """A random forest of regression trees with (n, k) outputs, as arrays.
 
     The cost of a split grows with the outputs. Of many outputs the trees see the
@@ -74,7 +64,7 @@ def _seen(y: Floats) -> Floats:
     return np.asarray(centred @ np.linalg.eigh(centred.T @ centred)[1][:, -DIRECTIONS:])
 
 
-def _means(leaf: NDArray[np.int64], y: Floats, nodes: int) -> Floats:
+def _means(leaf: Ints, y: Floats, nodes: int) -> Floats:
     """(nodes, k) mean of the rows in every leaf; 0 for inner nodes."""
     from scipy.sparse import csr_matrix
 
@@ -83,13 +73,13 @@ def _means(leaf: NDArray[np.int64], y: Floats, nodes: int) -> Floats:
     return np.asarray((member @ y) / np.maximum(n, 1)[:, None])
 
 
-def _down(threshold: Floats) -> NDArray[np.float32]:
+def _down(threshold: Floats) -> Vectors:
     """Largest float32 not above each threshold: x ≤ t is decided the same for float32 x."""
     near = threshold.astype(np.float32)
     return np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near)
 
 
-def per_tree(forest: dict[str, NDArray[Any]], x: NDArray[np.float32]) -> tuple[Floats, Floats]:
+def per_tree(forest: dict[str, Array], x: Vectors) -> tuple[Floats, Floats]:
     """(n, k) mean and standard deviation over the trees."""
     total = np.zeros((len(x), forest["value"].shape[2]))
     squares = np.zeros_like(total)
@@ -102,9 +92,7 @@ def per_tree(forest: dict[str, NDArray[Any]], x: NDArray[np.float32]) -> tuple[F
     return mean, np.sqrt(np.maximum(squares / n - mean**2, 0.0))
 
 
-def leaf_of(
-    forest: dict[str, NDArray[Any]], tree: int, x: NDArray[np.float32]
-) -> NDArray[np.int64]:
+def leaf_of(forest: dict[str, Array], tree: int, x: Vectors) -> Ints:
     """(n,) the leaf that each question falls into."""
     at = np.zeros(len(x), np.int64)
     while True:

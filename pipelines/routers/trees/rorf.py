@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
@@ -80,7 +80,7 @@ class RoRF:
         return out
 
 
-def classes(a: Floats, b: Floats) -> NDArray[np.int64]:
+def classes(a: Floats, b: Floats) -> Ints:
     """0 where a is better, 1 both 0, 2 equal and above 0, 3 where b is better.
 
     >>> classes(np.array([1.0, 0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])).tolist()

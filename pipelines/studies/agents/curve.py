@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.pairs import default_pair
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.bootstrap import interval
-from routeyard.pipelines.routers.base import Floats
 from routeyard.pipelines.studies.agents.handing_over import handed, relays, states
 from routeyard.pipelines.studies.context import SLOW_RESAMPLES, StudyContext
 from routeyard.pipelines.studies.router_table import measure_of
-from routeyard.pipelines.studies.study import CURVES, StudyCell
+from routeyard.pipelines.studies.study import StudyCell
+from routeyard.schemas.tables import RESULTS
 
 #: Routers of whole questions that are drawn where the release can feed them.
 ROUTERS = ("probe-dirichlet", "semantic-entropy", "margin", "knn", "ridge", "task-map")
@@ -25,7 +25,7 @@ ORACLE, STEP_ORACLE = "question: oracle", "step: oracle"
 SHARES = (0.25, 0.5, 0.75)
 DEAR = "its cost, of the large one's"
 
-Choices = Mapping[str, NDArray[np.int64]]
+Choices = Mapping[str, Ints]
 
 
 def _pair(context: StudyContext) -> tuple[str, str]:
@@ -51,7 +51,7 @@ def choices_of(context: StudyContext) -> tuple[Core, Choices]:
     test = np.array([k for k in core.rows(scheme, "test").tolist() if known[k]], dtype=np.int64)
     train = core.rows(scheme, "train")
     n = len(test)
-    found: dict[str, NDArray[np.int64]] = {}
+    found: dict[str, Ints] = {}
     steps = context.tables["steps"]
     members = {k: column[name] for k, name in relays(steps, small, large).items() if name in column}
     for name in context.able(ROUTERS):
@@ -78,18 +78,16 @@ def choices_of(context: StudyContext) -> tuple[Core, Choices]:
     return part, found
 
 
-def _oracle(core: Core, among: Sequence[int], measure: str) -> NDArray[np.int64]:
+def _oracle(core: Core, among: Sequence[int], measure: str) -> Ints:
     """The cheapest right member for each question, else the cheapest; one point."""
     cost = core.costs[measure][:, list(among)]
     right = core.decided[:, list(among)] > 0.5
     best = np.where(right.any(axis=1, keepdims=True), np.where(right, cost, np.inf), cost)
-    chosen: NDArray[np.int64] = np.asarray(among, dtype=np.int64)[best.argmin(axis=1)]
+    chosen: Ints = np.asarray(among, dtype=np.int64)[best.argmin(axis=1)]
     return chosen[None, :]
 
 
-def _points(
-    core: Core, chosen: NDArray[np.int64], measure: str, rows: NDArray[np.int64]
-) -> tuple[Floats, Floats]:
+def _points(core: Core, chosen: Ints, measure: str, rows: Ints) -> tuple[Floats, Floats]:
     """(mean cost, accuracy) of each point on these questions; costs ascend, accuracy never falls.
 
     A dearer point that is worse is not used, and between two points one may mix them.
@@ -110,7 +108,7 @@ def cells(context: StudyContext) -> Sequence[StudyCell]:
     for name, chosen in found.items():
         oracle = name in (ORACLE, STEP_ORACLE)
 
-        def at(rows: NDArray[np.int64], chosen: NDArray[np.int64] = chosen) -> Floats:
+        def at(rows: Ints, chosen: Ints = chosen) -> Floats:
             ends = core.costs[measure][rows][:, [small, large]].mean(axis=0)
             cost, right = _points(core, chosen, measure, rows)
             wanted = ends[0] + np.array(SHARES) * (ends[1] - ends[0])
@@ -137,4 +135,4 @@ def curves(context: StudyContext) -> pa.Table:
         rows += [
             {"series": name, "x": float(x), "y": float(y)} for x, y in zip(cost, right, strict=True)
         ]
-    return pa.Table.from_pylist(rows, schema=CURVES)
+    return pa.Table.from_pylist(rows, schema=RESULTS["study_curves"])

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.base import Floats
+from routeyard.pipelines.arrays import Floats, Ints
 
 _WORD = re.compile(r"\w{3,}")
 #: Seen after a step: its number, tokens of prompt and reply (log), share of the question's words
@@ -69,12 +68,8 @@ def _words(text: str) -> list[str]:
 
 
 def handed(
-    made: Mapping[int, Floats],
-    train: NDArray[np.int64],
-    right: Floats,
-    members: Mapping[int, int],
-    small: int,
-) -> NDArray[np.int64]:
+    made: Mapping[int, Floats], train: Ints, right: Floats, members: Mapping[int, int], small: int
+) -> Ints:
     """Which member each question is given to, for a row of thresholds, int64 [thresholds, n].
 
     A logistic regression on the train questions' states says how likely the small model still is
@@ -101,10 +96,7 @@ def handed(
 
 
 def _chances(
-    made: Mapping[int, Floats],
-    train: NDArray[np.int64],
-    right: Floats,
-    members: Mapping[int, int],
+    made: Mapping[int, Floats], train: Ints, right: Floats, members: Mapping[int, int]
 ) -> dict[int, Floats]:
     """Steps taken → (n,) chance that the small model will be right; NaN where it had ended."""
     from sklearn.linear_model import LogisticRegression

@@ -7,12 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.held_out.ood import between
 from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.routers import Examples, Queries
-from routeyard.pipelines.routers.base import Floats
 
 
 def core(ids: list[str], models: tuple[str, ...] = ("a", "b"), *, states: bool = True) -> Core:
