@@ -99,9 +99,9 @@ def deploy(
     name = deployment or checked.name
     _check_place(f"{flow.name}/{name}", given, replace=replace)
     limits = set_limits({p.name: p.limits.concurrency for p in checked.pool.providers})
-    _make_pool(pool)
+    workers = _make_pool(pool)
     registered = _register(flow, name, given, pool, cron, interval_s)
-    return Deployed(registered, pool, limits, bool(cron or interval_s), _workers(pool))
+    return Deployed(registered, pool, limits, bool(cron or interval_s), workers)
 
 
 def check_cron(cron: str) -> None:
@@ -153,15 +153,6 @@ def _short(recipe: Any) -> str:
     return f"{recipe.get('name')} (inline)" if isinstance(recipe, dict) else str(recipe)
 
 
-def _workers(pool: str) -> int:
-    """Workers of a pool that gave a sign of life of late."""
-    from prefect.client.orchestration import get_client
-
-    with get_client(sync_client=True) as client:
-        found = client.read_workers_for_work_pool(pool)
-    return sum(str(getattr(one.status, "value", one.status)).upper() == "ONLINE" for one in found)
-
-
 def _register(
     flow: Any,
     name: str,
@@ -197,8 +188,8 @@ def _register(
     return f"{flow.name}/{name}"
 
 
-def _make_pool(pool: str) -> None:
-    """The work pool, made when it is not there."""
+def _make_pool(pool: str) -> int:
+    """Workers of a pool that gave a sign of life of late; the pool is made when it is absent."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import WorkPoolCreate
     from prefect.exceptions import ObjectNotFound
@@ -208,3 +199,5 @@ def _make_pool(pool: str) -> None:
             client.read_work_pool(pool)
         except ObjectNotFound:
             client.create_work_pool(WorkPoolCreate(name=pool, type="process"))
+        found = client.read_workers_for_work_pool(pool)
+    return sum(str(getattr(one.status, "value", one.status)).upper() == "ONLINE" for one in found)

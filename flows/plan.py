@@ -47,12 +47,13 @@ def plan_build(
         found = walk(checked, context, Completing(context), until="ingest")
         queries, pool = (results[0] for _, results in found)
     table = read(queries, "queries")
+    counted = Counter(table.column("source").to_pylist())
     figures: dict[str, Any] = {
         **_head(checked, root),
         "queries": queries.figures["queries"],
         "models_in_pool": pool.figures["models"],
         "stated": False,
-        **summary(checked, _per_source(checked, table)),
+        **summary(checked, {source.name: counted[source.name] for source in checked.sources}),
         "removed": queries.figures["removed"],
         "notes": _notes(checked, queries.figures) + power_of(checked, table.num_rows),
     }
@@ -106,11 +107,6 @@ def _head(recipe: Recipe, root: Path) -> dict[str, Any]:
         "simulated": sum(bool(model.simulated) for model in recipe.pool.models),
         "released": (root / "releases" / recipe.name / recipe.version).is_dir(),
     }
-
-
-def _per_source(recipe: Recipe, queries: Any) -> dict[str, int]:
-    counted = Counter(queries.column("source").to_pylist())
-    return {source.name: counted[source.name] for source in recipe.sources}
 
 
 def _notes(recipe: Recipe, ingested: Mapping[str, Any]) -> list[str]:

@@ -42,7 +42,8 @@ def write(places: Sequence[Path], out: Path, *, results: Sequence[Path] = ()) ->
 
     found = releases(places)
     _check_out(out)
-    looked = list(_result_folders([*results, *_workspaces(found)]))
+    workspaces = [path.parents[2] for path in found if path.parents[1].name == "releases"]
+    looked = list(_result_folders([*results, *workspaces]))
     with ExitStack() as stack:
         books: list[SiteRelease] = []
         for path in found:
@@ -99,12 +100,6 @@ def _distinct(books: Sequence[SiteRelease]) -> None:
                 where=f"{book.manifest.name} {book.manifest.version}",
                 next_step="make a site of each",
             )
-
-
-def _workspaces(found: Sequence[Path]) -> list[Path]:
-    return list(
-        dict.fromkeys(path.parents[2] for path in found if path.parents[1].name == "releases")
-    )
 
 
 def _result_folders(roots: Sequence[Path]) -> Iterator[Path]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from routeyard.datacards.charts.bars import changes, shares
+from routeyard.datacards.charts.bars import shares
 from routeyard.datacards.charts.draw import png
 from routeyard.datacards.site.evaluation import (
     MEASURES,
     EvaluationTables,
     over_call_rate,
     over_cost,
+    over_groups,
     selections,
 )
 
@@ -42,14 +43,7 @@ def plot_all(folder: Path, one: EvaluationTables, models: Sequence[str]) -> list
             rows, name=name, title=f"Models each router asks ({part})", of="router", models=models
         )
     if one.ood is not None and one.ood.num_rows:
-        drawn["ood"] = changes(
-            one.ood.to_pylist(),
-            name="ood",
-            title="Change of accuracy on a group not seen in training",
-            of="group held out",
-            value="change of accuracy (percentage points)",
-            routers=pool,
-        )
+        drawn["ood"] = over_groups(one.ood.to_pylist(), pool, name="ood")
     return [path for name, text in drawn.items() for path in _save(folder, name, text)]
 
 

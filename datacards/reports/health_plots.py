@@ -10,33 +10,25 @@ import pyarrow as pa
 from routeyard.datacards.charts.bars import bars, histogram
 from routeyard.datacards.charts.draw import PAPER, Look
 from routeyard.datacards.charts.grids import MOST_CELLS, agreement, heatmap
+from routeyard.datacards.markdown import texts
 
 #: Bars beyond which only both ends are drawn: they tell the story.
 MOST_BARS = 60
-#: Bars: plot → table, its columns of names and values, factor; title, what the bars are, axis.
-_BARS: Mapping[str, tuple[str, str, str, int, str, str, str]] = {
-    "specialist_scores": (
-        "tasks", "task", "specialist_score", 100, "Specialist score of every task", "task",
-        "specialist score (percentage points above the generalist)",
-    ),
-    "duplicates": (
-        "duplicates_by_source", "source", "in_groups", 1, "Near-duplicates by source", "source",
-        "questions in groups of near-duplicates (count)",
-    ),
-}  # fmt: skip
+#: Bars: plot → table, its columns of names (`of`) and values, factor, title and axis.
+_BARS: dict[str, dict[str, Any]] = texts("health_bars.yaml")
 
 
 def plot_all(tables: Mapping[str, pa.Table], look: Look = PAPER) -> dict[str, str]:
     """Name → SVG of every plot there is data for."""
     rows = {name: table.to_pylist() for name, table in tables.items() if name in _READ}
     made: dict[str, str | None] = {}
-    for name, (table, key, column, factor, title, of, axis) in _BARS.items():
+    for name, about in _BARS.items():
         values = [
-            {"name": row[key], "value": factor * row[column]}
-            for row in rows.get(table, ())
-            if row[column] is not None
+            {"name": row[about["of"]], "value": about["factor"] * row[about["column"]]}
+            for row in rows.get(about["table"], ())
+            if row[about["column"]] is not None
         ]
-        made[name] = _bars(values, name, title, of, axis, look)
+        made[name] = _bars(values, name, about["title"], about["of"], about["axis"], look)
     hard = [row["difficulty"] for row in rows["query_difficulty"] if row["difficulty"] is not None]
     if hard:
         made["difficulty"] = histogram(
@@ -72,7 +64,7 @@ def plot_all(tables: Mapping[str, pa.Table], look: Look = PAPER) -> dict[str, st
 
 
 _READ = frozenset({"query_difficulty", "task_similarity", "jaccard", "models", "coverage"}) | {
-    table for table, *_ in _BARS.values()
+    about["table"] for about in _BARS.values()
 }
 
 

@@ -46,7 +46,7 @@ def lookup(
     """
     wanted = pa.array(list(query_ids), pa.string())
     models = sorted(tables["models"].column("model_id").to_pylist())
-    rows = sorted(_rows(tables["queries"], wanted), key=_by_id)
+    rows = sorted(_rows(tables["queries"], wanted), key=lambda row: str(row["query_id"]))
     longest = max(1, min(LONGEST_ANSWER, budget // max(1, len(rows) * max(1, len(models)))))
     labels = _pairs(tables["labels"], wanted)
     answers = _pairs(tables.get("responses"), wanted)
@@ -77,10 +77,6 @@ def lookup(
         "index": index_columns([_indexed(one) for one in questions], tasks, [], len(models)),
         "answers": [questions[k : k + AT_ONCE] for k in range(0, len(questions), AT_ONCE)],
     }
-
-
-def _by_id(row: Row) -> str:
-    return str(row["query_id"])
 
 
 def _rows(table: pa.Table, wanted: pa.Array) -> list[Row]:

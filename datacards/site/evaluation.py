@@ -13,31 +13,17 @@ from routeyard.datacards.charts.bars import changes, shares
 from routeyard.datacards.charts.colours import REFERENCES
 from routeyard.datacards.charts.draw import PAGE
 from routeyard.datacards.charts.lines import Zone, curves, series
+from routeyard.datacards.markdown import texts
 from routeyard.datacards.site.cheapest import cheapest
 
 Row = dict[str, Any]
 
+_TEXTS = texts("evaluation.yaml")
 #: (metric, heading, filter of the template, what it says); `{}` is the measure.
-COLUMNS = (
-    ("accuracy", "accuracy", "percent", "share of test questions answered right"),
-    ("mean_cost[{}]", "cost", "cost", "{}, where the router chooses without regard to cost"),
-    ("qnc[{}]", "QNC", "plain", "share of the best model's cost at which its accuracy is reached"),
-    ("audc[{}]", "AUDC", "plain", "area under accuracy over cost, 1 is best"),
-    ("gap_to_oracle", "to the oracle", "points", "percentage points below the per-query oracle"),
-    ("gap_to_oracle_hard", "on hard", "points", "the same on hard questions only"),
-    ("decision_time", "decision", "milliseconds", "ms to choose, per question"),
-)
+COLUMNS: list[tuple[str, str, str, str]] = [tuple(one) for one in _TEXTS["columns"]]
 #: Cost measure → (what it is called, factor on the stored value).
-MEASURES: Mapping[str, tuple[str, float]] = {
-    "usd": ("USD per 1,000 questions", 1000.0),
-    "tokens": ("tokens per question", 1.0),
-    "latency": ("seconds per question", 1.0),
-    "params": ("10⁹ parameters asked per question", 1.0),
-}
-_CURVES = {
-    "deferral": ("Accuracy over mean cost", "mean cost"),
-    "budget": ("Accuracy within a budget", "budget"),
-}
+MEASURES: dict[str, tuple[str, float]] = {k: tuple(v) for k, v in _TEXTS["measures"].items()}
+_CURVES: dict[str, list[str]] = _TEXTS["curves"]
 
 
 @dataclass(frozen=True)
@@ -229,6 +215,18 @@ def bands(one: EvaluationTables) -> tuple[list[Zone], tuple[float, float] | None
     )
 
 
+def over_groups(rows: Sequence[Row], pool: Sequence[str], **how: Any) -> str:
+    """Change of accuracy on groups that training did not see, over the groups."""
+    return changes(
+        rows,
+        title="Change of accuracy on a group not seen in training",
+        of="group held out",
+        value="change of accuracy (percentage points), 95 % interval",
+        routers=pool,
+        **how,
+    )
+
+
 def selections(profiles: pa.Table | None) -> dict[str, list[Row]]:
     """Part of the questions → rows of router, model_id, share: of all, and of the hard alone."""
     rows = [] if profiles is None else profiles.to_pylist()
@@ -278,15 +276,7 @@ def _transfer(ood: pa.Table | None, name: str, pool: Sequence[str]) -> Row | Non
     if ood is None or not ood.num_rows:
         return None
     rows = ood.to_pylist()
-    drawn = changes(
-        rows,
-        name=f"{name}-transfer",
-        title="Change of accuracy on a group not seen in training",
-        of="group held out",
-        value="change of accuracy (percentage points), 95 % interval",
-        routers=pool,
-        look=PAGE,
-    )
+    drawn = over_groups(rows, pool, name=f"{name}-transfer", look=PAGE)
     return {"rows": rows, "chart": _svg(drawn)}
 
 

@@ -46,24 +46,17 @@ class Planted:
     correct: Bools
 
 
-def plant(
-    *,
-    questions: int = 35_673,
-    models: int = 112,
-    tasks: int = 80,
-    twin_tasks: int = 12,
-    redundant: int = 30,
-    duplicates: float = 0.06,
-    seed: int = 0,
-) -> Planted:
-    """A benchmark of `models` × `questions` in `tasks` tasks.
+#: Models; those that repeat one weak model's answers but for 2 %; share of repeated questions.
+MODELS, REDUNDANT, DUPLICATES = 112, 30, 0.06
+
+
+def plant(*, questions: int = 35_673, tasks: int = 80, twin_tasks: int = 12) -> Planted:
+    """A benchmark of `MODELS` models × `questions` in `tasks` tasks.
 
     Args:
         twin_tasks: Tasks whose texts come from another task's words.
-        redundant: Models that repeat one weak model's answers but for 2 %.
-        duplicates: Share of questions that repeat an earlier one of their task.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     names = [f"task_{k:02d}" for k in range(tasks)]
     own = tasks - twin_tasks
     twins = {names[own + k]: names[own - 1 - k] for k in range(twin_tasks)}
@@ -74,7 +67,7 @@ def plant(
     first: dict[int, list[int]] = {}
     for row, t in enumerate(task.tolist()):
         earlier = first.setdefault(t, [])
-        if earlier and random.random() < duplicates:
+        if earlier and random.random() < DUPLICATES:
             twin_of[row] = earlier[int(random.integers(len(earlier)))]
             texts.append(texts[int(twin_of[row])])
             continue
@@ -82,28 +75,28 @@ def plant(
         drawn = random.choice(len(vocabulary), 8)
         texts.append(f"{' '.join(vocabulary[i] for i in drawn)} {row}?")
         earlier.append(row)
-    real = models - redundant
-    sizes = random.choice([1.1, 2, 7, 13, 34, 70], models)
+    real = MODELS - REDUNDANT
+    sizes = random.choice([1.1, 2, 7, 13, 34, 70], MODELS)
     hard = tuple(names[:3])
     # Small ones, which every budget can pay.
     small = np.argsort(sizes[:real], kind="stable")
     specialists = {names[3 + k]: int(small[k % real]) for k in range(8)}
-    skill = np.clip(0.25 + 0.08 * np.log(sizes) + random.normal(0, 0.05, models), 0.15, 0.9)
-    chance = np.clip(skill[:, None] + random.normal(0, 0.06, (models, tasks)), 0.05, 0.95)
+    skill = np.clip(0.25 + 0.08 * np.log(sizes) + random.normal(0, 0.05, MODELS), 0.15, 0.9)
+    chance = np.clip(skill[:, None] + random.normal(0, 0.06, (MODELS, tasks)), 0.05, 0.95)
     for name, model in specialists.items():
         chance[model, names.index(name)] = 0.97
-    correct = random.random((models, questions)) < chance[:, task]
+    correct = random.random((MODELS, questions)) < chance[:, task]
     for t in range(len(hard)):
         # The same share for each model: by chance alone one of a hundred would be far ahead.
         (rows,) = np.nonzero(task == t)
-        order = random.random((models, len(rows))).argsort(axis=1)
+        order = random.random((MODELS, len(rows))).argsort(axis=1)
         correct[:, rows] = order < round(0.3 * len(rows))
     copies = {}
     # One weak model under many names, as fine-tunes of one base are: average similarity,
     # by which pruning goes, hardly sees a single pair of twins.
     source = int(np.argsort(chance[:real].mean(axis=1), kind="stable")[real // 4])
     labels = [f"org/model-{k:03d}-{size:g}b" for k, size in enumerate(sizes)]
-    for k in range(real, models):
+    for k in range(real, MODELS):
         correct[k] = correct[source] ^ (random.random(questions) < 0.02)
         copies[labels[k]] = labels[source]
     return Planted(

@@ -39,11 +39,11 @@ def prompts(workspace: Path) -> Any:
     """`query_id` and `prompt` of every question the workspace has ingested, or null."""
     import duckdb
 
-    if not list(workspace.glob("stages/ingest/*/queries.parquet")):
+    files = [str(path) for path in workspace.glob("stages/ingest/*/queries.parquet")]
+    if not files:
         return None
-    pattern = str(workspace / "stages" / "ingest" / "*" / "queries.parquet")
     with duckdb.connect() as connection:
         return connection.sql(
             "SELECT query_id, min(prompt) AS prompt FROM read_parquet(?) GROUP BY 1 ORDER BY 1",
-            params=[pattern],
+            params=[files],
         ).to_arrow_table()

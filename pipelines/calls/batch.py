@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from routeyard.pipelines.calls.attempts import (
@@ -182,14 +182,21 @@ class _Batches:
             )
             for n, request in enumerate(requests)
         ]
-        made = BatchNote.of(
-            requests,
+        made = BatchNote(
             name=uuid.uuid4().hex,
             provider=queue.provider.name,
+            model_id=queue.model_id,
             run=self._run,
             purpose=self._purpose,
+            requested_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             position=await asyncio.to_thread(self._ledger.position),
+            endpoint=requests[0].settings.endpoint,
+            items=[
+                (r.request_hash, list(r.samples), r.query_id, r.settings.settings_hash)
+                for r in requests
+            ],
             charges=charges,
+            billed=[r.billed for r in requests],
         )
         try:
             content = ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import chain, repeat
 
 from routeyard.pipelines.calls.request import Request, RequestSettings
@@ -36,36 +34,6 @@ class BatchNote:
     charges: list[str] = field(default_factory=list)
     #: Per line: attempts before this one that were billed without an answer.
     billed: list[int] = field(default_factory=list)
-
-    @classmethod
-    def of(
-        cls,
-        requests: Sequence[Request],
-        *,
-        name: str,
-        provider: str,
-        run: str,
-        purpose: str,
-        position: int,
-        charges: list[str],
-    ) -> BatchNote:
-        """The note of a batch that is about to be created; all requests are of one model."""
-        return cls(
-            name=name,
-            provider=provider,
-            model_id=requests[0].model_id,
-            run=run,
-            purpose=purpose,
-            requested_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            position=position,
-            endpoint=requests[0].settings.endpoint,
-            items=[
-                (r.request_hash, list(r.samples), r.query_id, r.settings.settings_hash)
-                for r in requests
-            ],
-            charges=charges,
-            billed=[r.billed for r in requests],
-        )
 
     @classmethod
     def read(cls, text: str) -> BatchNote:

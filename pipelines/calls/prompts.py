@@ -38,12 +38,7 @@ class PromptResults:
     @property
     def figures(self) -> dict[str, Any]:
         """JSON-ready counts of this run."""
-        return {
-            "asked": self.asked,
-            "failed": self.failed,
-            "missing": self.missing,
-            "stopped": self.stopped,
-        }
+        return {name: getattr(self, name) for name in ("asked", "failed", "missing", "stopped")}
 
 
 def request_for(settings: RequestSettings, name: str, query_id: str, prompt: str) -> Request:

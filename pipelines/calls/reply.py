@@ -262,24 +262,15 @@ def from_status(
     status: int, message: str, *, code_name: str | None, retry_after: float | None
 ) -> CallFault:
     """The fault an HTTP status means."""
-    if code_name == "insufficient_quota":
-        # OpenAI sends 429 for an empty account; no waiting fills it.
-        return CallFault(
-            "insufficient_quota",
-            message,
-            status=status,
-            permanent=True,
-            refuses_model=True,
-            maybe_billed=False,
-        )
-    retryable = status in _RETRYABLE or status >= 500
+    quota = code_name == "insufficient_quota"
+    retryable = not quota and (status in _RETRYABLE or status >= 500)
     return CallFault(
-        f"http_{status}",
+        "insufficient_quota" if quota else f"http_{status}",
         message,
         status=status,
         permanent=not retryable,
-        refuses_model=status in _REFUSES_MODEL,
-        throttled=status == 429,
+        refuses_model=quota or status in _REFUSES_MODEL,
+        throttled=status == 429 and not quota,
         retry_after=retry_after if retryable else None,
-        maybe_billed=status >= 500 or status == 408,
+        maybe_billed=not quota and (status >= 500 or status == 408),
     )

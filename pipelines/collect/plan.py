@@ -232,14 +232,8 @@ def unknown(model: ModelPlan) -> list[str]:
         model.estimate.cost_usd is not None and model.estimate.worst_cost_usd is not None
     ):
         return []
-    found = [
-        f"the model's '{name}'"
-        for name, value in (
-            ("price_in", model.model.price_in),
-            ("price_out", model.model.price_out),
-        )
-        if value is None
-    ]
+    prices = ("price_in", "price_out")
+    found = [f"the model's '{name}'" for name in prices if getattr(model.model, name) is None]
     limits = ("max_tokens", "max_completion_tokens")
     stated = any(model.settings.parameters.get(name) is not None for name in limits)
     if not stated and (

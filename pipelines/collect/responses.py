@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -19,21 +19,13 @@ from routeyard.schemas.recipe.collect import Collect
 from routeyard.schemas.statuses import response_status
 
 
-def responses_table(plan: Plan, ledger: Ledger, models: Sequence[str] | None = None) -> pa.Table:
+def responses_table(plan: Plan, ledger: Ledger) -> pa.Table:
     """`responses` of the plan's pairs, sorted by model, query and sample.
 
     The newest `ok` attempt of each pair, else the newest truncated or refused
     one, else the newest error. A pair that was never asked has no row.
-
-    Args:
-        models: Model ids to read; all of the plan by default.
     """
-    batches = [
-        batch
-        for model in plan.models
-        if models is None or model.model.model_id in models
-        for batch in _batches(plan, model, ledger)
-    ]
+    batches = [batch for model in plan.models for batch in _batches(plan, model, ledger)]
     table = pa.Table.from_batches(batches, schema=RESPONSES.schema)
     return RESPONSES.check(
         table.sort_by(

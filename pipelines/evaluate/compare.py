@@ -14,6 +14,9 @@ from routeyard.pipelines.evaluate.significance import McNemar, holm, mcnemar, mc
 from routeyard.pipelines.metrics.bootstrap import interval, p_value
 from routeyard.pipelines.metrics.selection import at_choice
 
+#: A corrected p-value below it is significant.
+ALPHA = 0.05
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -43,7 +46,6 @@ def compare(
     split: str,
     values: Mapping[str, tuple[float, Floats]],
     *,
-    alpha: float = 0.05,
     on: Mapping[str, Mapping[str, tuple[float, Floats]]] | None = None,
 ) -> list[Comparison]:
     """All pairs of routers: name → (value, paired replicates); null values are left out.
@@ -64,30 +66,18 @@ def compare(
     out = []
     for k, adjusted in enumerate(holm(p) if pairs else []):
         low, high = interval(differences[k])
-        out.append(
-            Comparison(
-                metric,
-                split,
-                *pairs[k],
-                gains[k],
-                low,
-                high,
-                p[k],
-                adjusted,
-                bool(adjusted < alpha),
-            )
-        )
+        sure = bool(adjusted < ALPHA)
+        one, other = pairs[k]
+        out.append(Comparison(metric, split, one, other, gains[k], low, high, p[k], adjusted, sure))
     return out
 
 
-def compare_matched(
-    metric: str, split: str, scores: Mapping[str, Floats], *, alpha: float = 0.05
-) -> list[Comparison]:
+def compare_matched(metric: str, split: str, scores: Mapping[str, Floats]) -> list[Comparison]:
     """Exact McNemar tests between all pairs of routers held to the same budget."""
     pairs = list(combinations(sorted(scores), 2))
     tests = [mcnemar(scores[a], scores[b]) for a, b in pairs]
     differences = [float(np.nanmean(scores[a] - scores[b])) for a, b in pairs]
-    return _tested(metric, split, pairs, list(zip(tests, differences, strict=True)), alpha)
+    return _tested(metric, split, pairs, list(zip(tests, differences, strict=True)))
 
 
 def _tested(
@@ -95,14 +85,13 @@ def _tested(
     split: str,
     pairs: Sequence[tuple[str, str]],
     found: Sequence[tuple[McNemar, float]],
-    alpha: float,
 ) -> list[Comparison]:
     """Comparisons of pairs by their tests and differences, corrected by Holm over all of them."""
     adjusted = holm([test.p for test, _ in found]) if found else []
     return [
         Comparison(
             metric, split, a, b, difference, None, None, test.p, corrected,
-            bool(corrected < alpha), test.first_only, test.second_only,
+            bool(corrected < ALPHA), test.first_only, test.second_only,
         )
         for (a, b), (test, difference), corrected in zip(pairs, found, adjusted, strict=True)
     ]  # fmt: skip
@@ -113,8 +102,6 @@ def compare_published(
     split: str,
     grids: Mapping[str, tuple[Floats, NDArray[np.int16]]],
     correct: Floats,
-    *,
-    alpha: float = 0.05,
 ) -> list[Comparison]:
     """One-sided exact McNemar of every router over every other, at the median of their cost grids.
 
@@ -136,7 +123,7 @@ def compare_published(
             for costs, choices in (grids[a], grids[b])
         ]
         found.append((mcnemar_one_sided(*right), float(np.nanmean(right[0] - right[1]))))
-    return _tested(metric, split, names, found, alpha)
+    return _tested(metric, split, names, found)
 
 
 @dataclass(frozen=True)

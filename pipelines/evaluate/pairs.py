@@ -47,13 +47,7 @@ class ModelPair:
 
 def pair_of(test: Core, small: str, large: str) -> ModelPair:
     """Raises BadInput when a model is unknown or the two share no question."""
-    for name in (small, large):
-        if name not in test.model_ids:
-            raise BadInput(
-                f"model {name!r} is not in the release",
-                next_step=f"known models: {', '.join(test.model_ids)}",
-            )
-    columns = [test.labels[:, test.model_ids.index(name)] for name in (small, large)]
+    columns = [test.labels[:, test.place(name)] for name in (small, large)]
     rows = np.flatnonzero(~np.isnan(columns[0]) & ~np.isnan(columns[1]))
     if not len(rows):
         raise BadInput(
@@ -98,11 +92,8 @@ def default_pair(core: Core) -> tuple[str, str] | None:
             price = single_means(core.costs[name])
             key = price if price[0] != price[1] else key
             break
-    return (
-        (core.model_ids[0], core.model_ids[1])
-        if key[0] <= key[1]
-        else (core.model_ids[1], core.model_ids[0])
-    )
+    first, second = core.model_ids if key[0] <= key[1] else reversed(core.model_ids)
+    return first, second
 
 
 def metrics_of(bands: Bands) -> Mapping[str, Callable[[Floats, Floats], Floats]]:

@@ -51,12 +51,7 @@ def mcnemar(first: Floats, second: Floats) -> McNemar:
     >>> mcnemar(np.array([1, 1, 1, 1, 1, 0.0]), np.array([0, 0, 0, 0, 0, 0.0]))
     McNemar(first_only=5, second_only=0, p=0.0625)
     """
-    from scipy.stats import binomtest
-
-    won, lost = int(np.sum(first > second)), int(np.sum(second > first))
-    if won + lost == 0:
-        return McNemar(0, 0, 1.0)
-    return McNemar(won, lost, float(binomtest(won, won + lost, 0.5).pvalue))
+    return _mcnemar(first, second, "two-sided")
 
 
 def mcnemar_one_sided(first: Floats, second: Floats) -> McNemar:
@@ -68,12 +63,16 @@ def mcnemar_one_sided(first: Floats, second: Floats) -> McNemar:
     >>> mcnemar_one_sided(np.array([1, 1, 1, 1, 1, 0.0]), np.array([0, 0, 0, 0, 0, 0.0]))
     McNemar(first_only=5, second_only=0, p=0.03125)
     """
+    return _mcnemar(first, second, "greater")
+
+
+def _mcnemar(first: Floats, second: Floats, alternative: str) -> McNemar:
     from scipy.stats import binomtest
 
     won, lost = int(np.sum(first > second)), int(np.sum(second > first))
     if won + lost == 0:
         return McNemar(0, 0, 1.0)
-    return McNemar(won, lost, float(binomtest(won, won + lost, alternative="greater").pvalue))
+    return McNemar(won, lost, float(binomtest(won, won + lost, 0.5, alternative).pvalue))
 
 
 def seed_spread(values: Sequence[float]) -> tuple[float, float | None]:

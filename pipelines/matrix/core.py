@@ -233,6 +233,24 @@ class Core:
         own["correct"] = self._also(labels, lambda correct: take_rows(correct, rows))
         return replace(self, **own)
 
+    def labelled(self) -> Core:
+        """The same release, only the queries with a label of any model."""
+        known = by_rows(lambda y: ~np.all(np.isnan(y), axis=1), self.labels)
+        return self.take(np.flatnonzero(known))
+
+    def place(self, model: str) -> int:
+        """Column of a model.
+
+        Raises:
+            BadInput: the release has no such model.
+        """
+        if model not in self.model_ids:
+            raise BadInput(
+                f"model {model!r} is not in the release",
+                next_step=f"known models: {', '.join(self.model_ids)}",
+            )
+        return self.model_ids.index(model)
+
     def _also(self, labels: Floats, part: Callable[[Floats], Floats]) -> Floats | None:
         """A part of `correct`; where that is `labels` itself, it is kept in memory once."""
         if self.correct is self.labels:

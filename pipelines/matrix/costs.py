@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.arrays import Bools, Floats, Ints
+from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.matrix.dense import codes, dense
 from routeyard.pipelines.matrix.row_blocks import sums_of
 
@@ -51,7 +51,7 @@ def costs_of(
     params = np.full(len(model_ids), np.nan)
     params[at] = models.column("params_b").cast(pa.float64()).to_numpy(zero_copy_only=False)
     costs["params"] = np.broadcast_to(params, shape)  # one row, seen n times
-    valued = {name: sums_of(_there, cost) > 0 for name, cost in costs.items()}
+    valued = {name: sums_of(lambda c: ~np.isnan(c), cost) > 0 for name, cost in costs.items()}
     names = model_ids.to_pylist()
     lacking = {
         name: tuple(model for model, has in zip(names, there.tolist(), strict=True) if not has)
@@ -59,10 +59,6 @@ def costs_of(
         if there.any() and not there.all()
     }
     return {name: cost for name, cost in costs.items() if valued[name].all()}, lacking
-
-
-def _there(costs: Floats) -> Bools:
-    return ~np.isnan(costs)
 
 
 def _known(rows: Ints, columns: Ints, values: pa.ChunkedArray, shape: tuple[int, int]) -> Floats:

@@ -44,10 +44,8 @@ class LabelMatrix:
         return right, count
 
 
-def label_matrix(
-    tables: Mapping[str, pa.Table | StoredTable], *, where: str, kinds: Sequence[str] = ("real",)
-) -> LabelMatrix:
-    """The matrix of the models of the given kinds over all queries.
+def label_matrix(tables: Mapping[str, pa.Table | StoredTable], *, where: str) -> LabelMatrix:
+    """The matrix of the real models over all queries.
 
     Raises:
         BadInput: there are no labels, or a label names an unknown query.
@@ -60,7 +58,7 @@ def label_matrix(
             next_step="run the label stage first",
         )
     models_table, asked = (_whole(tables[name]) for name in ("models", "queries"))
-    wanted = pc.is_in(models_table.column("kind"), value_set=pa.array(list(kinds)))
+    wanted = pc.equal(models_table.column("kind"), "real")
     models = sorted(models_table.filter(wanted).column("model_id").to_pylist())
     queries = asked.column("query_id").to_pylist()
     names = asked.column("task").to_pylist()

@@ -124,9 +124,7 @@ def prepare(
             `cluster` is unknown.
     """
     train = core.training(scheme)
-    test = core.take(core.rows(scheme, split))
-    labelled = by_rows(lambda y: ~np.all(np.isnan(y), axis=1), test.labels)
-    test = test.take(np.flatnonzero(labelled))
+    test = core.take(core.rows(scheme, split)).labelled()
     if not test.n_queries:
         raise BadInput(
             f"no question of split {split!r} has a label",

@@ -169,11 +169,8 @@ def _inside(mean: Floats, covariance: Floats, truth: Floats) -> float:
     error = mean - truth
     upper = np.triu_indices(len(truth), 1)
     # Exact where everything was asked: then the error is that of rounding.
-    return float(1 - _outside(error, covariance)[upper].mean())
-
-
-def _outside(error: Floats, covariance: Floats) -> Any:
-    return np.abs(error[:, None] - error) > Z * _spread(covariance) + 1e-9
+    outside = np.abs(error[:, None] - error) > Z * _spread(covariance) + 1e-9
+    return float(1 - outside[upper].mean())
 
 
 def _bound(scores: Floats) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -84,20 +84,9 @@ class StudyContext:
     ) -> Evaluation:
         """Routers of these names on the release; the same question is answered once."""
         names = tuple(self.routers or routers)
+        makers = {name: self.make(name) for name in names}
         key = (names, ood, seeds, self.pair)
-        if key not in self._evaluations:
-            self._evaluations[key] = evaluate(
-                self.core,
-                {name: self.make(name) for name in names},
-                scheme=self.default_scheme(),
-                resamples=self.resamples,
-                seed=self.seed,
-                seeds=seeds,
-                pair=self.pair,
-                ood=ood,
-            )
-        found: Evaluation = self._evaluations[key]
-        return found
+        return self.once(key, lambda: self.compared(makers, ood=ood, seeds=seeds))
 
     def once(self, key: object, make: Callable[[], _Made]) -> _Made:
         """What `make` gives, made the first time that this key is asked for."""
@@ -106,7 +95,9 @@ class StudyContext:
         found: _Made = self._evaluations[key]
         return found
 
-    def compared(self, makers: Mapping[str, Maker], core: Core | None = None) -> Evaluation:
+    def compared(
+        self, makers: Mapping[str, Maker], core: Core | None = None, **settings: Any
+    ) -> Evaluation:
         """Routers of these makers; on a core of one's own, with this release's scheme."""
         return evaluate(
             self.core if core is None else core,
@@ -115,6 +106,7 @@ class StudyContext:
             resamples=self.resamples,
             seed=self.seed,
             pair=self.pair,
+            **settings,
         )
 
     def able(self, routers: Sequence[str]) -> tuple[str, ...]:
@@ -190,11 +182,10 @@ class StudyContext:
 
 def taken(matrix: LabelMatrix, rows: Ints) -> LabelMatrix:
     """The matrix of these questions, repeats included."""
-    return LabelMatrix(
-        models=matrix.models,
+    return replace(
+        matrix,
         queries=[matrix.queries[row] for row in rows.tolist()],
         task=matrix.task[rows],
-        tasks=matrix.tasks,
         correct=matrix.correct[:, rows],
         known=matrix.known[:, rows],
     )

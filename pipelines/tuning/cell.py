@@ -157,7 +157,7 @@ def recorded(folder: Path) -> dict[str, Any] | None:
 
 def choices(folder: Path, record: dict[str, Any], core: Core, scheme: str) -> pa.Table:
     """Rows of `tuned` of a cell that is done: its choice on every test question with a label."""
-    test = _labelled(core, scheme, "test")
+    test = core.take(core.rows(scheme, "test")).labelled()
     cell = TuningCell(*(record[k] for k in ("router", "encoder", "rows", "tuned", "seed")))
     table = pq.read_table(folder / f"{cell.name}.parquet")
     at = {q: k for k, q in enumerate(table.column("query_id").to_pylist())}
@@ -218,11 +218,6 @@ def _fitted(
         price_in=priced_in(core, bench.scheme),
     )  # fmt: skip
     return router, core, more
-
-
-def _labelled(core: Core, scheme: str, split: str) -> Core:
-    part = core.take(core.rows(scheme, split))
-    return part.take(np.flatnonzero(~np.all(np.isnan(part.labels), axis=1)))
 
 
 def _scores(path: Path, core: Core, scheme: str, router: Any) -> None:

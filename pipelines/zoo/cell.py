@@ -104,8 +104,7 @@ def accuracy(core: Core, scheme: str, split: str, router: Router) -> tuple[float
     Raises:
         BadInput: scores have the wrong shape or are not finite.
     """
-    part = core.take(core.rows(scheme, split))
-    part = part.take(np.flatnonzero(~np.all(np.isnan(part.labels), axis=1)))
+    part = core.take(core.rows(scheme, split)).labelled()
     scores = np.asarray(router.scores(part.queries()), dtype=np.float64)
     shape = (part.n_queries, part.n_models)
     if scores.shape != shape or not np.isfinite(scores).all():

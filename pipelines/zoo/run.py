@@ -115,8 +115,7 @@ def run(
 
 def references(core: Core, scheme: str) -> dict[str, float]:
     """Test accuracy of what is no router: best single model on train, chance, oracles."""
-    test = core.take(core.rows(scheme, "test"))
-    test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
+    test = core.take(core.rows(scheme, "test")).labelled()
     y = test.labels
     price, order = cells.price(core, scheme), cells.order(core, scheme)
     return {

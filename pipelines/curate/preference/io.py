@@ -35,7 +35,7 @@ _SCHEMA = pa.schema(
 )
 
 
-def import_preferences(path: Path, *, kind: str | None = None) -> pa.Table:
+def import_preferences(path: Path) -> pa.Table:
     """`preferences` rows of a file in the field's form.
 
     A text that is not a JSON list is one turn. Where the file carries no
@@ -49,7 +49,7 @@ def import_preferences(path: Path, *, kind: str | None = None) -> pa.Table:
     """
     where = str(path)
     records = []
-    for number, row in enumerate(rows(path, kind), start=1):
+    for number, row in enumerate(rows(path), start=1):
         missing = [name for name in COLUMNS if name not in row]
         if missing:
             raise SourceError(
@@ -61,9 +61,7 @@ def import_preferences(path: Path, *, kind: str | None = None) -> pa.Table:
     return PREFERENCES.from_rows(records, where=where)
 
 
-def export_preferences(
-    preferences: pa.Table, path: Path, *, kind: str | None = None, entropies: bool = True
-) -> Path:
+def export_preferences(preferences: pa.Table, path: Path, *, entropies: bool = True) -> Path:
     """Write `preferences` in the field's form, in the order of the table.
 
     Args:
@@ -72,7 +70,7 @@ def export_preferences(
 
     The file is written beside its place and renamed: it is whole or not there.
     """
-    kind = format_of(path, kind)
+    kind = format_of(path, None)
     names = COLUMNS + MORE if entropies else COLUMNS
     records = (_exported(row, names) for row in PREFERENCES.conform(preferences).to_pylist())
     with replacing(path) as part:

@@ -86,7 +86,8 @@ def crossfitted(
     if not routers:
         return [], "no reference router was asked for"
     blind = core.embeddings is None
-    names = [name for name in routers if not (blind and _reads_embeddings(name))]
+    reads = {name: "embeddings" in traits_of(ROUTERS.get(name)).needs for name in routers}
+    names = [name for name in routers if not (blind and reads[name])]
     why_not = "the questions have no embeddings" if len(names) < len(routers) else None
     if core.n_queries < 4 * folds:
         return [], f"{core.n_queries} questions are too few for {folds} folds"
@@ -112,10 +113,6 @@ def crossfitted(
             scores = router.scores(part.queries())
             choices[name][test] = best(scores, ~np.isnan(part.labels), order)
     return _collapses(core, choices, singles, draws), why_not
-
-
-def _reads_embeddings(name: str) -> bool:
-    return "embeddings" in traits_of(ROUTERS.get(name)).needs
 
 
 def _collapses(

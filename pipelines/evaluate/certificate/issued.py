@@ -96,13 +96,12 @@ def certify(
     Raises:
         BadInput: no query has a label, or a name is unknown.
     """
-    usable = np.flatnonzero(~np.all(np.isnan(core.labels), axis=1))
-    if not len(usable):
+    core = core.labelled()
+    if not core.n_queries:
         raise BadInput(
             "no query has a label, so there is nothing to certify",
             next_step="label the responses first (`routeyard relabel`)",
         )
-    core = core.take(usable)
     measure = first_measure(core.costs, measure)
     part = "" if measure is None else core.part_priced(measure)
     no_cost = f"{measure} is {part}; figures of cost need all of them" if part else core.no_cost

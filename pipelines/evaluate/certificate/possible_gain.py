@@ -164,10 +164,8 @@ def specialist_scores(labels: Floats, tasks: Array, rows: Ints | None = None) ->
     return np.asarray(table - mean_costs(table.T)[:, None] - mean_costs(table) + overall)
 
 
-def specialist_stability(
-    labels: Floats, tasks: Names, *, rounds: int = 50, seed: int = 0
-) -> Floats | None:
-    """(rounds,) split-half correlations of specialist scores, Spearman-Brown corrected.
+def specialist_stability(labels: Floats, tasks: Names) -> Floats | None:
+    """(50,) split-half correlations of specialist scores, Spearman-Brown corrected.
 
     Half of each task's queries against the other half: near 1, specialists are
     a property of the models; near 0, of the draw of questions. None when there
@@ -180,9 +178,9 @@ def specialist_stability(
         return None
     use = np.flatnonzero(large[number])
     t = number[use]
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     found = []
-    for _ in range(rounds):
+    for _ in range(50):
         half = _halves(t, generator)
         with np.errstate(invalid="ignore"):
             a = specialist_scores(labels, t[half == 0], use[half == 0]).ravel()

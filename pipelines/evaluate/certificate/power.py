@@ -10,15 +10,25 @@ from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.ranking import ranked
 
+#: Models that are compared, error of the first kind, power, share of questions one of two is right
+#: on alone; the last is on the large side of what the routing plateau paper finds between routers
+#: (its Table 4), so it errs on the safe side.
+TOP, LEVEL, POWER, DISCORDANT = 5, 0.05, 0.8, 0.2
 
-def resolvable_difference(
-    labels: Floats, *, top: int = 5, level: float = 0.05, power: float = 0.8
-) -> float | None:
+
+def _z() -> float:
+    """z₁₋α/₂ + z_power."""
+    from scipy.stats import norm
+
+    return float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))
+
+
+def resolvable_difference(labels: Floats) -> float | None:
     """Smallest detectable difference in accuracy: a paired test on these queries finds it with
     that power.
 
     (z₁₋α/₂ + z_power)·√(σ²/n), where σ² is the variance of the difference
-    between two models on a query, averaged over pairs of the `top` most
+    between two models on a query, averaged over pairs of the `TOP` most
     accurate models (Card et al., 2020, With Little Power Comes Great
     Responsibility, in its normal approximation).
 
@@ -26,9 +36,7 @@ def resolvable_difference(
     >>> round(resolvable_difference(y), 4)
     0.0991
     """
-    from scipy.stats import norm
-
-    order = ranked(labels)[:top]
+    order = ranked(labels)[:TOP]
     found = []
     for i, a in enumerate(order):
         for b in order[i + 1 :]:
@@ -38,13 +46,10 @@ def resolvable_difference(
                 found.append(float(np.var(known)) / len(known))
     if not found:
         return None
-    z = float(norm.ppf(1 - level / 2) + norm.ppf(power))
-    return z * math.sqrt(float(np.mean(found)))
+    return _z() * math.sqrt(float(np.mean(found)))
 
 
-def questions_needed(
-    difference: float, *, discordant: float = 0.2, level: float = 0.05, power: float = 0.8
-) -> int:
+def questions_needed(difference: float) -> int:
     """Test questions on which a paired test finds a difference in accuracy with that power.
 
     n = (z₁₋α/₂ + z_power)²·(δ − d²)/d²: the variance of the difference of two
@@ -53,8 +58,6 @@ def questions_needed(
 
     Args:
         difference: d, a share (0.02 for two points).
-        discordant: δ; 0.2 is on the large side of what the routing plateau
-            paper finds between routers (its Table 4), so it errs on the safe side.
 
     Raises:
         BadInput: the difference is not above 0, or above the discordant share.
@@ -62,27 +65,20 @@ def questions_needed(
     >>> questions_needed(0.02), questions_needed(0.05)
     (3917, 621)
     """
-    from scipy.stats import norm
-
-    if not 0 < difference <= discordant <= 1:
+    if not 0 < difference <= DISCORDANT:
         raise BadInput(
-            f"a difference of {difference:g} cannot come from {discordant:g} of the questions",
-            next_step="give 0 < difference ≤ discordant ≤ 1, as shares",
+            f"a difference of {difference:g} cannot come from {DISCORDANT:g} of the questions",
+            next_step=f"give a share above 0 and at most {DISCORDANT:g}",
         )
-    z = float(norm.ppf(1 - level / 2) + norm.ppf(power))
-    return math.ceil(z**2 * (discordant - difference**2) / difference**2)
+    return math.ceil(_z() ** 2 * (DISCORDANT - difference**2) / difference**2)
 
 
-def difference_shown(
-    questions: int, *, discordant: float = 0.2, level: float = 0.05, power: float = 0.8
-) -> float:
+def difference_shown(questions: int) -> float:
     """Smallest detectable difference in accuracy on so many questions, as a share.
 
     >>> round(difference_shown(621), 3)
     0.05
     """
-    from scipy.stats import norm
-
-    z = float(norm.ppf(1 - level / 2) + norm.ppf(power))
+    z = _z()
     # d² = z²(δ − d²)/n, solved for d.
-    return math.sqrt(z**2 * discordant / (questions + z**2)) if questions > 0 else math.inf
+    return math.sqrt(z**2 * DISCORDANT / (questions + z**2)) if questions > 0 else math.inf

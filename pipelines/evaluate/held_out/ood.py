@@ -18,6 +18,9 @@ from routeyard.pipelines.metrics.selection import at_choice, best
 from routeyard.pipelines.routers.base import Examples, Router
 from routeyard.pipelines.task_groups import members
 
+#: Test questions below which a group is skipped.
+AT_LEAST = 20
+
 
 @dataclass(frozen=True)
 class OutOfDistribution:
@@ -78,24 +81,21 @@ def held_out_groups(
     scheme: str,
     routers: Mapping[str, Callable[[], Router]],
     *,
-    by: str = "domain",
     groups: Mapping[str, Sequence[str]] | None = None,
     resamples: int = 10_000,
     seed: int = 0,
-    at_least: int = 20,
 ) -> list[OutOfDistribution]:
     """Leave each group's questions out of train and validation, and test on its test questions.
 
+    Groups with fewer than `AT_LEAST` test questions are skipped; categories of a named group never.
+
     Args:
-        by: `domain` or `task`; where there is only one domain, tasks are taken.
-        groups: named groups instead: name → names or patterns (`mmlu_*`) of
-            tasks, domains or sources, in any case, or `field=pattern` for a field
-            of the questions' metadata (`subject=*physics`). A named group is also shown
-            category by category (`math/gsm8k`, as RouterBench+, Table 5), and
-            the other way round: `not math` is trained on the group alone and
-            tested on the rest (CSCR, appendix D.2.1, STEM and Non-STEM).
-        at_least: groups with fewer test questions are skipped; categories of a
-            named group are never.
+        groups: named groups instead of the domains (of the tasks where there is one domain):
+            name → names or patterns (`mmlu_*`) of tasks, domains or sources, in any case, or
+            `field=pattern` for a field of the questions' metadata (`subject=*physics`). A named
+            group is also shown category by category (`math/gsm8k`, as RouterBench+, Table 5), and
+            the other way round: `not math` is trained on the group alone and tested on the rest
+            (CSCR, appendix D.2.1, STEM and Non-STEM).
 
     Raises:
         BadInput: a named group holds no question, or every one.
@@ -103,11 +103,11 @@ def held_out_groups(
     whole = core.training(scheme)
     inside = {name: fitted(make, whole) for name, make in routers.items()}
     found = []
-    for part in _parts(core, by, groups):
+    for part in _parts(core, groups):
         rest = core.take(np.flatnonzero(~part.held))
         if not np.any(rest.splits[scheme] == "train"):
             continue
-        tests = [(name, mask) for name, mask, least in part.tests(at_least)
+        tests = [(name, mask) for name, mask, least in part.tests
                  if tested(core, scheme, mask).n_queries >= least]  # fmt: skip
         if not tests:
             continue
@@ -132,17 +132,16 @@ class _Part:
     held: Bools
     categories: Mapping[str, Bools]
 
-    def tests(self, at_least: int) -> list[tuple[str, Bools, int]]:
+    @property
+    def tests(self) -> list[tuple[str, Bools, int]]:
         """(name, questions, least number of them) of what is tested."""
-        whole = [(self.name, self.held, at_least)]
+        whole = [(self.name, self.held, AT_LEAST)]
         return whole + [(f"{self.name}/{k}", mask, 1) for k, mask in self.categories.items()]
 
 
-def _parts(core: Core, by: str, groups: Mapping[str, Sequence[str]] | None) -> list[_Part]:
+def _parts(core: Core, groups: Mapping[str, Sequence[str]] | None) -> list[_Part]:
     if groups is None:
-        names = core.domains if by == "domain" else core.tasks
-        if len(np.unique(names)) < 2:
-            names = core.tasks
+        names = core.domains if len(np.unique(core.domains)) > 1 else core.tasks
         return [_Part(str(name), names == name, {}) for name in np.unique(names)]
     parts = []
     for name, patterns in groups.items():
@@ -162,8 +161,7 @@ def _parts(core: Core, by: str, groups: Mapping[str, Sequence[str]] | None) -> l
 
 def tested(core: Core, scheme: str, mask: Bools) -> Core:
     rows = core.rows(scheme, "test")
-    test = core.take(rows[mask[rows]])
-    return test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
+    return core.take(rows[mask[rows]]).labelled()
 
 
 def averages(rows: list[OutOfDistribution]) -> list[OutOfDistribution]:

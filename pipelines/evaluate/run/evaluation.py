@@ -205,8 +205,8 @@ def _shared(
     return SharedFacts(
         largest=largest,
         frontier=frontier,
-        pair=None if pair is None else (_at(data, pair[0]), _at(data, pair[1])),
-        reference=None if reference is None else _at(data, reference),
+        pair=None if pair is None else (data.test.place(pair[0]), data.test.place(pair[1])),
+        reference=None if reference is None else data.test.place(reference),
         seconds={name: one + embed_seconds for name, one in done.seconds.items()},
         usd_per_hour=usd_per_hour,
         picks={
@@ -214,12 +214,3 @@ def _shared(
             for router, judged in picks.items()
         },
     )
-
-
-def _at(data: EvaluationData, model: str) -> int:
-    if model not in data.test.model_ids:
-        raise BadInput(
-            f"model {model!r} is not in the release",
-            next_step=f"known models: {', '.join(data.test.model_ids)}",
-        )
-    return data.test.model_ids.index(model)
