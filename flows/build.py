@@ -17,6 +17,7 @@ from routeyard.flows.stages import RELEASE, Stage, walk
 from routeyard.flows.tracking.assets import materialising
 from routeyard.flows.tracking.log import log, stops_in_words
 from routeyard.flows.tracking.run import call, each, publish_markdown, start, tracked
+from routeyard.flows.workspace.code import CARD, reached_code
 from routeyard.flows.workspace.fixtures import fixtures
 from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, complete_stage
 from routeyard.pipelines.io.staging import write_json
@@ -90,6 +91,7 @@ def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> 
     plain = task(name=RELEASE.name, persist_result=True)(RELEASE.function)
     releasing = materialising(plain, recipe) if tracked() else plain
     released = call(releasing, context=context, recipe=recipe, stages=done)
+    _remember(context.root, recipe, written, done, reached_code(CARD))
     line = f"{released['path']} ({released['status']})"
     console.line("release", line)
     log(recipe.name, "release", line)
@@ -162,7 +164,13 @@ def _summary(done: dict[str, StageResult]) -> dict[str, Any]:
     }
 
 
-def _remember(root: Path, recipe: Recipe, written: str, done: Mapping[str, StageResult]) -> None:
+def _remember(
+    root: Path,
+    recipe: Recipe,
+    written: str,
+    done: Mapping[str, StageResult],
+    card: str | None = None,
+) -> None:
     """What the last build of this benchmark used; `routeyard status` and `relabel` read it.
 
     Stages that this build did not reach stay as they were recorded, unless one before them
@@ -178,6 +186,7 @@ def _remember(root: Path, recipe: Recipe, written: str, done: Mapping[str, Stage
         stages = {**before["stages"], **stages}
         folders = {**before["folders"], **folders}
     record = {"benchmark": recipe.name, "recipe": written, "version": recipe.version}
+    record["card"] = card or before["card"]
     write_json(path, {**record, "stages": stages, "folders": folders, "reached": reached})
 
 
@@ -187,6 +196,7 @@ def _recorded(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
         stages, folders = (dict(found[key]) for key in ("stages", "folders"))
         # Records of older versions know of the last build alone.
-        return {"stages": stages, "folders": folders, "reached": list(found.get("reached", stages))}
+        reached = list(found.get("reached", stages))
+        return {"stages": stages, "folders": folders, "reached": reached, "card": found.get("card")}
     except (OSError, ValueError, KeyError, TypeError):
-        return {"stages": {}, "folders": {}, "reached": []}
+        return {"stages": {}, "folders": {}, "reached": [], "card": None}

@@ -9,6 +9,7 @@ from typing import Any
 
 from routeyard.flows.recipe import load
 from routeyard.flows.stages import STAGES, Stage, walk
+from routeyard.flows.workspace.code import CARD, reached_code
 from routeyard.flows.workspace.fixtures import fixtures
 from routeyard.flows.workspace.seal import intact
 from routeyard.flows.workspace.stage_folders import (
@@ -61,7 +62,7 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
             stale = found
     if stale is None:
         rows = [_row(name, "fresh") for name in fresh]
-        return [*rows, _release(root, checked, fresh)]
+        return [*rows, _release(root, checked, fresh, last.get("card"))]
     name = stale.stage.part_of or stale.stage.name
     order = list(dict.fromkeys(one.name for one in STAGES if not one.part_of))
     before, after = order[: order.index(name)], order[order.index(name) + 1 :]
@@ -90,13 +91,17 @@ def _stored(
     raise _NotStored(stage, why_stale(made_of, context.root, ran=ran))
 
 
-def _release(root: Path, recipe: Recipe, now: Mapping[str, str]) -> dict[str, str]:
+def _release(
+    root: Path, recipe: Recipe, now: Mapping[str, str], card: str | None
+) -> dict[str, str]:
     """Whether the recipe's version is released, from the stages as they are now."""
     path = root / "releases" / recipe.name / recipe.version / "manifest.json"
     if not path.is_file():
         return _row("release", "stale", f"{recipe.version} is not released")
     then = json.loads(path.read_text(encoding="utf-8"))["stages"]
     if then == now:
+        if card not in (None, reached_code(CARD)):
+            return _row("release", "stale", "the card's code or its templates changed")
         return _row("release", "fresh")
     changed = ", ".join(sorted(k for k in {*now, *then} if now.get(k) != then.get(k)))
     return _row("release", "stale", f"{recipe.version} was released from another {changed}")

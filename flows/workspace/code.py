@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,10 @@ from typing import Any
 PACKAGES = ("routeyard.schemas", "routeyard.pipelines", "routeyard.datacards")
 #: Parts of flows that do: the stages themselves. The rest only reads, shows and tracks.
 _STAGES = "routeyard.flows.tasks"
+#: The module that writes a release's card, from its templates.
+CARD = "routeyard.datacards.card"
+_NAMED = re.compile(r"Path\(__file__\)(\.with_name\(|\.with_suffix\(|\.parent / )'([^']+)'\)?")
+_LOADED = re.compile(r"PackageLoader\('([^']+)', '([^']+)'\)")
 
 
 def made_by(make: Callable[..., Any], uses: Iterable[str] = ()) -> dict[str, str]:
@@ -56,17 +61,46 @@ def reach(modules: frozenset[str]) -> frozenset[str]:
 
 @cache
 def module_hash(name: str) -> str:
-    """16 hex digits over a module's code; over its whole folder where it reads that itself."""
+    """16 hex digits over a module's code and the files that it reads beside itself."""
     path, tree = _parsed(name)
     hashed = hashlib.sha256(_normal(tree).encode())
-    if "__file__" in {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}:
-        for file in sorted(path.parent.rglob("*")):
-            if file.is_file() and file.suffix not in (".pyc", ".md"):
-                content = file.read_bytes()
-                if file.suffix == ".py":
-                    content = _normal(ast.parse(content)).encode()
-                hashed.update(file.relative_to(path.parent).as_posix().encode() + b"\0" + content)
+    for file in sorted({one for place in _read_by(tree, path) for one in _files(place)}):
+        content = file.read_bytes()
+        if file.suffix == ".py":
+            content = _normal(ast.parse(content)).encode()
+        hashed.update(f"{file.parent.name}/{file.name}".encode() + b"\0" + content)
     return hashed.hexdigest()[:16]
+
+
+def reached_code(module: str) -> str:
+    """Hash of all code that a module can reach, itself included."""
+    hashes = "".join(f"{name}={module_hash(name)}\n" for name in sorted(reach(frozenset({module}))))
+    return hashlib.sha256(hashes.encode()).hexdigest()[:16]
+
+
+def _read_by(tree: ast.AST, path: Path) -> set[Path]:
+    """Files and folders that a module reads beside itself.
+
+    Named are those of `Path(__file__).with_name("…")`, `.with_suffix("…")`, `.parent / "…"` and
+    `PackageLoader("package", "…")`; where `__file__` is used otherwise, its whole folder.
+    """
+    found: set[Path] = set()
+    named = 0
+    for node in ast.walk(tree):
+        text = ast.unparse(node) if isinstance(node, ast.Call | ast.BinOp) else ""
+        if match := _NAMED.fullmatch(text):
+            how, name = match.groups()
+            found.add(path.with_suffix(name) if how == ".with_suffix(" else path.parent / name)
+            named += 1
+        elif match := _LOADED.fullmatch(text):
+            found.add(_parsed(match[1])[0].parent / match[2])
+    uses = sum(isinstance(node, ast.Name) and node.id == "__file__" for node in ast.walk(tree))
+    return found | ({path.parent} if uses > named else set())
+
+
+def _files(place: Path) -> Iterator[Path]:
+    inside = place.rglob("*") if place.is_dir() else [place]
+    return (one for one in inside if one.is_file() and one.suffix not in (".pyc", ".md"))
 
 
 def _function(

@@ -12,6 +12,7 @@ import asyncio
 import email.utils
 import time
 from collections.abc import Awaitable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -259,7 +260,12 @@ def get_json(provider: Provider, path: str, *, timeout_s: float) -> dict[str, An
         async with Client(provider, connections=1, timeouts=timeouts, use_proxies=False) as client:
             return await client.get(path)
 
-    return asyncio.run(get())
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(get())
+    with ThreadPoolExecutor(1) as thread:  # a loop runs here, as in a notebook
+        return thread.submit(asyncio.run, get()).result()
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import contextmanager
 
@@ -73,3 +74,11 @@ def test_a_key_that_a_server_repeats_is_hidden(monkeypatch):
     with endpoint(403, {"error": {"message": "bad key sk-2718281828"}}) as provider:
         found = list_models(provider.model_copy(update={"api_key_env": "ROUTEYARD_TEST_KEY"}))
     assert "sk-2718281828" not in (found.why or "")
+
+
+def test_a_list_is_read_where_an_event_loop_runs_already():
+    async def notebook(provider):
+        return list_models(provider)
+
+    with endpoint(200, {"data": [{"id": "a"}]}) as provider:
+        assert asyncio.run(notebook(provider)).models == {"a"}

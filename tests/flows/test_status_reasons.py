@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from routeyard.flows.status import why_stale
+from routeyard.flows.recipe import load
+from routeyard.flows.status import _release, why_stale
+from routeyard.flows.workspace.code import CARD, reached_code
 from routeyard.flows.workspace.seal import RECORD, sealed
 from routeyard.pipelines.io.staging import write_json
 
@@ -31,3 +33,14 @@ def test_an_output_of_another_benchmark_is_no_reason(tmp_path: Path) -> None:
     assert why.startswith("code 'm0' changed; code 'm1' changed; ")
     # An update of Routeyard changes hundreds of modules: the first few say it.
     assert why.endswith("; and 4 more modules")
+
+
+def test_a_release_whose_card_would_be_written_otherwise_is_stale(tmp_path: Path) -> None:
+    recipe = load("demo")[0]
+    folder = tmp_path / "releases" / recipe.name / recipe.version
+    write_json(folder / "manifest.json", {"stages": {"ingest": "a"}})
+    now = {"ingest": "a"}
+    assert _release(tmp_path, recipe, now, reached_code(CARD))["state"] == "fresh"
+    assert _release(tmp_path, recipe, now, None)["state"] == "fresh"  # of an older version
+    stale = _release(tmp_path, recipe, now, "of other templates")
+    assert (stale["state"], "templates" in stale["why"]) == ("stale", True)

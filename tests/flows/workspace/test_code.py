@@ -71,6 +71,34 @@ def test_a_module_that_reads_its_own_folder_depends_on_all_of_it() -> None:
     assert module_hash("routeyard.pipelines.isolation.jail.host")
 
 
+HASHES = """
+import sys
+from routeyard.flows.workspace import code
+print(*(code.module_hash(name) for name in sys.argv[1:]), code.reached_code(code.CARD))
+"""
+
+
+def test_a_module_depends_on_the_files_that_it_names_and_the_card_on_its_templates(
+    tree: Path,
+) -> None:
+    named = "routeyard.pipelines.routers.listed", "routeyard.pipelines.curate.health_duplicates"
+
+    def hashes() -> list[str]:
+        command = [sys.executable, "-c", HASHES, *named]
+        return subprocess.check_output(command, cwd=tree, text=True).split()
+
+    before = hashes()
+    (tree / "pipelines/curate/beside.yaml").write_text("a: 1\n")
+    (tree / "pipelines/routers/listed/beside.yaml").write_text("a: 1\n")
+    assert hashes() == before
+    listed = tree / "pipelines/routers/listed/routers.yaml"
+    listed.write_text(listed.read_text() + "\n# A comment counts: a text is not parsed.\n")
+    template = tree / "datacards/templates/card.md.j2"
+    template.write_text(template.read_text() + "More.\n")
+    after = hashes()
+    assert [one != other for one, other in zip(before, after, strict=True)] == [True, False, True]
+
+
 STAGES = """
 import sys
 from pathlib import Path
