@@ -165,11 +165,7 @@ def _summary(done: dict[str, StageResult]) -> dict[str, Any]:
 
 
 def _remember(
-    root: Path,
-    recipe: Recipe,
-    written: str,
-    done: Mapping[str, StageResult],
-    card: str | None = None,
+    root: Path, recipe: Recipe, written: str, done: Mapping[str, StageResult], card: str = ""
 ) -> None:
     """What the last build of this benchmark used; `routeyard status` and `relabel` read it.
 

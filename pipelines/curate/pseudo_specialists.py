@@ -29,7 +29,6 @@ from routeyard.schemas import LABELS, MODELS
 
 def target_tasks(
     matrix: LabelMatrix,
-    *,
     max_mean_accuracy: float,
     max_gap: float,
     min_queries: int,
@@ -97,13 +96,7 @@ def pseudo_specialists(
         dict(tasks) if isinstance(tasks, Mapping) else dict.fromkeys(tasks)
     )
     if not chosen:
-        names = target_tasks(
-            matrix,
-            max_mean_accuracy=max_mean_accuracy,
-            max_gap=max_gap,
-            min_queries=min_queries,
-            limit=limit,
-        )
+        names = target_tasks(matrix, max_mean_accuracy, max_gap, min_queries, limit)
         chosen = dict.fromkeys(names)
     mean, best = _mean_and_best(matrix)
     labels: list[dict[str, Any]] = []

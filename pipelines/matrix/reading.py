@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -117,11 +118,7 @@ def core_of(tables: Mapping[str, pa.Table], *, whole: bool = True) -> Core:
     Raises:
         BadInput: as `from_tables`, or there is not memory enough.
     """
-    names = {
-        "queries", "models", "labels", "outcomes", "responses", "embeddings", "splits",
-        "duplicates", "verdicts", "model_splits", "signals", "entropies", "hidden_states",
-        "descriptors",
-    }  # fmt: skip
+    names = set(inspect.signature(from_tables).parameters) - {"encoder"}
     if "outcomes" in tables:
         names -= {"responses", "labels"}  # the largest tables
     given: dict[str, Any] = {}
