@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Bools, Floats
+from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.metrics.selection import Choice, best
 
@@ -176,9 +176,7 @@ def quantile_threshold(wanted: Floats, share: float) -> Bools:
     return out
 
 
-def similarity_minus_cost(
-    similarity: Floats, cost: Floats, weight: float, order: NDArray[np.int64]
-) -> Choice:
+def similarity_minus_cost(similarity: Floats, cost: Floats, weight: float, order: Ints) -> Choice:
     """(n,) argmax of similarity − λ·cost, cost min-max scaled over models.
 
     The rule of cost-spectrum contrastive routing; of equals the first of `order`.

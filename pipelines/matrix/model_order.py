@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.matrix.core import complete_measure
-from routeyard.pipelines.matrix.examples import Floats
 from routeyard.pipelines.matrix.memmap import blocks, take_rows
 from routeyard.pipelines.matrix.ranking import mean_costs, ranked
 
 
-def not_test(splits: Mapping[str, NDArray[np.str_]], n: int) -> NDArray[np.int64]:
+def not_test(splits: Mapping[str, NDArray[np.str_]], n: int) -> Ints:
     """Rows that no scheme tests on; all rows where there are none."""
     tested = np.zeros(n, dtype=bool)
     for split in splits.values():
@@ -24,7 +24,10 @@ def not_test(splits: Mapping[str, NDArray[np.str_]], n: int) -> NDArray[np.int64
 
 
 def best_first(
-    told: Mapping[str, Any], costs: Mapping[str, Floats], model_ids: pa.Array, rows: NDArray[np.int64]
+    told: Mapping[str, Any],
+    costs: Mapping[str, Floats],
+    model_ids: pa.Array,
+    rows: Ints,
 ) -> tuple[dict[str, Floats], pa.Array]:
     """(costs, model ids) with models `ranked` by these rows; matrices are permuted in place.
 

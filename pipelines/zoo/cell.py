@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Floats, Vectors
+from routeyard.pipelines.arrays import Floats, Ints, Vectors
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.staging import replacing, write_text
 from routeyard.pipelines.matrix.core import Core, complete_measure
@@ -127,7 +127,7 @@ def price(core: Core, scheme: str) -> Floats:
     return mean_costs(core.costs[measure][core.rows(scheme, "train")])
 
 
-def order(core: Core, scheme: str) -> NDArray[np.int64]:
+def order(core: Core, scheme: str) -> Ints:
     """(m,) models, best on train first; ties as `ranked` has them."""
     return ranked(core.labels[core.rows(scheme, "train")], price(core, scheme))
 

@@ -158,7 +158,7 @@ def read(folder: Path, data: str, vectors: str, texts: str = "") -> Core:
 
 def _decision(labels: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Where a label is 0, 1 or missing, and so says itself what is right."""
-    return np.isnan(labels) | (labels == 0) | (labels == 1)
+    return np.asarray(np.isnan(labels) | (labels == 0) | (labels == 1))
 
 
 def _named(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
