@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ BAND_RESAMPLES = 1000
 
 #: Call rates at which a band is drawn.
 RATES = tradeoff.GRID
+
+#: Failures, and successes, of the small model that an interval of the AUROC needs.
+LEAST = 5
 
 #: Cells of one block of resampled polylines: a block of arrays stays in the cache.
 BLOCK_CELLS = 1 << 18
@@ -153,11 +156,12 @@ def trade(
     values = {name: float(function(x, y)) for name, function in names.items()}
     values["auroc"] = float(tradeoff.auroc(wanted, pair.correct))
     why = {name: tradeoff.why_null(name, x, y, bands) for name in names}
-    why["auroc"] = "the small model is always right, or always wrong"
+    why["auroc"] = ""  # `_auroc` says it
     rows = [
         metric(router, name, split, value, replicates[name], why[name])
         for name, value in values.items()
     ]
+    rows[list(values).index("auroc")] = _auroc(router, split, values, replicates, pair.correct)
     line, lines = np.interp(RATES, x, y), np.array(band)
     coded, drawn_coded = tradeoff.as_published(line, bands), tradeoff.as_published(lines, bands)
     rows += [
@@ -169,3 +173,26 @@ def trade(
     return Traded(
         router, rows, drawn, *((values[name], replicates[name]) for name in ("apgr", "auroc"))
     )
+
+
+def _auroc(
+    router: str, split: str, values: Mapping[str, float], replicates: dict[str, Floats],
+    correct: Floats,
+) -> MetricRow:  # fmt: skip
+    """Row of the AUROC; `reason` says how many failures it ranks, since few of them tell little.
+
+    Below `LEAST` failures or successes there is no interval: resamples that by chance
+    rank them alike would call an AUROC of 1 certain.
+    """
+    wrong = int((correct <= 0).sum())
+    few = min(wrong, len(correct) - wrong) < LEAST
+    if few:
+        replicates["auroc"] = np.full_like(replicates["auroc"], np.nan)
+    row = metric(
+        router, "auroc", split, values["auroc"], replicates["auroc"],
+        "the small model is always right, or always wrong",
+    )  # fmt: skip
+    says = f"the small model fails on {wrong} of {len(correct)} questions"
+    if few:
+        says += f"; an interval needs {LEAST} failures and {LEAST} successes"
+    return row if row.value is None else replace(row, reason=says)

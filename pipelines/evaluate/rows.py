@@ -17,7 +17,7 @@ from routeyard.schemas.tables import RESULTS
 
 @dataclass(frozen=True)
 class MetricRow:
-    """One row of metrics.parquet; a null value comes with a reason.
+    """One row of metrics.parquet; a null value comes with a reason, an AUROC with its failures.
 
     `n` counts the questions behind the value: where labels are missing, rows that compare with
     a single model, or are of one, are over the questions that it has a label for.

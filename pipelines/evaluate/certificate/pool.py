@@ -35,6 +35,7 @@ from routeyard.pipelines.metrics.selection import Choice, at_choice
 IN_ORDER = (
     ("best_single", "task_oracle"),
     ("task_oracle", "query_oracle"),
+    ("query_oracle_chance_corrected", "query_oracle"),
     ("uniform_random", "query_oracle"),
     ("cost_matched_mix", "query_oracle"),
 )

@@ -71,6 +71,10 @@ def chance_corrected_oracle(
     something only where its accuracy is above guessing by more than chance gives
     one guesser in twenty; among many, the luckiest would else seem to know.
 
+    On no task is it above the raw oracle: models that answer below chance do not guess
+    (then the best of them takes the place of g), and models that are right on the same
+    questions would count as many independent ones.
+
     Args:
         chance: (n,) g, one over the number of options; 0 where nothing can be
             guessed, and there the oracle is the raw one.
@@ -80,6 +84,9 @@ def chance_corrected_oracle(
     [0.5, 0.5, 0.5, 0.5]
     >>> chance_corrected_oracle(y, y, np.array(["a"] * 4), np.zeros(4)).tolist()
     [1.0, 1.0, 1.0, 1.0]
+    >>> low = np.array([[1, 0], [0, 0], [0, 0], [0, 0.0], [0, 0]])
+    >>> chance_corrected_oracle(low, low, np.array(["a"] * 5), np.full(5, 0.5)).tolist()
+    [0.2, 0.2, 0.2, 0.2, 0.2]
     """
 
     def best(part: Floats) -> Floats:
@@ -97,7 +104,10 @@ def chance_corrected_oracle(
             knows[accuracy - g <= SURE * np.sqrt(g * (1 - g) / n)] = 0.0
             surely = np.where(accuracy > 0, knows / np.maximum(accuracy, 1e-300), 0.0)
             nobody = _nobody(decided, surely)
-            out[at] = np.where(np.isnan(out[at]), np.nan, 1 - nobody + nobody * g)
+            found = 1 - nobody + nobody * min(g, accuracy.max())
+            known = ~np.isnan(out[at])
+            raw, mean = out[at][known].sum(), found[known].sum()
+            out[at] = np.where(known, found * min(1.0, raw / mean) if mean > 0 else found, np.nan)
     return out
 
 
