@@ -33,7 +33,7 @@ class Judged(NamedTuple):
 
 #: Set → scorers that a recipe would choose for it.
 SCORERS_OF: dict[str, tuple[str, ...]] = {
-    "evouna_nq": ("contains", "em", "f1"),
+    "evouna_nq": ("contains", "em", "em_strict", "f1"),
     "gaokao_mcq": ("mcq", "auto"),
     "theoremqa": ("auto", "math", "numeric"),
     "mathvista": ("auto", "numeric"),
@@ -96,7 +96,11 @@ def judged(data: Path, name: str) -> Iterator[Judged]:
 
 
 def compare(rows: list[Judged], scorer: str, name: str, out: Path | None) -> dict[str, Any]:
-    """Shares in percent: decided, agreement among decided, precision of both verdicts, recall."""
+    """Shares in percent: decided, agreement among decided, precision of both verdicts, recall.
+
+    `accuracy_of_models` holds two figures per model: by the given labels, and by the scorer's
+    among the answers that it decides.
+    """
     read = SCORERS.get(scorer).read
     counts: Counter[tuple[str, bool]] = Counter()
     differing = []
@@ -133,7 +137,10 @@ def compare(rows: list[Judged], scorer: str, name: str, out: Path | None) -> dic
         "accuracy_of_models": {
             model: [
                 _percent(sum(right for right, _ in both), len(both)),
-                _percent(sum(outcome == "correct" for _, outcome in both), len(both)),
+                _percent(
+                    sum(outcome == "correct" for _, outcome in both),
+                    sum(outcome in ("correct", "incorrect") for _, outcome in both),
+                ),
             ]
             for model, both in sorted(models.items())
         },

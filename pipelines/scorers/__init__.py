@@ -15,7 +15,9 @@ SCORERS = Registry(
     builtin={
         "auto": "routeyard.pipelines.scorers.auto:SCORER",
         "bartscore": "routeyard.pipelines.scorers.bartscore:SCORER",
+        "contains": "routeyard.pipelines.scorers.contains:SCORER",
         "em": "routeyard.pipelines.scorers.em:SCORER",
+        "em_strict": "routeyard.pipelines.scorers.em:STRICT",
         "f1": "routeyard.pipelines.scorers.f1:SCORER",
         "given": "routeyard.pipelines.scorers.given:SCORER",
         "code": "routeyard.pipelines.scorers.code:SCORER",

@@ -1,0 +1,94 @@
+"""Whether an answer commits to something else than the references."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Sequence
+
+from routeyard.pipelines.scorers.open_answers.dates import Date
+from routeyard.pipelines.scorers.open_answers.texts import Text, is_date
+from routeyard.pipelines.scorers.open_answers.words import Word, is_number
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("contains")
+#: Whole numbers below it are counts and years.
+_YEARS = 2200
+#: Words with content, not in the question, up to which an answer that shares no word with a
+#: reference of this kind is another answer and not the same one in other words.
+_COMMITS = {"names": 400, "number": 60, "name": 60, "phrase": 13}
+
+
+def _kind(reference: Text) -> str:
+    if any(is_number(form) for form in reference.forms):
+        return "number"
+    if not all(word.name for word in reference.words):
+        return "phrase"
+    return "names" if len(reference.words) > 1 else "name"
+
+
+def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[str]) -> str:
+    """What the answer says in place of any reference; empty where it may say the same."""
+    new = [word for word in answer.words if word.form not in question]
+    if not new or not _same_script(accepted, new):
+        return ""
+    said = answer.folded.casefold()
+    if _RE["declined"].search(said) and not _RE["concedes"].search(said):
+        return "the answer says that it knows none" if len(new) <= 40 else ""
+    if all(map(is_date, accepted)):
+        return _other_date([date for one in accepted for date, _, _ in one.dates], answer)
+    wanted = {form for one in accepted for form in one.forms} - question
+    starts = {_start(form) for form in answer.forms if not is_number(form)}
+    if any(form in answer.forms or (len(form) > 3 and _start(form) in starts) for form in wanted):
+        return ""
+    kinds = {_kind(one) for one in accepted}
+    if "number" in kinds and not _other_number(accepted, new):
+        return ""
+    if len(new) > min(_COMMITS[kind] for kind in kinds):
+        return ""
+    return f"{new[0].form!r} … shares no word with a reference"
+
+
+def _start(form: str) -> str:
+    """The stem of a word, whose other forms count as overlap."""
+    return form[: 4 if form.isascii() else 3]
+
+
+def _other_date(wanted: Sequence[Date], answer: Text) -> str:
+    vague = _RE["vague"].search(answer.folded.casefold())
+    if vague or not answer.dates:
+        return ""
+    if all(said.excludes(date) for said, _, _ in answer.dates for date in wanted):
+        return "another date"
+    return ""
+
+
+def _other_number(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
+    """Whether the answer has a number, and none that is a reference's when rounded."""
+    said = [value for word in new if (value := _value(word.form)) is not None]
+    known = [value for one in accepted for form in one.forms if (value := _value(form)) is not None]
+    return bool(said) and not any(_rounded(a, b) for a in said for b in known)
+
+
+def _rounded(a: float, b: float) -> bool:
+    """Whether two numbers may be one, rounded; years and counts are not rounded."""
+    exact = a == int(a) and b == int(b) and max(a, b) < _YEARS
+    return a == b if exact else abs(a - b) <= 0.05 * max(abs(a), abs(b))
+
+
+def _value(form: str) -> float | None:
+    try:
+        value = float(form)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _same_script(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
+    """Whether a word of the answer is written in the script of a reference."""
+    wanted = {_script(form) for one in accepted for form in one.forms}
+    return any(_script(word.form) in wanted or is_number(word.form) for word in new)
+
+
+def _script(form: str) -> str:
+    return unicodedata.name(form[0], "?").split()[0]

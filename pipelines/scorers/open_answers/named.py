@@ -1,0 +1,146 @@
+"""Where an answer names a reference, and whether it commits to it there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from routeyard.pipelines.scorers.comparison.words import normalise
+from routeyard.pipelines.scorers.open_answers.dates import is_month
+from routeyard.pipelines.scorers.open_answers.texts import Text, is_date
+from routeyard.pipelines.scorers.open_answers.words import VERDICTS, Word, is_number
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("contains")
+#: Letters and digits from which a name is found although spaces around it were lost.
+_LONG = 8
+
+
+def named(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
+    """Places (first word, end) of a reference as it is given, and how; (-1, -1) for no place."""
+    wanted, said, n = reference.forms, answer.forms, len(reference.forms)
+    if is_date(reference):
+        wanted_dates = [date for date, _, _ in reference.dates]
+        found = [
+            [(start, end, "a date") for one, start, end in answer.dates if one.within(date)]
+            for date in wanted_dates
+        ]
+        return found[0] if all(found) else []
+    if _RE["signs"].search(reference.folded):  # x+1 has the words of x-1
+        same = f" {normalise(reference.folded)} " in f" {normalise(answer.folded)} "
+        return [(-1, -1, "the signs and words")] if same else []
+    short = n == 1 and (wanted[0] in VERDICTS or (len(wanted[0]) == 1 and not wanted[0].isdigit()))
+    if not n or short:  # such words occur in any text
+        return [(-1, -1, "the whole answer")] if _bare(reference) == _bare(answer) else []
+    places = [
+        (start, start + n, "the words")
+        for start, form in enumerate(said)
+        if form == wanted[0] and said[start : start + n] == wanted
+    ]
+    letters = n > 1 and len(reference.letters) >= _LONG and reference.letters in answer.letters
+    return places or [(-1, -1, "the letters")] * letters
+
+
+def _bare(text: Text) -> str:
+    return text.folded.casefold().strip(" .,;:!?\"'“”‘’*_`$()[]")
+
+
+def loosely(
+    reference: Text, answer: Text, question: frozenset[str]
+) -> Iterable[tuple[int, int, str]]:
+    """Places that name a reference in other forms; what the question says proves nothing."""
+    wanted, said, n = reference.forms, answer.forms, len(reference.forms)
+    if not n or is_date(reference) or _RE["signs"].search(reference.folded):
+        return
+    if any(len(form) == 1 and not form.isascii() for form in wanted):
+        return  # another date; signs of a script without spaces
+    names = all(word.name for word in reference.words)
+    numbers = {form for form in wanted if is_number(form)}
+    own = set(wanted) - question
+    for place, form in enumerate(said):
+        near = set(said[max(0, place - n - 2) : place + n + 3])
+        if n == 1:
+            if names and answer.words[place].name and _same_stem(form, wanted[0]):
+                yield place, place + 1, "the name in another form"
+        elif form == wanted[-1] and len(own) > 1 and near.issuperset(wanted):
+            yield place, place + 1, "the words, near each other"
+        elif form == wanted[-1] and names and not question & {wanted[0], form}:
+            if _same_person(wanted, said, place):
+                yield place, place + 1, "the name"
+        elif form in numbers:
+            near = set(said[max(0, place - 2) : place + 3])
+            if near.issuperset(numbers) and near & (own - numbers):
+                yield place, place + 1, "the number with a word"
+
+
+def _same_stem(form: str, name: str) -> bool:
+    """Whether two long names begin alike and end in an ending: Himalayan, Himalayas."""
+    return len(name) > 5 and form[:5] == name[:5] and abs(len(form) - len(name)) < 3
+
+
+def _same_person(name: Sequence[str], said: Sequence[str], last: int) -> bool:
+    """First and last name (middle names left out), or initials for all given names."""
+    before = said[max(0, last - 3) : last]
+    given = said[max(0, last - len(name) + 1) : last]
+    initials = len(given) == len(name) - 1 and all(
+        a[0] == b[0] and (1 in (len(a), len(b)) or a == b)
+        for a, b in zip(given, name, strict=False)
+    )
+    short = len(name[0]) > 2 and bool(before) and before[-1][:3] == name[0][:3]
+    return name[0] in before or initials or short
+
+
+def doubt(answer: Text, start: int, end: int, question: frozenset[str]) -> str:
+    """Why a reference that is named is not what the answer commits to; empty where it is."""
+    if start < 0:
+        return ""
+    first, last = answer.words[start], answer.words[end - 1]
+    before = answer.folded[max(0, first.start - 200) : first.start]
+    after = answer.folded[last.end : last.end + 300]
+    if _RE["denied_before"].search(before.casefold()[-80:]):
+        return "the answer denies the reference"
+    if _RE["denied_after"].search(after.casefold()):
+        return "the answer denies the reference"
+    if _alternative(answer, start, end, before, after):
+        return "the reference is one of several alternatives"
+    if _among_others(answer):
+        return "the reference is one of a list"
+    reason = _RE["reason"].search(before)
+    if reason and _candidate(answer, start, first.start - len(before) + reason.start(), question):
+        return "the reference is named in a clause behind another answer"
+    return ""
+
+
+def _candidate(answer: Text, start: int, clause: int, question: frozenset[str]) -> bool:
+    """Whether the sentence has a word like the reference's before the clause that names it."""
+    sentence = max(answer.folded.rfind(end, 0, clause) for end in (". ", "\n", "? ", "! "))
+    said = [word for word in answer.words[:start] if sentence < word.start < clause]
+    wanted = answer.words[start]
+    return any(_rivals(wanted, word) for word in said if word.form not in question)
+
+
+def _alternative(answer: Text, start: int, end: int, before: str, after: str) -> bool:
+    """Whether another name or number is joined to the reference by "or"."""
+    if _RE["renamed"].search(after.casefold()):
+        return False
+    first, last = answer.words[start], answer.words[end - 1]
+    either = _RE["either"].search(before.casefold()[-80:])
+    other = _RE["alternative_after"].search(after)
+    if other:
+        then = next((word for word in answer.words if word.end > last.end + other.end()), None)
+        if either or (then and _rivals(last, then)):
+            return True
+    joined = _RE["alternative_before"].search(before.casefold()[-80:])
+    return bool(joined and (either or (start and _rivals(first, answer.words[start - 1]))))
+
+
+def _among_others(answer: Text) -> bool:
+    """Whether the answer is a bare list of short items, of which the reference is one."""
+    items = [item for item in _RE["items"].split(answer.folded) if item.strip()]
+    few = 3 if _RE["rows"].search(answer.folded) else 4
+    return len(items) >= few and all(len(item.split()) <= 4 for item in items)
+
+
+def _rivals(word: Word, other: Word) -> bool:
+    """Whether both are numbers (or dates) or both names: candidates for one answer."""
+    numbers = [is_number(form) or is_month(form) for form in (word.form, other.form)]
+    return all(numbers) or (not any(numbers) and word.name and other.name)

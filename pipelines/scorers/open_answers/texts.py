@@ -1,0 +1,45 @@
+"""Answers and references of open questions in the forms in which they are compared."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from routeyard.pipelines.scorers.open_answers.dates import Date, dates, is_month
+from routeyard.pipelines.scorers.open_answers.words import TITLES, Word, fold, squashed, words
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("contains")
+
+
+class Text(NamedTuple):
+    """A text in the forms in which it is compared; `words` are those with content."""
+
+    folded: str
+    words: tuple[Word, ...]
+    forms: tuple[str, ...]
+    dates: tuple[tuple[Date, int, int], ...]
+    letters: str
+
+
+def text_of(raw: str, *, titles: bool = True) -> Text:
+    folded = fold(raw)
+    kept = words(folded)
+    if not titles:
+        kept = tuple(word for word in kept if word.form not in TITLES) or kept
+    found = tuple(word.form for word in kept)
+    return Text(folded, kept, found, tuple(dates(kept)), squashed(folded))
+
+
+@lru_cache(maxsize=8192)
+def accepted(reference: str) -> tuple[Text, ...]:
+    """A reference, the same without and within its brackets, and the parts between its `or`s."""
+    parts = [reference, *_RE["or"].split(reference)]
+    parts += [_RE["bracketed"].sub(" ", reference), *_RE["bracketed"].findall(reference)]
+    found = (text_of(part, titles=False) for part in dict.fromkeys(parts))
+    return tuple(one for one in found if one.folded.strip())
+
+
+def is_date(text: Text) -> bool:
+    """Whether a text is a date and nothing else."""
+    return bool(text.dates) and all(form.isdigit() or is_month(form) for form in text.forms)
