@@ -21,7 +21,8 @@ from functools import lru_cache
 from typing import Any
 
 from routeyard.pipelines.scorers.extraction.commitment import settle
-from routeyard.pipelines.scorers.extraction.marks import after_draft, committed, trim
+from routeyard.pipelines.scorers.extraction.envelopes import after_draft
+from routeyard.pipelines.scorers.extraction.marks import committed, trim
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput

@@ -23,7 +23,8 @@ from itertools import pairwise
 
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.commitment import breaks_off
-from routeyard.pipelines.scorers.extraction.marks import HEAD, MOST_READ, after_draft
+from routeyard.pipelines.scorers.extraction.envelopes import after_draft
+from routeyard.pipelines.scorers.extraction.marks import HEAD, MOST_READ
 from routeyard.pipelines.scorers.extraction.option_marks import (
     NamedOption,
     commitments,

@@ -24,6 +24,7 @@ from math import factorial
 
 from routeyard.pipelines.scorers.comparison.number import in_main_clause, numeric_answer
 from routeyard.pipelines.scorers.comparison.number_context import part_of_more
+from routeyard.pipelines.scorers.comparison.number_words import spoken
 from routeyard.pipelines.scorers.comparison.quantities import agree
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, plain, scan
 from routeyard.pipelines.scorers.comparison.units import Measure, measure_at, measured
@@ -33,6 +34,8 @@ from routeyard.pipelines.scorers.extraction.commitment import (
     finished,
     settle,
 )
+from routeyard.pipelines.scorers.extraction.envelopes import after_draft, without_closers
+from routeyard.pipelines.scorers.extraction.languages import supposes, uncommitted
 from routeyard.pipelines.scorers.extraction.marks import Committed, committed
 from routeyard.pipelines.scorers.extraction.plain import amount
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
@@ -98,6 +101,8 @@ def _reference(text: str) -> tuple[Quantity, Measure | None] | None:
 
 def _value(text: str, united: bool) -> Quantity | None:
     """The number of a text; of "2 h 30 min", where units are compared, the first."""
+    if text[:1] in ("{", "[") and len({one.quantity for one in scan(plain(text))}) > 1:
+        return None  # an object or a list of several numbers
     got = numeric_answer(text)
     if got is None and " or " in text and len(text) <= 200:
         said = [measured(part) for part in text.split(" or ")]
@@ -131,30 +136,40 @@ def _agree(
 def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
     """Number of the concluding sentence of an output without a marked answer."""
     end = end_of_answer(output)
-    text = output[max(0, end - 1500) : end].rstrip()
-    if not text or '"reasoning"' in output[:200]:
-        return None
+    start = max(after_draft(output, end), end - 1500, 0)
+    text = output[start : without_closers(output, start, end)].rstrip()
     line_start = text.rfind("\n") + 1
     line = text[line_start:]
+    if supposes(line):
+        return None
+    line = _committed_numbers(line)
     numbers = scan(plain(line))
     if (
-        not numbers
+        not (numbers or spoken(line))
         or (not line_start and _RE["case"].match(line) and _only_a_case(line))
         or _RE["announces"].search(line)
         or not finished(line, alone=not line_start)
     ):
         return None
     got = _computed(text[:line_start], plain(line)) if "=" not in line else None
-    last = numbers[-1]
     got = got or numeric_answer(line)
     shown = plain(line)
-    worked_out = not _RE["operator"].search(shown, max(0, last.start - 12), last.start)
-    if got is None and worked_out and not part_of_more(shown, last.start, last.end):
-        got = last.quantity
+    if got is None and numbers:
+        last = numbers[-1]
+        worked_out = not _RE["operator"].search(shown, max(0, last.start - 12), last.start)
+        if worked_out and not part_of_more(shown, last.start, last.end):
+            got = last.quantity
     if got is None:
         return None
-    offset = max(0, end - 1500) + line_start
-    return offset, offset + len(line), got
+    return start + line_start, start + line_start + len(line), got
+
+
+def _committed_numbers(line: str) -> str:
+    """The line with spaces in place of numbers that it denies or only compares with."""
+    for one in reversed(list(_RE["digits"].finditer(line))):
+        if uncommitted(line, one.start(), one.end()):
+            line = line[: one.start()] + " " * len(one[0]) + line[one.end() :]
+    return line
 
 
 def _only_a_case(line: str) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
+from routeyard.pipelines.scorers.extraction.envelopes import unfinished
 from routeyard.pipelines.scorers.extraction.marks import Committed
 from routeyard.pipelines.scorers.patterns import patterns, table
 
@@ -115,7 +116,7 @@ def breaks_off(text: str, *, truncated: bool = False) -> bool:
     Args:
         truncated: The response is known to have reached its token limit.
     """
-    if truncated or _RE["dangling"].search(text, max(0, len(text) - 40)):
+    if truncated or unfinished(text) or _RE["dangling"].search(text, max(0, len(text) - 40)):
         return True
     tail = text[-_TAIL:].rstrip()
     last = tail[-_PERIOD:]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from routeyard.pipelines.scorers.extraction.envelopes import opening_of
 from routeyard.pipelines.scorers.patterns import patterns
 
 _RE = patterns("run_on")
@@ -37,15 +38,15 @@ def end_of_answer(text: str) -> int:
     """
     end = len(text)
     if "<" in text or "[" in text:
-        end = _first(_RE["tokens"], text, end)
+        end = _first(_RE["tokens"], text, opening_of(text, end), end)
     if any(map(text.__contains__, _ASCII if text.isascii() else _FIRST)):
-        end = _first(_NEXT, text, end)
+        end = _first(_NEXT, text, 0, end)
     return end
 
 
-def _first(pattern: re.Pattern[str], text: str, end: int) -> int:
-    for found in pattern.finditer(text, 0, end):
-        before = text[: found.start()]
+def _first(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
+    for found in pattern.finditer(text, start, end):
+        before = text[start : found.start()]
         if before.strip() and not (len(before) < 400 and _RE["announced"].search(before)):
             return found.start()
     return end

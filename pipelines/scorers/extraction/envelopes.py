@@ -1,0 +1,217 @@
+"""What an answer is wrapped in: JSON and almost-JSON, tags, blocks of thinking, chat templates.
+
+Names of keys and tags, and examples, are in `patterns/envelopes.yaml`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from routeyard.pipelines.scorers.extraction.languages import LANGUAGES
+from routeyard.pipelines.scorers.patterns import table
+
+_TABLE = table("envelopes")
+#: Rank of a name that holds the answer: the lowest counts; names in `perhaps` rank behind all.
+_SURE = tuple(_TABLE["answer"])
+NAMES = {
+    name: rank
+    for rank, name in enumerate(
+        chain(_SURE, (noun for one in LANGUAGES[1:] for noun in one.nouns), _TABLE["perhaps"])
+    )
+}
+_PERHAPS = frozenset(_TABLE["perhaps"])
+_DRAFTS = frozenset(_TABLE["reasoning"])
+_MARKUP = frozenset(_TABLE["markup"])
+_OPENS = re.compile(_TABLE["opens"])
+_CLOSERS = re.compile(_TABLE["closers"])
+_TAG = re.compile(
+    r"<\s?(?P<end>/?)\s?(?P<name>[^\W\d][\w.-]{0,30})(?:\s[^<>\n]{0,80})?>"
+    r"|\[\s?(?P<end2>/?)\s?(?P<name2>[A-Za-z]{3,20})\s?\]"
+)
+_OBJECT = re.compile(r"\{\s{0,80}(?=[\"'“]?[^\W\d][^\"'\n:{}“”\\]{0,40}[\"'”]?\s{0,4}[:：])")
+_KEY = re.compile(r"\s{0,80}[\"'“]?([^\"'\n:{},“”\\]{1,41})[\"'”]?\s{0,4}[:：]\s{0,80}")
+_STRING = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*", re.DOTALL) for quote in "\"'"}
+_FOLLOWS = re.compile(
+    r"\s{0,80}(?:[}\]]|$|,\s{0,80}(?:[\"'“]?[^\"'\n:{},]{1,41}[\"'”]?\s{0,4}:|\}|$))|[ \t]*(?:\n|//|#)"
+)
+_BARE = re.compile(r"[^\n}\"]*")
+_BRACKET = re.compile(r"[\[\](){}]|(?<=[\s\[({,:])(?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')")
+#: Objects and tags that are looked at; quotes that an almost-JSON string may hold.
+_MOST, _QUOTES = 200, 60
+#: A longer tag of an unknown name holds no short answer.
+_SHORT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An answer in an envelope: `text[start:end]`, and whether the envelope's name is sure.
+
+    `outer` is the span of the whole envelope; `closed` is False where the output ends within.
+    """
+
+    start: int
+    end: int
+    sure: bool
+    closed: bool
+    outer: tuple[int, int]
+    tag: bool = False
+
+
+def _plain(name: str) -> str:
+    return name.strip().strip("*_`").replace(" ", "").replace("_", "").replace("-", "").lower()
+
+
+def objects(text: str, start: int, end: int) -> Iterator[Held]:
+    """The answers in JSON-like objects; an object without an answer is read as text."""
+    at = start
+    for _ in range(_MOST):
+        opening = _OBJECT.search(text, at, end)
+        if opening is None:
+            return
+        best: tuple[int, Held] | None = None
+        at, closed = opening.end(), False
+        while key := _KEY.match(text, at, end):
+            first, last, at, ended = value(text, key.end(), end)
+            rank = NAMES.get(_plain(key[1]))
+            if rank is not None and first < last and (best is None or rank <= best[0]):
+                sure = _plain(key[1]) not in _PERHAPS
+                best = rank, Held(first, last, sure, ended, (opening.start(), at))
+            at = _skipped(text, at, end)
+            closed = text.startswith("}", at)
+            if closed or at >= end:
+                break
+        if best is None:
+            at = opening.end()
+            continue
+        one = best[1]
+        yield Held(one.start, one.end, one.sure, one.closed, (opening.start(), at + closed))
+        at = max(at, one.end)
+
+
+def _skipped(text: str, at: int, end: int) -> int:
+    while at < end and (text[at].isspace() or text[at] == ","):
+        at += 1
+    return at
+
+
+def value(text: str, start: int, end: int) -> tuple[int, int, int, bool]:
+    """(start, end, position behind, whether it was closed) of the value at `start`."""
+    sign = text[start : start + 1]
+    if sign in _STRING and sign:
+        at = start + 1
+        for _ in range(_QUOTES):
+            stop = _STRING[sign].match(text, at, end).end()  # type: ignore[union-attr]
+            if stop >= end or _FOLLOWS.match(text, stop + 1, end):
+                break
+            at = stop + 1  # a quote within, as almost-JSON has it
+        first, last = start + 1, stop
+        if text.startswith('\\"', first) and text.endswith('\\"', first + 2, last):
+            first, last = first + 2, last - 2  # "answer": "\\"18\\""
+        return first, last, min(end, stop + 1), stop < end
+    if sign and sign in "[{(":
+        depth = 0
+        for one in _BRACKET.finditer(text, start, min(end, start + 20_000)):
+            depth += (one[0] in "[({") - (one[0] in "])}")
+            if depth == 0:
+                return start, one.end(), one.end(), True
+        return start, end, end, False
+    stop = _BARE.match(text, start, end).end()  # type: ignore[union-attr]
+    last = start + len(text[start:stop].rstrip(" ,\t\r"))
+    return start, last, stop, stop < end
+
+
+def elements(text: str, start: int, end: int) -> Iterator[Held]:
+    """The answers in tags: `<answer>…</answer>`, `[ANSWER]…[/ANSWER]`, a last `<pick>…</pick>`."""
+    opened: list[tuple[str, int, int]] = []
+    found: list[Held] = []
+    for tag in _tags(text, start, end):
+        name = _plain(tag["name"] or tag["name2"])
+        if not (tag["end"] or tag["end2"]):
+            opened.append((name, tag.start(), tag.end()))
+            continue
+        place = next((i for i in range(len(opened) - 1, -1, -1) if opened[i][0] == name), None)
+        if place is None:
+            continue
+        _, outer, first = opened[place]
+        del opened[place:]
+        if name in NAMES:
+            sure = name not in _PERHAPS or name == "solution"
+            found.append(Held(first, tag.start(), sure, True, (outer, tag.end()), True))
+        elif name not in _MARKUP and name not in _DRAFTS and tag["name"]:
+            last = not text[tag.end() : end].strip(" \t\r\n.*`")
+            if last and tag.start() - first <= _SHORT:
+                found.append(Held(first, tag.start(), True, True, (outer, tag.end()), True))
+    yield from found
+    for name, outer, first in opened[-1:]:  # never closed
+        if name in _SURE and (not found or found[-1].end < outer):
+            stop = text.find("\n", _skipped(text, first, end), end)
+            stop = end if stop < 0 else stop
+            yield Held(first, stop, True, False, (outer, stop), True)
+
+
+def _tags(text: str, start: int, end: int) -> list[re.Match[str]]:
+    if "<" not in text and "[" not in text:
+        return []
+    return list(_TAG.finditer(text, start, end))[-_MOST:]
+
+
+def drafts(text: str, end: int) -> tuple[list[tuple[int, int]], bool]:
+    """Spans of thinking that something follows, and whether the output ends within one."""
+    spans: list[tuple[int, int]] = []
+    if "<" not in text and "[" not in text:
+        return spans, False
+    floor = opening_of(text, end)
+    if floor:
+        spans.append((0, floor))
+    opened: list[tuple[str, int]] = []
+    for tag in _tags(text, floor, end):
+        name = _plain(tag["name"] or tag["name2"])
+        if name not in _DRAFTS:
+            continue
+        if not (tag["end"] or tag["end2"]):
+            opened.append((name, tag.start()))
+        elif text[tag.end() : end].strip():
+            own = [place for opener, place in opened if opener == name]
+            # Templates may open the block before the output begins.
+            spans.append((own[-1] if own else 0, tag.end()))
+            opened = [one for one in opened if one[0] != name]
+        else:
+            opened = [one for one in opened if one[0] != name]
+    within = any(name.startswith("think") and not text[:at].strip() for name, at in opened)
+    return spans, within
+
+
+def unfinished(text: str) -> bool:
+    """Whether an output ends within its thinking, or within an object that holds no answer yet."""
+    if drafts(text, len(text))[1]:
+        return True
+    opening = _OBJECT.search(text) if "{" in text else None
+    if opening is None or text[: opening.start()].rstrip("` \n\tjsonJSON"):
+        return False
+    return "}" not in text[opening.end() :]
+
+
+def opening_of(text: str, end: int) -> int:
+    """Index behind the sign with which a chat template opens the answer; 0 where nothing follows."""
+    found = [one.end() for one in _OPENS.finditer(text, 0, end)] if "<|" in text else []
+    return found[-1] if found and text[found[-1] : end].strip() else 0
+
+
+def after_draft(text: str, end: int) -> int:
+    """Index behind the thinking that an output begins with and that something follows; else 0."""
+    floor = 0
+    for start, stop in sorted(drafts(text, end)[0]):
+        if not text[floor:start].strip():
+            floor = max(floor, stop)
+    return floor
+
+
+def without_closers(text: str, start: int, end: int) -> int:
+    """The end without signs of templates and closing tags."""
+    if text[end - 1 : end] not in (">", "]", "▷"):
+        return end
+    closers = _CLOSERS.search(text, max(start, end - 400), end)
+    return closers.start() if closers else end

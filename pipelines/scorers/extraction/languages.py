@@ -1,0 +1,124 @@
+"""How an answer is stated in each language: expressions made of `patterns/languages.yaml`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from routeyard.pipelines.scorers.patterns import joined, table
+
+_COLON = r"(?:[*_]{0,3}\s{0,2}(?:[:：=﹕]|[—–-](?=\s))|】\s{0,2}[:：]?)[*_]{0,3}"
+#: An option's letter, as no other text begins.
+_LETTER = r"(?=[\s(（*\"'“‘「【\[]{0,4}(?-i:[A-Z](?![A-Za-z])))"
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The grammar of one language.
+
+    Attributes:
+        nouns: Words that name the answer, as plain search finds them.
+        stated: Matches from a noun up to the answer; its group `label` is a colon.
+        refused: Matches from the answer on where the statement denies it.
+        turned: Found in front of a noun where the answer stands before it ("8 is the answer").
+        reason: Where a clause begins that gives a reason.
+        tail: What ends a sentence behind the answer.
+        supposed: A word that makes a sentence a supposition.
+        negation: A word that denies.
+    """
+
+    nouns: tuple[str, ...]
+    stated: re.Pattern[str]
+    refused: re.Pattern[str] | None
+    turned: re.Pattern[str]
+    reason: re.Pattern[str]
+    tail: re.Pattern[str] | None
+    supposed: re.Pattern[str] | None
+    negation: re.Pattern[str]
+
+
+def any_of(listed: list[str] | None) -> str:
+    """One expression for any of the words, the longest first; without words it never matches."""
+    every = sorted(listed or [], key=len, reverse=True)
+    return "|".join(one.replace(" ", r"\s") for one in every) or "(?!)"
+
+
+def _made(form: str, **words: str) -> re.Pattern[str]:
+    for name, expression in words.items():
+        form = form.replace(f"<{name}>", expression)
+    return re.compile(form, re.IGNORECASE)
+
+
+def _language(row: dict[str, Any]) -> Language:
+    glued = row.get("glued", False)
+    words = {key: f"(?:{any_of(row.get(key))})" for key in ("answer", "with", "is", "not", "but")}
+    words |= {key: f"(?:{any_of(row.get(key))})" for key in ("because", "if", "fill")}
+    words |= {"end": "" if glued else r"(?!\w)", "begin": "" if glued else r"\b"}
+    words |= {"gap": r"\s{0,2}" if glued else r"\s{1,2}", "colon": _COLON, "letter": _LETTER}
+    if "stated" in row:
+        joins = r"(?:\s\([^)\n]{0,40}\))?(?P<label><colon>)|" + joined(row["stated"])
+    else:
+        joins = r"(?:<gap><with><end>){0,3}(?:<gap>[*_]{0,3}<is><end>\s{0,2}[:：]?|(?P<label><colon>)"
+        joins += r"|(?=\s))" if row.get("optional") else ")"
+        if "but" in row:
+            joins += r"(?:\s{0,3}<not>\s[^.\n]{1,60}?\s<but><end>)?"
+        joins += r"(?!\s{0,3}<not><end>)"
+    turned = r"(?P<said>[^\s,;:!?。，]{1,40}?)<gap>(?:<is>|[—–])(?:\s(?:[^\W\d]{1,12}\s){0,3}|)$"
+
+    def optional(key: str, form: str) -> re.Pattern[str] | None:
+        return _made(form, words=f"(?:{any_of(row[key])})", **words) if row.get(key) else None
+
+    return Language(
+        tuple(row["answer"]),
+        _made(rf"<answer>(?:{joins})(?:(?:\s{{0,2}}<fill>){{1,3}}<letter>)?", **words),
+        optional("not_after", r"[^.。।۔\n]{0,60}?<words><end>"),
+        _made(turned, **words),
+        _made(r"(?:[,;，；、。.।۔(（]\s{0,2}|\s)<because><end>", **words),
+        optional("tail", r"\s{0,2}<words>[\s.。।۔]*$"),
+        optional("if", r"<begin><words><end>"),
+        _made(r"<begin><not><end>", **words),
+    )
+
+
+LANGUAGES = tuple(map(_language, table("languages").values()))
+ENGLISH = LANGUAGES[0]
+#: Noun → the languages that have it (Hindi and Marathi share theirs).
+NOUNS: dict[str, list[Language]] = {}
+for _one in LANGUAGES:
+    for _noun in _one.nouns:
+        NOUNS.setdefault(_noun, []).append(_one)
+
+
+def uncommitted(text: str, start: int, end: int) -> bool:
+    """Whether the value `text[start:end]` is denied or only a bound, in any language.
+
+    "not 8", "8 değil", "larger than 8".
+    """
+    return bool(
+        _DENIED.search(text, max(0, start - 24), start) or _AFTER.match(text, end, end + 24)
+    )
+
+
+def supposes(text: str) -> bool:
+    """Whether a sentence tells what the answer would be under a condition."""
+    found = _ANSWER.search(text)
+    return found is not None and any(
+        language.supposed is not None and language.supposed.search(text, 0, found.start())
+        for language in LANGUAGES
+        if found[0].lower() == language.nouns[0]
+    )
+
+
+_ROWS = tuple(table("languages").values())
+_DENIED = re.compile(
+    rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f]))"
+    rf"(?:{any_of([word for row in _ROWS for key in ('not', 'than') for word in row.get(key, ())])})"
+    r"[\s*$\"'(]{0,3}$",
+    re.IGNORECASE,
+)
+_AFTER = re.compile(
+    rf"\s{{0,2}}(?:{any_of([word for row in _ROWS for word in row.get('not_after', ())])})",
+    re.IGNORECASE,
+)
+_ANSWER = re.compile(any_of([row["answer"][0] for row in _ROWS]), re.IGNORECASE)
