@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any
 
 from routeyard.pipelines.scorers.extraction.commitment import settle
-from routeyard.pipelines.scorers.extraction.envelopes import after_draft
+from routeyard.pipelines.scorers.extraction.envelopes import NAMES, after_draft, without_closers
 from routeyard.pipelines.scorers.extraction.marks import committed, trim
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.patterns import patterns
@@ -56,21 +56,43 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         for text, (_, is_literal) in zip(asked.references, wanted, strict=True)
         if not is_literal
     ]
-    for how, start, end in _candidates(output, plain_text=bool(raw)):
+    keys = {str(key) for value, _ in wanted if isinstance(value, dict) for key in value}
+    for how, start, end in _candidates(output, plain_text=bool(raw), keys=keys):
         said = output[start:end]
-        try:
-            value, literal = _value(said), True
-        except _Unreadable:
-            value, literal = said, False
-        if not literal and not raw:
+        values = _values(how, said, output[start - 1 : start] if start else "")
+        if not values and not raw:
             continue
         right = any(
-            same(value, one) if is_literal else _printed(said, value if literal else None, text)
+            any(same(value, one) for value in values)
+            if is_literal
+            else _printed(said, values, text)
             for text, (one, is_literal) in zip(asked.references, wanted, strict=True)
         )
-        reason = f"{how}: {type(value).__name__ if literal else 'text'} {said[:80]}"
-        return ScoreResult.of(right, said, (start, end), reason)
+        kind = type(values[0]).__name__ if values else "text"
+        return ScoreResult.of(right, said, (start, end), f"{how}: {kind} {said[:80]}")
     return ScoreResult("abstain", reason="no literal in the output")
+
+
+def _values(how: str, said: str, before: str) -> list[Any]:
+    """What a text may mean: its value, and of a JSON string also the string itself."""
+    found: list[Any] = []
+    spellings = [said]
+    if how == "field" and before in ("'", '"'):
+        try:
+            string = json.loads(f'"{said}"', strict=False)
+        except ValueError:
+            string = said.replace('\\"', '"')
+        bare = string.strip()
+        quoted = len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "'\""
+        # The string, its content, and the content of a string that is quoted once more.
+        spellings += [string, bare[1:-1] if quoted else "", f'"""{string}"""' if string else ""]
+        found.append(string)
+    for text in dict.fromkeys(spellings):
+        try:
+            found.append(_value(text))
+        except _Unreadable:
+            continue
+    return found
 
 
 @lru_cache(maxsize=65536)
@@ -121,29 +143,34 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _printed(said: str, value: Any, reference: str) -> bool:
+def _printed(said: str, values: list[Any], reference: str) -> bool:
     """Whether a text is what the program printed; quotes around it are the answer's own."""
-    return _lines(said) == _lines(reference) or (isinstance(value, str) and value == reference)
+    return _lines(said) == _lines(reference) or reference in [v for v in values if type(v) is str]
 
 
 def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip("\n").rstrip().split("\n")]
 
 
-def _candidates(output: str, *, plain_text: bool) -> Iterator[tuple[str, int, int]]:
-    """(how, start, end) of texts that may be the answer, the most trusted first."""
+def _candidates(
+    output: str, *, plain_text: bool, keys: set[str]
+) -> Iterator[tuple[str, int, int]]:
+    """(how, start, end) of texts that may be the answer, the most trusted first.
+
+    An envelope whose key is a key of the reference is the answer itself.
+    """
     end = end_of_answer(output[: 2 * LONGEST])
     first = after_draft(output, end)
-    body = trim(output, first, end)
+    body = trim(output, first, without_closers(output, first, end))
+    marked = [(one, one.text) for one in committed(output, empty=True)]
+    firm = [one for one, _ in marked if one.kind == "field" and not NAMES.keys() & keys]
+    if firm:
+        span = _within_quotes(output, firm[-1].start, firm[-1].end)
+        yield from _asserted(output, *span)
+        yield "field", *span
     if _is_literal(output, *body):
         yield "whole output", *body
-    tags = list(_RE["tags"].finditer(output, first, end))
-    if tags:
-        close = _RE["tag_end"].search(output, tags[-1].end(), end)
-        span = trim(output, tags[-1].end(), close.start() if close else end)
-        yield from _asserted(output, *span)
-        yield "tag", *span
-    if _RE["traceback"].search(output, first, end) and not tags:
+    if _RE["traceback"].search(output, first, end) and not firm:
         return
     fences = list(_RE["fence"].finditer(output, first, end))
     if len(fences) >= 2:
@@ -151,7 +178,6 @@ def _candidates(output: str, *, plain_text: bool) -> Iterator[tuple[str, int, in
         yield from _asserted(output, *span)
         yield "code block", *(trim(output, *span) if not plain_text else span)
     yield from _asserted(output, first, end)
-    marked = [(one, one.text) for one in committed(output)]
     if marked:
         last = marked[settle(marked, output, lambda a, b: a == b).index][0]
         yield last.kind, *_bare(output, last.start, last.end)
@@ -163,6 +189,14 @@ def _candidates(output: str, *, plain_text: bool) -> Iterator[tuple[str, int, in
             yield "last line", line, body[1]
     if not marked and (last_code := _RE["inline"].search(output, max(first, end - 600), end)):
         yield "inline code", *last_code.span(1)
+
+
+def _within_quotes(output: str, start: int, end: int) -> tuple[int, int]:
+    """The span with the space up to the quotes around it, which counts in a string."""
+    first = len(output[:start].rstrip(" "))
+    last = end + len(output[end:]) - len(output[end:].lstrip(" "))
+    quoted = first and output[first - 1] in "'\"" and output[last : last + 1] == output[first - 1]
+    return (first, last) if quoted else (start, end)
 
 
 def _is_literal(output: str, start: int, end: int) -> bool:
@@ -212,7 +246,7 @@ def _bare(output: str, start: int, end: int) -> tuple[int, int]:
 
 SCORER = Scorer(
     "literal",
-    "5",
+    "6",
     read,
     instruction=(
         "End with the value and nothing else between [ANSWER] and [/ANSWER], "

@@ -13,9 +13,9 @@ from routeyard.pipelines.scorers.scorer import ScoringInput
     [
         ("  [1, 2]\n", "whole output", 2),
         ("<think>[9]</think>\n[1, 2]", "whole output", 19),
-        ("It is [ANSWER] [1, 2] [/ANSWER] so", "tag", 15),
-        ("[ANSWER]\n[1, 2]", "tag", 9),  # never closed
-        ("[ANSWER] [9] [/ANSWER] no, [ANSWER] [1, 2] [/ANSWER]", "tag", 36),
+        ("It is [ANSWER] [1, 2] [/ANSWER] so", "field", 15),
+        ("[ANSWER]\n[1, 2]", "field", 9),  # never closed
+        ("[ANSWER] [9] [/ANSWER] no, [ANSWER] [1, 2] [/ANSWER]", "field", 36),
         ("[ANSWER] assert f(3) == [1, 2] [/ANSWER]", "assertion", 24),
         ("x\n```python\n[1, 2]\n```\n", "code block", 12),
         ("x\n```\n[9]\n```\ny\n```\n[1, 2]\n```", "code block", 20),  # the last one

@@ -76,7 +76,7 @@ def objects(text: str, start: int, end: int) -> Iterator[Held]:
         while key := _KEY.match(text, at, end):
             first, last, at, ended = value(text, key.end(), end)
             rank = NAMES.get(_plain(key[1]))
-            if rank is not None and first < last and (best is None or rank <= best[0]):
+            if rank is not None and (first < last or ended) and (best is None or rank <= best[0]):
                 sure = _plain(key[1]) not in _PERHAPS
                 best = rank, Held(first, last, sure, ended, (opening.start(), at))
             at = _skipped(text, at, end)

@@ -62,15 +62,19 @@ _OTHER = tuple(noun for noun in NOUNS if not noun.isascii())
 _MARKUP = " \t*_#>-`【["
 
 
-def committed(text: str) -> list[Committed]:
-    """Commitments in the order of the text; drafts and run-on questions are left out."""
+def committed(text: str, *, empty: bool = False) -> list[Committed]:
+    """Commitments in the order of the text; drafts and run-on questions are left out.
+
+    Args:
+        empty: Keep empty fields, which answer with an empty text.
+    """
     if len(text) > MOST_READ:
         if end_of_answer(text[:HEAD]) < HEAD:
-            return committed(text[:HEAD])
+            return committed(text[:HEAD], empty=empty)
         shift = len(text) - (MOST_READ - HEAD)
         return [
             replace(one, start=one.start + shift, end=one.end + shift)
-            for one in committed(text[shift:])
+            for one in committed(text[shift:], empty=empty)
         ]
     end = end_of_answer(text)
     spans, within = drafts(text, end)
@@ -82,7 +86,7 @@ def committed(text: str) -> list[Committed]:
         found = list(_stated(text, lower, end, _ASCII, skipped))
     if within:  # what is stated in an unfinished draft is no answer
         found = [one for one in found if one.kind in ("boxed", "hash")]
-    found += [_from_envelope(text, one) for one in held]
+    found += [_from_envelope(text, one) for one in held if empty or one.start < one.end]
     found.sort(key=lambda one: one.start)
     last = None if within else _bold_line(text, end)
     if last and (not found or found[-1].end < last.start):
@@ -102,7 +106,7 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
     for one in every:
         start, stop = trim(text, one.start, one.end)
         inside = kept and one.outer[0] < kept[-1].outer[1]
-        if start < stop and not inside and not _lies_in(start, spans):
+        if not inside and not _lies_in(start, spans):
             if not (one.tag and stop - start > 200 and _RE["marked"].search(text, start, stop)):
                 kept.append(replace(one, start=start, end=stop))
     return kept
