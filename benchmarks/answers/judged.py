@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -40,6 +41,10 @@ SCORERS_OF: dict[str, tuple[str, ...]] = {
     "crux": ("literal", "auto"),
     "mint": ("auto",),
 }
+
+
+#: Tasks of MINT whose references are tests of a program; `code` is measured elsewhere.
+PROGRAMS = ("mbpp", "humaneval")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,8 +89,10 @@ def judged(data: Path, name: str) -> Iterator[Judged]:
         answers: Any = pd.read_parquet(data / "matrices" / "mint_bench_texts.parquet")
         for row in answers.itertuples():
             query = asked_of.loc[(row.task, row.task_id)]
-            if query.reference:
-                asked = ScoringInput(str(query.question), (str(query.reference),))
+            if query.reference and row.task not in PROGRAMS:
+                reference = json.loads(query.reference)
+                said = reference if isinstance(reference, str) else json.dumps(reference)
+                asked = ScoringInput(str(query.question), (said,))
                 yield Judged(str(row.model), asked, str(row.last or ""), bool(row.success))
         return
     table: Any = pd.read_parquet(data / "judged" / f"{name}.parquet")

@@ -17,6 +17,8 @@ The shape is that of the first reference, so all models are read alike.
 from __future__ import annotations
 
 import ast
+import contextlib
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -45,16 +47,31 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the output the way its reference asks for."""
     if not asked.references or not any(one.strip() for one in asked.references):
         return ScoreResult("error", reason="there is no reference")
-    shape = shape_of(asked.references[0], bool(asked.choices))
+    asked = replace(asked, references=tuple(map(_unwrapped, asked.references)))
+    listed = bool(asked.choices) or (
+        re.fullmatch("[a-z]", asked.references[0].strip()) is not None
+        and asked.references[0].strip().upper()
+        in mcq.LETTERS[: len(listed_options(asked.question))]
+    )
+    shape = shape_of(asked.references[0], listed)
     reading = _READERS[shape](asked, output)
     return replace(reading, reason=f"read as {shape}: {reading.reason}")
+
+
+def _unwrapped(reference: str) -> str:
+    """The content of a JSON string; Python writes its own with single quotes."""
+    text = reference.strip()
+    if len(text) > 2 and text[0] == text[-1] == '"' and "'" not in text:
+        with contextlib.suppress(ValueError):
+            return str(json.loads(text)) or reference
+    return reference
 
 
 @lru_cache(maxsize=65536)
 def shape_of(reference: str, has_choices: bool = False) -> str:
     """Shape of a reference: a row of this module's table."""
     text = reference.strip().lstrip("#").strip()
-    if _RE["option"].fullmatch(text) or has_choices:
+    if has_choices or (_RE["option"].fullmatch(text) and not text[0].islower()):
         return "option"
     if any(text.casefold().rstrip(".") in pair for pair in PAIRS):
         return "word of a closed pair"
@@ -86,23 +103,26 @@ def _sorted(text: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def listed_options(question: str) -> tuple[str, ...]:
-    """Options a question lists, one a line, from A on; empty where it lists none."""
-    found = _RE["listed"].findall(question)
-    start = max((i for i, (letter, _) in enumerate(found) if letter == "A"), default=-1)
-    run = found[start:] if start >= 0 else []
-    kept: list[str] = []
-    for letter, text in run:
-        if letter != mcq.LETTERS[len(kept)]:
-            break
-        kept.append(text.strip())
-    return tuple(kept) if len(kept) > 1 else ()
+    """Options a question lists from A on, one a line or in a row; empty where it lists none."""
+    found = list(_RE["listed"].finditer(question))
+    start = max((i for i, one in enumerate(found) if one[1] in "Aa"), default=len(found))
+    run: list[re.Match[str]] = []
+    for one in found[start:]:
+        if len(run) < 26 and one[1].upper() == mcq.LETTERS[len(run)]:
+            run.append(one)
+    if len(run) < 2:
+        return ()
+    ends = [*(one.start() for one in run[1:]), len(question)]
+    texts = (question[one.end() : end].strip() for one, end in zip(run, ends, strict=True))
+    return tuple(text.split("\n")[0].rstrip(" ,;") for text in texts)
 
 
 def _option(asked: ScoringInput, output: str) -> ScoreResult:
     if asked.choices:
         return mcq.read(asked, output)
     letters = tuple(
-        (m[1] or m[2]) if (m := _RE["option"].fullmatch(r.strip())) else r for r in asked.references
+        (m[1] or m[2]).upper() if (m := _RE["option"].fullmatch(r.strip())) else r
+        for r in asked.references
     )
     return mcq.read(
         replace(asked, references=letters, choices=listed_options(asked.question)), output
@@ -190,7 +210,7 @@ _READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {
 }
 SCORER = Scorer(
     "auto",
-    "6",
+    "7",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
 )

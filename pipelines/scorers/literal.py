@@ -22,8 +22,9 @@ from typing import Any
 
 from routeyard.pipelines.scorers.extraction.commitment import settle
 from routeyard.pipelines.scorers.extraction.envelopes import NAMES, after_draft, without_closers
-from routeyard.pipelines.scorers.extraction.marks import committed, trim
+from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.extraction.statements import trim
 from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
@@ -152,9 +153,7 @@ def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip("\n").rstrip().split("\n")]
 
 
-def _candidates(
-    output: str, *, plain_text: bool, keys: set[str]
-) -> Iterator[tuple[str, int, int]]:
+def _candidates(output: str, *, plain_text: bool, keys: set[str]) -> Iterator[tuple[str, int, int]]:
     """(how, start, end) of texts that may be the answer, the most trusted first.
 
     An envelope whose key is a key of the reference is the answer itself.

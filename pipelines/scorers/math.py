@@ -23,10 +23,11 @@ from routeyard.pipelines.scorers.extraction.commitment import (
     finished,
     settle,
 )
-from routeyard.pipelines.scorers.extraction.marks import MOST_READ, Committed, committed
+from routeyard.pipelines.scorers.extraction.marks import MOST_READ, committed
 from routeyard.pipelines.scorers.extraction.math_statement import stated_value
 from routeyard.pipelines.scorers.extraction.plain import numeral
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.extraction.statements import Committed
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: An output without any mark is an answer only when it is no longer than this.
@@ -152,7 +153,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "7",
+    "8",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

@@ -30,7 +30,7 @@ from routeyard.pipelines.scorers.extraction.option_marks import (
     commitments,
     spelled_out,
 )
-from routeyard.pipelines.scorers.extraction.option_text import Options
+from routeyard.pipelines.scorers.extraction.option_text import Options, contradicts
 from routeyard.pipelines.scorers.extraction.plain import option
 from routeyard.pipelines.scorers.extraction.plain_option import plainly
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
@@ -68,6 +68,10 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         found = spelled_out(output, end, options) or _plain(output, end, allowed)
     if not found:
         return ScoreResult("abstain", reason="no option is named")
+    last = found[-1]
+    if contradicts(output, last.letters, last.end, end, options):
+        why = f"{last.how}: {last.letters} with the text of another option"
+        return ScoreResult("abstain", reason=why, conflict=True)
     conflict = _conflicting(found, output)
     if conflict and _circling(found) and breaks_off(output, truncated=asked.truncated):
         return ScoreResult(
@@ -195,6 +199,7 @@ def _bare(
         behind = rest.removeprefix(content).lstrip()
         listed = listed and not (_RE["denied"].match(rest) or _RE["denied"].match(behind))
         repeated = content and rest.startswith(content) and not _RE["denied"].match(behind)
+        repeated = repeated and not (letter == "A" and _RE["part_b"].search(text, bare.end(), stop))
         if not rest or listed or repeated:
             return NamedOption(letter, bare.start("letter"), bare.end("letter"), how, True)
     said = normalise(text[start:stop])
@@ -222,7 +227,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
 
 SCORER = Scorer(
     "mcq",
-    "6",
+    "7",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

@@ -36,9 +36,10 @@ from routeyard.pipelines.scorers.extraction.commitment import (
 )
 from routeyard.pipelines.scorers.extraction.envelopes import after_draft, without_closers
 from routeyard.pipelines.scorers.extraction.languages import supposes, uncommitted
-from routeyard.pipelines.scorers.extraction.marks import Committed, committed
+from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.plain import amount
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.extraction.statements import Committed
 from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
@@ -200,7 +201,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "7",
+    "8",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

@@ -10,7 +10,8 @@ from routeyard.pipelines.scorers.extraction.commitment import (
     finished,
     settle,
 )
-from routeyard.pipelines.scorers.extraction.marks import Committed, committed
+from routeyard.pipelines.scorers.extraction.marks import committed
+from routeyard.pipelines.scorers.extraction.statements import Committed
 
 
 def settled(text: str) -> tuple[str, bool]:

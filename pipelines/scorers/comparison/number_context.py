@@ -16,7 +16,7 @@ def part_of_more(text: str, start: int, end: int) -> bool:
 
     `text` is already `plain`.
     """
-    left = text[max(0, start - 16) : start]
+    left = text[max(0, start - 60) : start]
     if _RE["right"].match(text, end, end + 32) or (
         len(text) - end <= 6 and _RE["i"].match(text, end)
     ):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from routeyard.pipelines.scorers.extraction.marks import Committed
+from routeyard.pipelines.scorers.extraction.statements import Committed
 
 _APART = re.compile(
     r"[.!?]\s+[A-Z]|\n\s*\n|\b(?:wait|actually|so|thus|hence|therefore|then|but|not|instead|final|answer|"

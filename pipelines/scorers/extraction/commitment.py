@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from routeyard.pipelines.scorers.extraction.envelopes import unfinished
-from routeyard.pipelines.scorers.extraction.marks import Committed
+from routeyard.pipelines.scorers.extraction.statements import Committed
 from routeyard.pipelines.scorers.patterns import patterns, table
 
 _RE = patterns("commitment")

@@ -35,7 +35,8 @@ _OBJECT = re.compile(r"\{\s{0,80}(?=[\"'“]?[^\W\d][^\"'\n:{}“”\\]{0,40}[\"
 _KEY = re.compile(r"\s{0,80}[\"'“]?([^\"'\n:{},“”\\]{1,41})[\"'”]?\s{0,4}[:：]\s{0,80}")
 _STRING = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*", re.DOTALL) for quote in "\"'"}
 _FOLLOWS = re.compile(
-    r"\s{0,80}(?:[}\]]|$|,\s{0,80}(?:[\"'“]?[^\"'\n:{},]{1,41}[\"'”]?\s{0,4}:|\}|$))|[ \t]*(?:\n|//|#)"
+    r"\s{0,80}(?:[}\]]|$|,\s{0,80}(?:[\"'“]?[^\"'\n:{},]{1,41}[\"'”]?\s{0,4}:|\}|$))"
+    r"|[ \t]*(?:\n|//|#)"
 )
 _BARE = re.compile(r"[^\n}\"]*")
 _BRACKET = re.compile(r"[\[\](){}]|(?<=[\s\[({,:])(?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')")
@@ -195,7 +196,7 @@ def unfinished(text: str) -> bool:
 
 
 def opening_of(text: str, end: int) -> int:
-    """Index behind the sign with which a chat template opens the answer; 0 where nothing follows."""
+    """Index behind the sign with which a chat template opens the answer, else 0."""
     found = [one.end() for one in _OPENS.finditer(text, 0, end)] if "<|" in text else []
     return found[-1] if found and text[found[-1] : end].strip() else 0
 

@@ -59,12 +59,14 @@ def _language(row: dict[str, Any]) -> Language:
     if "stated" in row:
         joins = r"(?:\s\([^)\n]{0,40}\))?(?P<label><colon>)|" + joined(row["stated"])
     else:
-        joins = r"(?:<gap><with><end>){0,3}(?:<gap>[*_]{0,3}<is><end>\s{0,2}[:：]?|(?P<label><colon>)"
+        joins = (
+            r"(?:<gap><with><end>){0,3}(?:<gap>[*_]{0,3}<is><end>\s{0,2}[:：]?|(?P<label><colon>)"
+        )
         joins += r"|(?=\s))" if row.get("optional") else ")"
         if "but" in row:
             joins += r"(?:\s{0,3}<not>\s[^.\n]{1,60}?\s<but><end>)?"
         joins += r"(?!\s{0,3}<not><end>)"
-    turned = r"(?P<said>[^\s,;:!?。，]{1,40}?)<gap>(?:<is>|[—–])(?:\s(?:[^\W\d]{1,12}\s){0,3}|)$"
+    turned = r"(?P<said>[^\s,;:!?。，>]{1,40}?)<gap>(?:<is>|[—–])(?:\s(?:[^\W\d]{1,12}\s){0,3}|)$"
 
     def optional(key: str, form: str) -> re.Pattern[str] | None:
         return _made(form, words=f"(?:{any_of(row[key])})", **words) if row.get(key) else None
@@ -111,10 +113,9 @@ def supposes(text: str) -> bool:
 
 
 _ROWS = tuple(table("languages").values())
+_BEFORE = any_of([word for row in _ROWS for key in ("not", "than") for word in row.get(key, ())])
 _DENIED = re.compile(
-    rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f]))"
-    rf"(?:{any_of([word for row in _ROWS for key in ('not', 'than') for word in row.get(key, ())])})"
-    r"[\s*$\"'(]{0,3}$",
+    rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f]))(?:{_BEFORE})[\s*$\"'(]{{0,3}}$",
     re.IGNORECASE,
 )
 _AFTER = re.compile(
@@ -122,3 +123,16 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 _ANSWER = re.compile(any_of([row["answer"][0] for row in _ROWS]), re.IGNORECASE)
+#: Verbs that choose an option, beside English.
+CHOOSING = tuple(word for row in _ROWS for word in row.get("choose", ()))
+
+
+def all_words(*keys: str) -> str:
+    """One expression for the words that the languages list under these keys."""
+    every = dict.fromkeys(word for row in _ROWS for key in keys for word in row.get(key, ()))
+    spaced = [rf"(?<![^\W\d_]){any_of([word])}(?!\w)" for word in every if not _glued(word)]
+    return "|".join([*sorted(spaced, key=len, reverse=True), any_of(list(filter(_glued, every)))])
+
+
+def _glued(word: str) -> bool:
+    return "\u0e00" <= word[0] <= "\u0e7f" or word[0] >= "\u3000"

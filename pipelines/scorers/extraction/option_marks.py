@@ -7,14 +7,22 @@ search, so reading takes linear time whatever the output holds.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
+from routeyard.pipelines.scorers.extraction.languages import CHOOSING
+from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.option_text import Options, matching, repeats
+from routeyard.pipelines.scorers.extraction.statements import Committed
 from routeyard.pipelines.scorers.patterns import joined, patterns, table
 
 _RE = patterns("option_marks")
+
+
+#: Marks kept of a text that names options again and again.
+MOST_OPTIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +40,71 @@ class NamedOption:
     firm: bool
 
 
+#: Keyword → (kind, expression): weaker statements, and verbs that choose.
 _MARKS = {
-    keyword: [(how, firm, re.compile(joined(p), re.IGNORECASE)) for how, firm, p in marks]
+    keyword: [(how, re.compile(joined(pattern), re.IGNORECASE)) for how, pattern in marks]
     for keyword, marks in table("option_keywords")["keywords"].items()
 }
+_MARKS |= {word: [("choose", re.compile(re.escape(word), re.IGNORECASE))] for word in CHOOSING}
 _ASCII_MARKS = tuple(keyword for keyword in _MARKS if keyword.isascii())
+#: Marks that hold nothing but the answer.
+_WHOLE = frozenset({"field", "key", "boxed", "hash"})
 
 
 def commitments(text: str, end: int, allowed: str, options: Options) -> list[NamedOption]:
     """What the text commits to, in order; only the weak ones when none is firm."""
-    found: list[NamedOption] = []
+    marks = [one for one in committed(text[:end], most=MOST_OPTIONS) if one.kind != "bold"]
+    held = (_held(one, text, end, allowed, options) for one in marks)
+    found = [one for one in held if one is not None]
+    starts = {one.start for one in found}
+    found += [one for one in _worded(text, end, allowed, options) if one.start not in starts]
+    found.sort(key=lambda one: one.start)
+    firm_ones = [one for one in found if one.firm]
+    return firm_ones or found
+
+
+def _held(
+    one: Committed, text: str, end: int, allowed: str, options: Options
+) -> NamedOption | None:
+    """The option that a mark holds."""
+    if _RE["option_a"].search(text, max(0, one.start - 8), one.start):
+        return None
+    if one.kind in _WHOLE:
+        stop, before = min(end, one.end + 1), one.start
+    else:
+        stop, before = end, len(text[: one.start].rstrip(" \t\r\n*_-•"))
+    return (
+        _glued(one, allowed)
+        or _items(text, before, end, allowed, one.kind)
+        or _named(text, one.start, stop, allowed, options, one.kind, True)
+    )
+
+
+def _worded(text: str, end: int, allowed: str, options: Options) -> Iterator[NamedOption]:
+    """Options that a text chooses or calls correct, in order."""
     floor = 0
     keywords = _ASCII_MARKS if text.isascii() else _MARKS
     for position, keyword in occurrences(lowered(text), keywords, end):
-        before = text[position - 1 : position]
-        if position < floor or (before.isalpha() and keyword.isascii()):
+        if position < floor or (text[position - 1 : position].isalpha() and keyword.isascii()):
             continue
-        for how, firm, pattern in _MARKS[keyword]:
+        for how, pattern in _MARKS[keyword]:
             mark = pattern.match(text, position, end)
-            if mark is None or (how == "tag" and before not in ("<", "[")):
+            if mark is None:
                 continue
-            choice = _named(text, mark.end(), end, allowed, options, how, firm)
-            if choice is not None:
-                found.append(choice)
-                # A text that was compared with the options may hold a further mark.
+            how, _, firm = how.partition(" ")
+            if choice := _named(text, mark.end(), end, allowed, options, how, bool(firm)):
+                yield choice
                 floor = max(mark.end(), 0 if choice.how.endswith("content") else choice.end)
                 break
-    firm_ones = [one for one in found if one.firm]
-    return firm_ones or found
+
+
+def _glued(one: Committed, allowed: str) -> NamedOption | None:
+    """A letter that is the whole of a mark, or several in the order of the alphabet: "AC"."""
+    said = one.text.strip(" .*`\"'()[]（）$")
+    if not said or not set(said) <= set(allowed) or list(said) != sorted(set(said)):
+        return None
+    start = one.start + one.text.index(said)
+    return NamedOption(said, start, start + len(said), one.kind, True)
 
 
 def _named(
@@ -121,7 +166,7 @@ def _lettered(
     rest = text[stop : min(end, stop + 80)].lstrip(" \t")
     if not bracketed and _is_part_of_prose(raw, rest, dict(options).get(letters[0], "")):
         return None
-    marked = bracketed or how in ("field", "boxed", "tag")
+    marked = bracketed or how in _WHOLE
     if raw.islower() and not marked and rest[:1] not in ("", ".", "\n", ",", ":"):
         return None
     if len(letters) == 1 and (other := _and_another(text, stop, end, letters, options)):

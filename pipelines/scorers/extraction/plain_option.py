@@ -11,9 +11,13 @@ from __future__ import annotations
 
 import re
 
+from routeyard.pipelines.scorers.extraction.languages import all_words
 from routeyard.pipelines.scorers.patterns import patterns
 
-_RE = patterns("plain_option")
+_RE = patterns(
+    "plain_option",
+    **{key: all_words(key) for key in ("not", "wrong", "right", "choose", "is", "fill", "answer")},
+)
 
 #: A text longer than this is searched in its last sentences only.
 SHORT = 300
@@ -84,6 +88,8 @@ def _named(
         if not later:
             return either[1] + either[2], offset + either.start(1), offset + either.end(2)
         chosen = later
+    if chosen and _several_right(chosen, body):
+        return None
     if chosen:
         last = chosen[-1]
         return _letter(last), offset + last.start(), offset + last.end()
@@ -101,6 +107,13 @@ def _named(
     if len(remaining) == 1 and len(rejected) > 1:
         return remaining.pop(), offset, offset + len(body)
     return None
+
+
+def _several_right(chosen: list[re.Match[str]], body: str) -> bool:
+    """Whether several options are called right, and none of them is chosen."""
+    return len({_letter(one) for one in chosen}) > 1 and not any(
+        _RE["chosen_before"].search(body, max(0, one.start() - 60), one.start()) for one in chosen
+    )
 
 
 def _letter(one: re.Match[str]) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from routeyard.pipelines.scorers.extraction.commitment import breaks_off, cut_within, settle
 from routeyard.pipelines.scorers.extraction.envelopes import after_draft
-from routeyard.pipelines.scorers.extraction.marks import MOST_READ, committed, trim
+from routeyard.pipelines.scorers.extraction.marks import MOST_READ, committed
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
+from routeyard.pipelines.scorers.extraction.statements import trim
 from routeyard.pipelines.scorers.patterns import patterns
 
 _RE = patterns("short_answer")

@@ -22,9 +22,19 @@ def table(name: str) -> Any:
     return yaml.load(text, Loader=_LOADER)  # noqa: S506  (a safe one)
 
 
-def patterns(name: str) -> dict[str, re.Pattern[str]]:
-    """Name → compiled expression, of every entry in the file `NAME.yaml`."""
-    return {key: re.compile(joined(pieces)) for key, pieces in table(name).items()}
+def patterns(name: str, **words: str) -> dict[str, re.Pattern[str]]:
+    """Name → compiled expression, of every entry in the file `NAME.yaml`.
+
+    Args:
+        words: What stands for `<name>` in an expression.
+    """
+    made = {}
+    for key, pieces in table(name).items():
+        expression = joined(pieces)
+        for word, stands_for in words.items():
+            expression = expression.replace(f"<{word}>", f"(?:{stands_for})")
+        made[key] = re.compile(expression)
+    return made
 
 
 def rewrites(name: str) -> list[tuple[re.Pattern[str], str]]:

@@ -1,0 +1,130 @@
+"""The answer that a sentence or a line states: "the answer is 8", "Ответ: 8", "8 is the answer"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from routeyard.pipelines.scorers.extraction.envelopes import without_closers
+from routeyard.pipelines.scorers.extraction.languages import Language
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("marks")
+
+#: A stated answer is read no further than this, but for the digits of one long
+#: number; longer texts are prose.
+LONGEST = 2000
+_MARKUP = " \t*_#>-`【["
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """One commitment: `text[start:end]`, and how it was marked.
+
+    `kind` is a row of `commitment.TRUST`: `field`, `key`, `boxed`, `hash`, `final`,
+    `label`, `stated` or `bold`. `closed` is False for a box or quote that the
+    output ends in the middle of.
+    """
+
+    kind: str
+    start: int
+    end: int
+    text: str
+    closed: bool = True
+
+
+def stated(languages: list[Language], text: str, position: int, end: int) -> Committed | None:
+    """The answer that a noun states, behind it or in front of it; None where it is denied."""
+    found: Committed | None = None
+    for language in languages:
+        mark = language.stated.match(text, position, end)
+        if mark is None:
+            found = found or _turned(language, text, position)
+            continue
+        start, stop = line(text, mark.end(), end)
+        if language.refused and language.refused.match(text, start, stop):
+            return None
+        one = _behind(language, text, mark, start, stop)
+        if one and (found is None or len(one.text) < len(found.text)):
+            found = one  # the language that knows the end of the sentence
+    return found
+
+
+def _behind(
+    language: Language, text: str, mark: re.Match[str], start: int, stop: int
+) -> Committed | None:
+    position, label = mark.start(), mark.lastgroup == "label"
+    if not label and supposed(language, text, position):
+        return None
+    reason = language.reason.search(text, start + 1, stop)
+    if reason and _RE["clause"].fullmatch(text, start, reason.start()):
+        start, stop = trim(text, start, reason.start())
+    tail = language.tail.search(text, start, stop) if language.tail else None
+    if tail and tail.start() > start:
+        stop = tail.start()
+    if start >= stop:
+        return None
+    kind = "label" if label else "stated"
+    if _RE["final"].search(text, max(0, position - 16), mark.end()):
+        kind = "final"
+    elif label and text[text.rfind("\n", 0, position) + 1 : position].strip(_MARKUP):
+        kind = "stated"  # "so, answer: 5" within a line
+    return Committed(kind, start, stop, text[start:stop])
+
+
+def _turned(language: Language, text: str, position: int) -> Committed | None:
+    """ "8 is the answer": a value, and not any word, in front of the noun."""
+    begin = max(text.rfind("\n", 0, position) + 1, position - 80)
+    mark = language.turned.search(text, begin, position)
+    if mark is None or not _RE["value"].fullmatch(mark["said"]):
+        return None
+    if language.negation.search(text, mark.end("said"), position) or supposed(
+        language, text, position
+    ):
+        return None
+    start, stop = mark.span("said")
+    return Committed("stated", start, stop, text[start:stop])
+
+
+def supposed(language: Language, text: str, start: int) -> bool:
+    """Whether the statement stands under an "if" or "in which case" of its own sentence."""
+    if language.supposed is None:
+        return False
+    before = _RE["sentence"].split(text[max(0, start - 240) : start])[-1]
+    return bool(language.supposed.search(before))
+
+
+def line(text: str, start: int, end: int) -> tuple[int, int]:
+    """What a mark holds: the rest of its line, else the next line that says something."""
+    stop = line_end(text, start, end)
+    if not text[start:stop].strip(" \t*_:$"):
+        start, stop = _nextline(text, stop, end)
+    start, stop = trim(text, start, stop)
+    return trim(text, start, without_closers(text, start, stop))
+
+
+def line_end(text: str, start: int, end: int) -> int:
+    cut = min(start + LONGEST, end)
+    stop = text.find("\n", start, cut)
+    return stop if stop >= 0 else _RE["digits"].match(text, cut, end).end()  # type: ignore[union-attr]
+
+
+def _nextline(text: str, start: int, end: int) -> tuple[int, int]:
+    index = start
+    while index < end and text[index] in " \t\r\n*_":
+        index += 1
+    stop = line_end(text, index, end)
+    line = text[index:stop].strip()
+    if line in ("\\[", "$$", "\\("):  # a display formula opens on a line of its own
+        inner = stop + 1
+        return inner, line_end(text, inner, end)
+    return index, stop
+
+
+def trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """The span without surrounding white space."""
+    while start < end and text[start].isspace():
+        start += 1
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    return start, end
