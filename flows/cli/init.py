@@ -39,7 +39,13 @@ def command(
     Reads CSV, JSONL, JSON and Parquet. Without a provider (--provider, OPENAI_BASE_URL,
     OPENROUTER_API_KEY or OPENAI_API_KEY) the pool is simulated: it costs nothing, and shows
     the whole way to a release. Answers that exist already come with --recording (one row
-    per answer), or as a column of scores for each model beside the questions.
+    per answer).
+
+    Results that are scored already need no more than their file or folder, in any layout: a
+    table with a row per answer or a column per model, maps and lists of ids in JSON, a file
+    per answer, logs of Inspect, lm-evaluation-harness and HELM. They are written into
+    NAME-data beside the recipe; what a person should confirm is listed. Figures of many
+    questions each (leaderboards) are refused.
 
     Examples:
 
@@ -51,9 +57,11 @@ def command(
 
         routeyard init mine.yaml --from questions.csv --recording answers.csv
 
+        routeyard init mine.yaml --from results/
+
     Args:
         recipe: Recipe to write; must be new.
-        origin: Your questions: a file, a folder, or a hub dataset's id.
+        origin: Your questions or results: a file, a folder, or a hub dataset's id.
         question: Column of the questions.
         references: Column of the right answers.
         choices: Column of the options.

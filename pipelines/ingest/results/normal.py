@@ -98,7 +98,11 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
             columns[name] = pa.array(values * by, from_pandas=True)
     others: dict[str, pa.Array] = {}
     if "score" in done.roles:
-        columns["score"] = scored(done, done.roles["score"], aloud=True)
+        found = scored(done, done.roles["score"], aloud=True)
+        if found is None:
+            del done.roles["score"]
+        else:
+            columns["score"] = found
         for name in done.others:
             if (more := scored(done, name, aloud=False)) is not None:
                 others[name] = more

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.errors import RouteyardError, SourceError
 from routeyard.pipelines.ingest.results.aggregates import why_aggregate
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.assign import assign
@@ -20,6 +20,7 @@ from routeyard.pipelines.ingest.results.merge import AnswerSet, merged
 from routeyard.pipelines.ingest.results.normal import normal, with_missing
 from routeyard.pipelines.ingest.results.roles import is_weak
 from routeyard.pipelines.ingest.results.values import ReadingNote, texts
+from routeyard.pipelines.io.untrusted import too_large
 
 
 class AggregatesOnly(SourceError):
@@ -68,6 +69,23 @@ def read_results(path: Path, given: Mapping[str, str] | None = None) -> Results:
         AggregatesOnly: the files hold figures of many questions each.
         SourceError, Unsafe: nothing can be read, or a file is damaged or too large.
     """
+    try:
+        return _results(path, given or {})
+    except RouteyardError:
+        raise
+    except MemoryError as error:
+        raise too_large(path, "needs more memory than there is") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError,
+            NotImplementedError) as error:  # fmt: skip
+        raise SourceError(
+            f"the results hold a value that cannot be read: {type(error).__name__}: "
+            f"{str(error)[:300]!r}",
+            where=str(path),
+            next_step="name one file after the other to find it",
+        ) from error
+
+
+def _results(path: Path, given: Mapping[str, str]) -> Results:
     paths, others = files_of(path)
     harness = harness_of(paths) if not given else None
     if harness is not None:
@@ -75,7 +93,7 @@ def read_results(path: Path, given: Mapping[str, str] | None = None) -> Results:
     sets: list[AnswerSet] = []
     refused: list[_Refused] = []
     for group in groups_of(documents(paths, path)):
-        _read(group, given or {}, sets, refused)
+        _read(group, given, sets, refused)
     notes = [ReadingNote("left_out", f"{len(others)} files of other kinds")] if others else []
     if not sets:
         raise _refusal(refused, path)

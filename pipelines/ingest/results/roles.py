@@ -140,9 +140,9 @@ def rank_of(name: str, role: str) -> float | None:
     return None
 
 
-def is_weak(name: str) -> bool:
-    """Whether a column that may hold answers of models may as well hold those of questions."""
-    return plain(name.rpartition(".")[2]) in _TABLE["text"]["weak"]
+def is_weak(name: str, role: str = "text") -> bool:
+    """Whether a column that may hold answers or scores may as well be a question's own."""
+    return plain(name.rpartition(".")[2]) in _TABLE[role]["weak"]
 
 
 def constant(column: Column) -> bool:

@@ -54,12 +54,13 @@ def model_columns(table: pa.Table) -> tuple[dict[str, dict[str, str]], bool]:
     scored = {model: found for model, found in fields.items() if "score" in found}
     if not scored and len(plain_scores) >= 2:
         scored = {name: {"score": name} for name in plain_scores}
+    patterned = all(found["score"] != model for model, found in scored.items())
     known = [model for model in scored if FAMILY.search(model)]
     several = [model for model, found in scored.items() if len(found) >= 2]
     if len(scored) < 2:
         return {}, False
-    if 2 * len(known) >= len(scored) or len(several) == len(scored):
-        return scored, bool(known)
+    if patterned or 2 * len(known) >= len(scored) or len(several) == len(scored):
+        return scored, bool(known) or patterned
     return (scored, False) if not _are_metrics(list(scored)) else ({}, False)
 
 

@@ -1,0 +1,112 @@
+"""`routeyard init` on results that somebody has: the recipe builds as it is written."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from routeyard.flows.cli import run
+from routeyard.flows.new_recipe.write import start_recipe
+from routeyard.flows.recipe import load
+from routeyard.flows.recipe_check import faults
+from routeyard.pipelines.errors import BadInput
+
+#: The commonest file of all: arm, instance, suite, score and cost; ids alone, no texts.
+LONG = [
+    {"arm": arm, "instance": f"t{i}", "suite": "web" if i < 12 else "shell",
+     "score": 100.0 * ((i * k) % 3 == 0), "cost": 0.01 * k if i else 0.0,
+     "input_tokens": 100 + i, "output_tokens": 20.0 if i != 3 else 20.5,
+     "latency": 1.5 if i != 4 else -1.0}
+    for k, arm in enumerate(["big", "mid", "small"], start=1) for i in range(24)
+]  # fmt: skip
+
+
+def table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def test_a_long_table_without_texts_builds_with_its_own_scores(tmp_path: Path) -> None:
+    # It became a simulated pool with a scorer guessed from the first rows, and its check failed.
+    path = table(tmp_path / "runs.csv", LONG)
+    recipe = tmp_path / "mine.yaml"
+    assert run(["init", str(recipe), "--from", str(path)]) == 0
+    assert faults(str(recipe)) == []
+    checked, _ = load(str(recipe))
+    assert [model.model_id for model in checked.pool.models] == ["big", "mid", "small"]
+    assert (checked.collect.provider, checked.sources[0].scorer) == ("recorded", "given")
+    assert checked.curate == []  # ids are not embedded
+    said = " ".join(checked.release.known_issues)
+    assert "3 values of completion_tokens that cannot be (first 20.5 at runs.csv, row 4)" in said
+    assert "3 values of latency_s that cannot be (first -1 at runs.csv, row 5)" in said
+    assert "3 zeros of cost_usd beside an answer" in said
+    yard = tmp_path / "yard"
+    assert run(["build", str(recipe), "--workspace", str(yard)]) == 0
+    release = yard / "releases" / "mine" / "1.0.0"
+    labels = pq.read_table(next(release.rglob("labels*.parquet"))).to_pylist()
+    for k, arm in enumerate(["big", "mid", "small"], start=1):
+        mine = [row["score"] for row in labels if row["model_id"] == arm]
+        assert sum(mine) / len(mine) == sum((i * k) % 3 == 0 for i in range(24)) / 24
+
+
+def test_a_seldom_suite_at_the_end_of_a_file_is_read(tmp_path: Path) -> None:
+    # A guess from the first 200 rows did not see it.
+    rows = [{"model": m, "id": f"a{i}", "dataset": "d1", "correct": "yes" if i % 2 else "no"}
+            for m in ("x", "y") for i in range(300)]  # fmt: skip
+    rows += [{**row, "id": f"b{n}", "dataset": "d2"} for n, row in enumerate(rows[:2])]
+    rows[-1]["model"] = "y"
+    done = start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "a.csv", rows)), given={})
+    asked = pq.read_table(tmp_path / "r-data" / "queries.parquet").to_pylist()
+    assert {row["task"] for row in asked} == {"d1", "d2"}
+    assert done.scorer.scorer == "given"
+
+
+def test_decoding_modes_are_arms_and_seeds_are_samples(tmp_path: Path) -> None:
+    rows = [
+        {"model": m, "question_id": i, "mode": mode, "seed": seed, "score": int(i > seed)}
+        for m in ("x", "y") for mode in ("greedy", "sampling") for seed in (7, 9) for i in range(12)
+    ]  # fmt: skip
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    start_recipe(tmp_path / "r.yaml", str(path), given={})
+    asked = pq.read_table(tmp_path / "r-data" / "queries.parquet")
+    answers = pq.read_table(tmp_path / "r-data" / "responses.parquet").to_pylist()
+    assert asked.num_rows == 12
+    assert {row["model"] for row in answers} == {
+        "x · greedy", "x · sampling", "y · greedy", "y · sampling",
+    }  # fmt: skip
+    assert {row["sample"] for row in answers} == {0, 1}
+    assert faults(str(tmp_path / "r.yaml")) == []
+
+
+def test_a_leaderboard_is_refused_with_its_reason(tmp_path: Path) -> None:
+    rows = [{"model": f"m{i}", "math": 40.5 + i, "code": 30.25 + i, "law": 50.0} for i in range(9)]
+    path = table(tmp_path / "board.csv", rows)
+    with pytest.raises(BadInput, match="aggregates, not answers"):
+        start_recipe(tmp_path / "r.yaml", str(path), given={})
+
+
+#: Folder below `shapes` → models and questions.
+SHAPES = {
+    "swebench_mini_info": (4, 500), "swe_reports/results": (3, 102), "mint_multiturn": (2, 91),
+    "trustedrouter_gateway": (2, 20), "helm_runs": (2, 25), "routellm_wide_bool": (2, 1796),
+    "routerarena_cached": (2, 640), "swe_reports/evaluation": (2, 91), "inspect_logs": (9, 26),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_recipes_of_public_results_have_no_fault(name: str, data: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "r.yaml"
+    start_recipe(recipe, str(data / "shapes" / name), given={})
+    assert faults(str(recipe)) == []
+    models, questions = SHAPES[name]
+    assert len(load(str(recipe))[0].pool.models) == models
+    assert pq.read_metadata(tmp_path / "r-data" / "queries.parquet").num_rows == questions
