@@ -17,6 +17,7 @@ from routeyard.datacards.numbers import card_numbers
 from routeyard.datacards.sections import (
     informative_section,
     injected,
+    label_choices,
     preference_sections,
     recorded_words,
 )
@@ -48,6 +49,7 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
             # The size of a table with measured times differs between runs that are otherwise equal.
             timed=[name for name, t in tables.items() if MEASURED_COLUMNS & set(t.column_names)],
             release=words.model_dump(),
+            label_choices=label_choices(facts["recipe"], numbers, facts.get("figures") or {}),
             losses=[sentence(row) for row in causes(tables)],
             looked=looked_for_duplicates(facts["recipe"]),
             leaks=_leaks(tables, facts["recipe"]),

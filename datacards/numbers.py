@@ -21,6 +21,9 @@ _COUNTED = {
 }
 _ONE_ROW = {"counts", "oracle", "cost", "best_single"}
 
+#: `decided`: share of a pair's responses that entered its label; the rest is open.
+_DECIDED = "score, correct, least(1, coalesce(n_samples, 0) / greatest(n_responses, 1)) AS decided"
+
 
 def card_numbers(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, Any]:
     """Counts, accuracies, costs, splits, duplicates and removals of a release.
@@ -47,6 +50,8 @@ def card_numbers(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, Any]
             found[name] = next(iter(rows), None) if name in _ONE_ROW else rows
     found["unpriced"] = [row["model_id"] for row in found["unpriced"]]
     found["rows"] = {name: table.num_rows for name, table in tables.items()}
+    # Bounds are said only where something is open.
+    found["bounds"] = any((one["high"] or 0) - (one["low"] or 0) > 1e-12 for one in found["models"])
     found["simulated"] = sum(bool(model["simulated"]) for model in found["models"])
     return found
 
@@ -59,11 +64,12 @@ def _count(connection: Any, tables: Mapping[str, pa.Table | StoredTable]) -> Non
         )
     # Labels of a question lie together in outcomes, under a number: no text is compared.
     if "outcomes" in tables:
-        cells = "SELECT query_no AS question, model_no AS model, score, correct FROM outcomes"
+        cells = f"SELECT query_no AS question, model_no AS model, {_DECIDED} FROM outcomes"
         question = model = "row_number() OVER () - 1"
     else:
         correct = "correct" if "labels" in tables else "NULL::BOOLEAN AS correct"
-        cells = f"SELECT query_id AS question, model_id AS model, score, {correct} FROM labels"
+        known = f"score, {correct}, (score IS NOT NULL)::DOUBLE AS decided"
+        cells = f"SELECT query_id AS question, model_id AS model, {known} FROM labels"
         question, model = "query_id", "model_id"
     connection.execute(f"CREATE TEMP VIEW cells AS {cells}")
     connection.execute(f"CREATE TEMP VIEW asked AS SELECT {question} AS question, * FROM queries")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from routeyard.datacards.markdown import environment, texts
+from routeyard.schemas.recipe import Label
 
 #: Figure of the rule `pseudo_specialists` → its value with a unit.
 _COSTS: dict[str, str] = texts("injected_costs.yaml")
@@ -77,6 +78,39 @@ def recorded_words(recipe: Mapping[str, Any], figures: Mapping[str, Any]) -> lis
         f"{sent} `queries.prompt` is {_prompt(recipe)}, no record of what was sent.",
         *(f"{note}." for note in map(str, collected.get("notes") or ())),
     ]
+
+
+_TRUSTED = {"given": "the grades", "rules": "those of the rule"}
+
+
+def label_choices(
+    recipe: Mapping[str, Any], numbers: Mapping[str, Any], figures: Mapping[str, Any]
+) -> list[str]:
+    """Sentences on what the recipe chose about labels, and what was noted when they were made.
+
+    Args:
+        recipe: As the manifest holds it.
+        numbers: Of `card_numbers`.
+        figures: Figures of the stages; `label` notes undecided answers and contradicted grades.
+    """
+    label = Label.stored(recipe)
+    policies = {"": label.default, **label.tasks}
+    unread = (numbers["counts"] or {}).get("unreadable") or 0
+    wrong = sorted(task for task, one in policies.items() if one.unreadable == "incorrect")
+    of = "" if "" in wrong else f" of {', '.join(map(_plain, wrong))}"
+    said = (
+        f"{unread:,} answers could be read by no scorer; the recipe counts those{of} as wrong "
+        "(`unreadable: incorrect`)."
+    )
+    trusted = sorted({label.policy_of(task).trust or "" for task in policies} - {""})
+    grades = [
+        f"Where the recording holds grades, the labels are {_TRUSTED[one]} (`trust: {one}`)."
+        for one in trusted
+    ]
+    notes = [f"{note}." for note in (figures.get("label") or {}).get("notes") or ()]
+    if "trust" not in ((recipe.get("label") or {}).get("default") or {}):
+        return notes  # of a format in which neither could be chosen
+    return [*([said] if wrong and unread else []), *grades, *notes]
 
 
 def _figures_of(rule: str, figures: Mapping[str, Any]) -> list[Mapping[str, Any]]:

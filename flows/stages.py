@@ -18,7 +18,12 @@ from routeyard.flows.tasks.curate import apply_rules
 from routeyard.flows.tasks.embed import embed_in_shards, embed_queries
 from routeyard.flows.tasks.informative import ask_in_rounds
 from routeyard.flows.tasks.ingest import list_models, read_sources
-from routeyard.flows.tasks.label import ask_judges, decide_labels, lines_of_judges
+from routeyard.flows.tasks.label import (
+    ask_judges,
+    check_labels,
+    decide_labels,
+    lines_of_judges,
+)
 from routeyard.flows.tasks.recorded import import_answers
 from routeyard.flows.tasks.release import (
     audit_metering,
@@ -165,6 +170,7 @@ STAGES = (
         sections=("label",),
         inputs=("queries", "responses", "verdicts", "reviews", "judged"),
         prints="{labels:,} labels, {undecided:,} undecided",
+        check=check_labels,
     ),
     Stage(
         "embed",

@@ -9,16 +9,21 @@ SELECT question, count(score) AS labelled, sum(score) AS total, max(score) AS to
 FROM cells GROUP BY question
 
 -- name: of_model
--- `lead`: how far a model is above the mean of the questions it was asked, added up.
+-- `lead`: how far a model is above the mean of the questions it was asked, added up. `low` and
+-- `high`: its accuracy if all that is undecided were wrong, or right (Manski 1989).
 CREATE TEMP TABLE of_model AS
 SELECT model, count(score) AS labelled, avg(score) AS accuracy,
+       count(*) FILTER (score IS NULL) AS undecided,
+       sum(coalesce(score, 0) * decided) / count(*) AS low,
+       sum(coalesce(score, 0) * decided + 1 - decided) / count(*) AS high,
        avg(top) FILTER (score IS NOT NULL) AS oracle,
        round(sum(score - total / labelled), 9) AS lead
 FROM cells JOIN of_question USING (question) GROUP BY model
 
 -- name: models
 SELECT m.model_id, m.provider, m.params_b, m.price_in, m.price_out, m.kind, m.simulated,
-       coalesce(labelled, 0) AS labelled, accuracy, oracle
+       coalesce(labelled, 0) AS labelled, accuracy, oracle,
+       coalesce(undecided, 0) AS undecided, low, high
 FROM pool m LEFT JOIN of_model USING (model)
 ORDER BY accuracy DESC NULLS LAST, m.model_id
 

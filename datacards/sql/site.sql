@@ -1,12 +1,17 @@
 -- Figures and questions of the site, over the tables of one release.
 
 -- name: models
-WITH asked AS (SELECT query_no, max(score) AS top FROM outcomes GROUP BY query_no), o AS (
+-- `floor`, `ceiling`: accuracy if all that is undecided were wrong, or right.
+WITH asked AS (SELECT query_no, max(score) AS top FROM outcomes GROUP BY query_no), part AS (
+    SELECT *, least(1, coalesce(n_samples, 0) / greatest(n_responses, 1)) AS decided FROM outcomes
+), o AS (
     SELECT model_id, count(score) AS labelled, avg(score) AS accuracy,
+           avg(coalesce(score, 0) * decided) AS floor,
+           avg(coalesce(score, 0) * decided + 1 - decided) AS ceiling,
            avg(top) FILTER (score IS NOT NULL) AS oracle,
            count(cost_usd) AS priced, avg(cost_usd / greatest(n_responses, 1)) AS cost_usd,
            median(latency_s) AS latency, avg(completion_tokens / greatest(n_responses, 1)) AS tokens
-    FROM outcomes JOIN asked USING (query_no) GROUP BY model_id
+    FROM part JOIN asked USING (query_no) GROUP BY model_id
 )
 SELECT m.*, o.* EXCLUDE (model_id) FROM models m LEFT JOIN o USING (model_id)
 ORDER BY accuracy DESC NULLS LAST, m.model_id

@@ -81,7 +81,7 @@ def markdown(release: Path) -> str:
     lines += [f"- {prose(text)}" for text in _facts(said)]
     lines += ["", "| model | accuracy | labelled | cost (USD) |", "| --- | --- | --- | --- |"]
     lines += [
-        f"| {cell(row['model'])} | {_percent(row['accuracy'])} | {row['labelled']:,} "
+        f"| {cell(row['model'])} | {_with_bounds(row)} | {row['labelled']:,} "
         f"| {_money(row['cost_usd'])} |"
         for row in said["per_model"]
     ]
@@ -117,7 +117,7 @@ def _models(release: Path, said: dict[str, Any]) -> Table:
     table.add_column("labelled", justify="right")
     table.add_column("cost USD", justify="right")
     for sign, row in zip(_signs(said), said["per_model"], strict=True):
-        accuracy, cost = _percent(row["accuracy"]), _money(row["cost_usd"])
+        accuracy, cost = _with_bounds(row), _money(row["cost_usd"])
         table.add_row(sign, row["model"], accuracy, f"{row['labelled']:,}", cost)
     return table
 
@@ -190,6 +190,14 @@ def _facts(said: dict[str, Any]) -> list[str]:
         without = f", without {few(unknown)}, whose cost is not known" if unknown else ""
         facts.append(f"cost {_money(cost)} USD{without}")
     return facts
+
+
+def _with_bounds(row: dict[str, Any]) -> str:
+    """Accuracy, and in brackets the bounds that undecided answers leave open."""
+    accuracy = _percent(row["accuracy"])
+    if (row["high"] or 0) - (row["low"] or 0) < 1e-12:
+        return accuracy
+    return f"{accuracy} ({_percent(row['low'])} to {_percent(row['high'])} with the undecided)"
 
 
 def _percent(value: float | None) -> str:

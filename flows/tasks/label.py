@@ -18,7 +18,7 @@ from routeyard.flows.workspace.stage_folders import (
     write_table,
 )
 from routeyard.flows.workspace.tables import read, read_shards
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.errors import BadInput, GateFailed
 from routeyard.schemas.recipe import Label
 
 if TYPE_CHECKING:
@@ -98,19 +98,23 @@ def decide_labels(
         judged: All verdicts, where verifiers or judges were asked.
     """
     from routeyard.pipelines.label.aggregate import decide
+    from routeyard.pipelines.label.gates import label_gates
 
     made = [judged] if judged is not None else [*verdicts, *([reviews] if reviews else [])]
 
     def make(folder: Path) -> Mapping[str, Any]:
         filed = read_shards([one.path("verdicts") for one in made], "verdicts")
         answers = read_shards(responses.parts("responses"), "responses")
-        labels = decide(read(queries, "queries"), answers, filed, policy=label)
+        asked = read(queries, "queries")
+        labels = decide(asked, answers, filed, policy=label)
         undecided = labels.column("score").null_count
         if undecided == labels.num_rows:
             _refuse_errors(filed)
         write_table(filed, folder / "verdicts.parquet")
         write_table(labels, folder / "labels.parquet")
-        return {"labels": labels.num_rows, "undecided": undecided, "verdicts": filed.num_rows}
+        gates = label_gates(asked, answers, filed, labels, label)
+        counts = {"labels": labels.num_rows, "undecided": undecided, "verdicts": filed.num_rows}
+        return {**counts, "stops": gates.stops, "notes": gates.notes}
 
     inputs = {
         "queries": queries.fingerprint,
@@ -119,6 +123,24 @@ def decide_labels(
     }
     uses = scorer_modules(queries.path("queries"))
     return StageWork(label.model_dump(mode="json"), inputs, make, uses)
+
+
+def check_labels(context: BuildContext, labelled: StageResult) -> None:
+    """Stop where too many answers are undecided, or a rule contradicts a recording's grades.
+
+    Raises:
+        GateFailed: names task, model, share or examples, and what to write in the recipe.
+    """
+    stops: list[dict[str, str]] = labelled.figures.get("stops") or []
+    if not stops:
+        return
+    more = f" (and {len(stops) - 1} more such tasks)" if len(stops) > 1 else ""
+    raise GateFailed(
+        stops[0]["what"] + more,
+        where=f"benchmark {context.benchmark}; {labelled.folder}",
+        next_step=f"{stops[0]['next_step']}; `routeyard review` shows the answers, and no model is "
+        "asked again",
+    )
 
 
 def _refuse_errors(filed: pa.Table) -> None:

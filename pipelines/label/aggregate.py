@@ -6,7 +6,10 @@ The rules, for one response:
 * `escalate`: the query's rule scorer, then each of `then`. A step is passed when
   it abstains, and under `not_correct` also when it says incorrect. The last
   step that said correct or incorrect decides. Every abstention to the end makes
-  the response `unreadable`: incorrect, or null if the policy says so.
+  the response `unreadable`: null, or incorrect if the policy says so. Cut off, refused
+  and empty answers that nobody could read are incorrect, decided by their status.
+* Where a model's answers carry grades of their source, those are its labels (`trust:
+  given`) and the rule's verdicts a check; with `trust: rules` the rule decides.
 * `majority`: all of them vote, abstentions do not count; a tie stays undecided.
 * `unanimous`: all that do not abstain must agree, else the label stays
   undecided and contested.
@@ -95,7 +98,7 @@ def _apply_policies(queries: pa.Table, matrix: VerdictMatrix, policy: Label) -> 
     for index, code in enumerate(groups.tolist()):
         rows = np.flatnonzero(group == index)
         task_name, scorer = tasks[code // len(rules)], rules[code % len(rules)]
-        apply_policy(matrix, policy.tasks.get(task_name, policy.default), scorer, rows, decisions)
+        apply_policy(matrix, policy.policy_of(task_name), scorer, rows, decisions)
     apply_people(matrix, decisions)
     return decisions
 

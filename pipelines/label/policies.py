@@ -18,8 +18,9 @@ from routeyard.pipelines.label.verdict_matrix import (
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.scorer import GIVEN, NO_RULE
 from routeyard.schemas.recipe import Policy
+from routeyard.schemas.statuses import NO_CREDIT, STATUSES
 
-#: `decided_by` of a response that every scorer abstained on.
+#: `decided_by` of a response that every scorer abstained on and whose status decides nothing.
 UNREADABLE = "unreadable"
 
 
@@ -88,22 +89,42 @@ def apply_policy(
             steps.append((name, outcome[at], score[at]))
         else:
             steps.append((name, missing, blank))
-    if steps and steps[0][0] == scorer and scorer != GIVEN and GIVEN in matrix.scorers:
-        # A stored score without any text has only the score its source carries.
+    if scorer != GIVEN and GIVEN in matrix.scorers:
         at = matrix.scorers.index(GIVEN)
-        alone = (steps[0][1] == MISSING) & (outcome[at] != MISSING)
-        given = rows[alone]
+        graded = outcome[at] != MISSING
+        if trusts_grades(policy):
+            # A model's grades are its labels; what its source left ungraded stays undecided.
+            model = matrix.model[matrix.pair[rows]]
+            settled = np.isin(model, model[graded])
+        else:
+            # A stored score without any text has only the score its source carries.
+            rule = steps and steps[0][0] == scorer
+            settled = graded & (steps[0][1] == MISSING) if rule else np.zeros(len(rows), bool)
+        given = rows[graded & settled]
         decisions.put(
-            given, score[at][alone], outcome[at][alone] == CORRECT, GIVEN, _limit(policy, GIVEN)
+            given,
+            score[at][graded & settled],
+            outcome[at][graded & settled] == CORRECT,
+            GIVEN,
+            _limit(policy, GIVEN),
         )
-        steps = [(name, said[~alone], value[~alone]) for name, said, value in steps]
-        rows = rows[~alone]
+        steps = [(name, said[~settled], value[~settled]) for name, said, value in steps]
+        rows = rows[~settled]
     if not steps or not len(rows):
         return
     if policy.rule == "escalate":
-        _escalate(policy, scorer, steps, rows, decisions)
+        unread = _escalate(policy, scorer, steps, rows, decisions)
     else:
-        _vote(policy, steps, rows, decisions)
+        unread = _vote(policy, steps, rows, decisions)
+    _unreadable(policy, matrix.status[unread], unread, decisions)
+
+
+def trusts_grades(policy: Policy) -> bool:
+    """Whether a recording's own grades are the labels, whatever a rule reads.
+
+    A policy that lists `given` among its steps has decided when they count.
+    """
+    return policy.trust != "rules" and GIVEN not in policy.then
 
 
 def _steps(known: set[str], policy: Policy, scorer: str) -> list[str]:
@@ -120,7 +141,8 @@ def _escalate(
     steps: list[tuple[str, Any, Any]],
     rows: Any,
     decisions: PolicyDecisions,
-) -> None:
+) -> Any:
+    """Decide the rows that a step decides; those that no scorer could read are returned."""
     on = policy.escalate_on or escalates_on(scorer)
     passing = (ABSTAIN, INCORRECT) if on == "not_correct" else (ABSTAIN,)
     n = len(rows)
@@ -136,7 +158,7 @@ def _escalate(
         decides = held & (last == at)
         limit = _limit(policy, name)
         decisions.put(rows[decides], score[decides], outcome[decides] == CORRECT, name, limit)
-    _unreadable(policy, rows[held & (last == -1)], decisions)
+    return rows[held & (last == -1)]
 
 
 def escalates_on(scorer: str) -> str:
@@ -145,7 +167,8 @@ def escalates_on(scorer: str) -> str:
 
 def _vote(
     policy: Policy, steps: list[tuple[str, Any, Any]], rows: Any, decisions: PolicyDecisions
-) -> None:
+) -> Any:
+    """The same by votes."""
     for name, said, _ in steps:
         _want(decisions, name, rows[(said == ERROR) | (said == MISSING)])
     outcome = np.stack([said for _, said, _ in steps])
@@ -162,7 +185,7 @@ def _vote(
     name = steps[0][0] if len(steps) == 1 else policy.rule
     limit = _limit(policy, steps[0][0])
     decisions.put(rows[settled], mean[settled], (yes > no)[settled], name, limit)
-    _unreadable(policy, rows[complete & (yes + no == 0)], decisions)
+    return rows[complete & (yes + no == 0)]
 
 
 def _want(decisions: PolicyDecisions, name: str, rows: Any) -> None:
@@ -170,9 +193,19 @@ def _want(decisions: PolicyDecisions, name: str, rows: Any) -> None:
         decisions.wanted.setdefault(name, []).append(rows)
 
 
-def _unreadable(policy: Policy, rows: Any, decisions: PolicyDecisions) -> None:
-    score = 0.0 if policy.unreadable == "incorrect" else np.nan
-    decisions.put(rows, score, False, UNREADABLE, _limit(policy, UNREADABLE))
+def _unreadable(policy: Policy, status: Any, rows: Any, decisions: PolicyDecisions) -> None:
+    """Label answers that every scorer abstained on: by their status, else as the policy says."""
+    limit = _limit(policy, UNREADABLE)
+    if policy.unreadable == "incorrect":
+        decisions.put(rows, 0.0, False, UNREADABLE, limit)
+        return
+    for name in NO_CREDIT:
+        here = rows[status == STATUSES.index(name)]
+        if len(here):
+            decisions.put(here, 0.0, False, name, limit)
+    open_ = rows[~np.isin(status, [STATUSES.index(name) for name in NO_CREDIT])]
+    if len(open_):
+        decisions.put(open_, np.nan, False, UNREADABLE, limit)
 
 
 def apply_people(matrix: VerdictMatrix, decisions: PolicyDecisions) -> None:

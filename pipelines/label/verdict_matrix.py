@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.schemas.statuses import ANSWERLESS
+from routeyard.schemas.statuses import ANSWERLESS, STATUSES
 
 #: Codes of `VerdictMatrix.outcome`; MISSING: no verdict was filed.
 MISSING, CORRECT, INCORRECT, ABSTAIN, ERROR = range(5)
@@ -28,7 +28,9 @@ class VerdictMatrix:
         conflict: bool (responses,), some current reading found several answers.
         pair: int64 (responses,), index into `query`, `query_ids` and `model_ids`.
         sample: int64 (responses,).
+        status: int64 (responses,), index into `STATUSES`.
         query: int64 (pairs,), row of the `queries` table.
+        model: int64 (pairs,), index of the model by name.
         query_ids, model_ids: Arrow (pairs,), sorted by both; every pair that has
             a response row, usable or not.
     """
@@ -39,6 +41,8 @@ class VerdictMatrix:
     conflict: np.ndarray[Any, np.dtype[np.bool_]]
     pair: np.ndarray[Any, np.dtype[np.int64]]
     sample: np.ndarray[Any, np.dtype[np.int64]]
+    status: np.ndarray[Any, np.dtype[np.int64]]
+    model: np.ndarray[Any, np.dtype[np.int64]]
     query: np.ndarray[Any, np.dtype[np.int64]]
     query_ids: pa.Array
     model_ids: pa.Array
@@ -59,8 +63,8 @@ def lay_out(queries: pa.Table, responses: pa.Table, verdicts: pa.Table) -> Verdi
 
     pairs = _codes(responses, query_ids) * models + _codes(responses, model_ids, "model_id")
     unique, pair = np.unique(pairs, return_inverse=True)
-    answerless = pa.array(ANSWERLESS)
-    exists = ~np.asarray(pc.is_in(responses.column("status"), value_set=answerless))
+    status = _codes(responses, pa.array(STATUSES), "status")
+    exists = ~np.isin(status, [STATUSES.index(name) for name in ANSWERLESS])
     keys = (pairs * width + samples)[exists]
     order = np.argsort(keys, kind="stable")
     keys, pair = keys[order], pair[exists][order]
@@ -74,6 +78,8 @@ def lay_out(queries: pa.Table, responses: pa.Table, verdicts: pa.Table) -> Verdi
         conflict=conflict,
         pair=pair,
         sample=keys % width,
+        status=status[exists][order],
+        model=unique % models,
         query=_ints(rows)[unique // models],
         query_ids=query_ids.take(pa.array(unique // models)),
         model_ids=model_ids.take(pa.array(unique % models)),

@@ -87,7 +87,7 @@ class Core:
             response was sampled more than once.
         contested: share of decided labels whose verdicts disagree; None when
             there are none.
-        unreadable: share of decided labels that no scorer could read.
+        unreadable: share of labels, decided or not, that no scorer could read.
         prompts: n prompts.
         questions: n questions with their options, without our instruction, or none.
         correct: (n, m) the label policy's decision, 1 right and 0 wrong, NaN where

@@ -108,7 +108,7 @@ def read_outcomes(
         judged = part.filter(pa.array(~np.isnan(score)))
         decided += judged.num_rows
         contested += pc.sum(judged.column("contested")).as_py() or 0
-        by = judged.column("decided_by")
+        by = part.column("decided_by")
         said += len(by) - by.null_count
         unreadable += pc.sum(pc.equal(by, "unreadable")).as_py() or 0
         n = _floats(part, "n_responses")

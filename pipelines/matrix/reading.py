@@ -143,7 +143,7 @@ def _of_labels(labels: pa.Table, query_ids: pa.Array, model_ids: pa.Array) -> di
     correct = None
     if "correct" in labels.column_names:
         correct = dense(rows, columns, labels.column("correct").cast(pa.int8()), shape)
-    unreadable = pc.equal(decided.column("decided_by"), "unreadable")
+    unreadable = pc.equal(labels.column("decided_by"), "unreadable")
     return {
         "labels": dense(rows, columns, labels.column("score"), shape),
         "correct": correct,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -26,8 +27,13 @@ class Policy(Strict):
     escalate_on: Literal["abstain", "not_correct"] | None = None
     """When the next one is asked. Default: `not_correct` for `em` and `f1` (open questions, where a
     rule often misses a right answer), else `abstain`."""
-    unreadable: Literal["incorrect", "null"] = "incorrect"
-    """What a response becomes that no scorer could read."""
+    unreadable: Literal["incorrect", "null"] = "null"
+    """What an answer becomes that no scorer could read: undecided, which leaves bounds open, or
+    incorrect, which the card says. Answers that were cut off or refused, and empty ones, are
+    incorrect unless an answer was read in them."""
+    trust: Literal["given", "rules"] | None = None
+    """Whose labels count where a recording holds grades: its own (`given`) or the rule's (`rules`).
+    Default: its own; the build stops where the rule would give a model another accuracy."""
     threshold: float | None = Field(default=None, ge=0, le=1)
     """Score at or above which a graded answer, or a mean over samples, is correct."""
 
@@ -46,6 +52,10 @@ class Label(Strict):
     """Policy of every task that `tasks` does not name."""
     tasks: dict[str, Policy] = Field(default_factory=dict)
     """Policies by task."""
+    trust: Literal["given", "rules"] | None = Field(
+        default=None, exclude_if=lambda given: given is None
+    )
+    """The same as `trust` of every policy that does not say it."""
     verifiers: list[Verifier] = Field(default_factory=list)
     """Served models that `then` may name as `xverify:<name>` and `judge:<name>`."""
     judges: list[Judge] = Field(default_factory=list)
@@ -55,6 +65,27 @@ class Label(Strict):
     none. They can then read and write what this user can."""
     code_modules: list[str] = Field(default_factory=list)
     """Third-party modules that programs under test may import; installed by you, seen read-only."""
+
+    def policy_of(self, task: str) -> Policy:
+        """The policy of a task, with what the section says for all."""
+        policy = self.tasks.get(task, self.default)
+        return policy.model_copy(update={"trust": policy.trust or self.trust})
+
+    @classmethod
+    def stored(cls, recipe: Mapping[str, Any]) -> Label:
+        """The section as a release states it, in the sense that it had when it was written.
+
+        Recipes of formats before `trust` existed state no value for it: their labels were the
+        rule's. Where they state no `unreadable`, what could not be read was incorrect.
+
+        Args:
+            recipe: `manifest.recipe`.
+        """
+        told = dict(recipe.get("label") or {})
+        old: dict[str, Any] = {"trust": "rules", "unreadable": "incorrect"}
+        told["default"] = {**old, **(told.get("default") or {})}
+        told["tasks"] = {name: {**old, **one} for name, one in (told.get("tasks") or {}).items()}
+        return cls.model_validate(told)
 
     @model_validator(mode="after")
     def _unique(self) -> Label:

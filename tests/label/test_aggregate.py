@@ -9,7 +9,15 @@ import pytest
 
 from routeyard.pipelines.label.aggregate import decide, open_steps
 from routeyard.schemas import QUERIES, RESPONSES, VERDICTS
-from routeyard.schemas.recipe import Label, Policy
+from routeyard.schemas.recipe import Label, Policy, Recipe
+from routeyard.schemas.statuses import ANSWERLESS
+
+RECIPE = {
+    "name": "r",
+    "version": "1.0.0",
+    "sources": [{"name": "s", "path": "s.jsonl", "scorer": "em", "fields": {"question": "q"}}],
+    "pool": {"models": [{"model_id": "m"}]},
+}
 
 
 def queries(*scorers: str, task: str = "t") -> pa.Table:
@@ -73,6 +81,7 @@ def label(policy: Policy, *rows: tuple[Any, ...], scorer: str = "numeric") -> di
 VERIFIED = Policy(then=["xverify:v", "judge:j"])
 ALWAYS = Policy(then=["xverify:v", "judge:j"], escalate_on="not_correct")
 MAJORITY = Policy(rule="majority", then=["xverify:v", "judge:j"])
+WRONG = Policy(unreadable="incorrect")
 UNANIMOUS = Policy(rule="unanimous", then=["xverify:v", "judge:j"])
 
 
@@ -81,8 +90,9 @@ UNANIMOUS = Policy(rule="unanimous", then=["xverify:v", "judge:j"])
     [
         (Policy(), [("numeric", "correct")], True, "numeric", False),
         (Policy(), [("numeric", "incorrect")], False, "numeric", False),
-        (Policy(), [("numeric", "abstain")], False, "unreadable", False),
-        (Policy(unreadable="null"), [("numeric", "abstain")], None, "unreadable", False),
+        # "cannot tell" is no wrong answer, unless the recipe says so
+        (Policy(), [("numeric", "abstain")], None, "unreadable", False),
+        (WRONG, [("numeric", "abstain")], False, "unreadable", False),
         # trap: an error or a verdict that was never filed is not "wrong"
         (Policy(), [("numeric", "error")], None, None, False),
         (Policy(), [], None, None, False),
@@ -157,7 +167,7 @@ UNANIMOUS = Policy(rule="unanimous", then=["xverify:v", "judge:j"])
         (
             UNANIMOUS,
             [("numeric", "abstain"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
-            False,
+            None,
             "unreadable",
             False,
         ),
@@ -228,10 +238,14 @@ def test_several_samples_give_the_mean() -> None:
         ("numeric", "error", {"sample": 3}),
     )
     (row,) = decide(queries("numeric"), texts, filed).to_pylist()
+    # what nobody could read enters neither numerator nor denominator: n_samples says so
+    assert (row["score"], row["n_samples"], row["decided_by"]) == (1.0, 2, "numeric")
+    wrong = Label(default=WRONG)
+    (row,) = decide(queries("numeric"), texts, filed, policy=wrong).to_pylist()
     # the scorer's error and the failed call enter neither numerator nor denominator
     assert (row["score"], row["n_samples"]) == (2 / 3, 3)
     assert (row["correct"], row["decided_by"]) == (True, "numeric+unreadable")
-    strict = Label(tasks={"t": Policy(threshold=0.7)})
+    strict = Label(tasks={"t": Policy(threshold=0.7, unreadable="incorrect")})
     assert decide(queries("numeric"), texts, filed, policy=strict)["correct"].to_pylist() == [False]
 
 
@@ -276,11 +290,71 @@ def test_a_failed_call_has_a_row_of_nulls_and_an_absent_pair_none() -> None:
     assert (row["score"], row["correct"], row["decided_by"], row["n_samples"]) == (None,) * 3 + (0,)
 
 
-def test_a_stored_score_without_text_decides_and_a_regrade_outranks_it() -> None:
-    alone = label(Policy(), ("given", "correct"))
-    both = label(Policy(), ("given", "correct"), ("numeric", "incorrect"))
+@pytest.mark.parametrize(
+    ("policy", "correct", "by"),
+    [
+        (Policy(), True, "given"),
+        (Policy(trust="given"), True, "given"),
+        (Policy(trust="rules"), False, "numeric"),
+        # trap: a judge who was asked about a rule's misses decides nothing over grades
+        (VERIFIED, True, "given"),
+        # a policy that lists `given` says itself when grades count
+        (Policy(then=["given"], escalate_on="not_correct"), True, "given"),
+        (Policy(then=["given"]), False, "numeric"),
+    ],
+)
+def test_grades_of_a_recording_are_the_labels_until_the_recipe_says_otherwise(
+    policy: Policy, correct: bool, by: str
+) -> None:
+    both = label(policy, ("given", "correct"), ("numeric", "incorrect"))
+    assert (both["correct"], both["decided_by"], both["contested"]) == (correct, by, True)
+    alone = label(policy, ("given", "correct"))
     assert (alone["correct"], alone["decided_by"]) == (True, "given")
-    assert (both["correct"], both["decided_by"], both["contested"]) == (False, "numeric", True)
+
+
+def test_an_answer_that_its_source_left_ungraded_is_undecided_among_graded_ones() -> None:
+    asked, texts = (
+        queries("numeric", "numeric"),
+        responses({"q": 0}, {"q": 1, "status": "ungraded"}),
+    )
+    filed = verdicts(("given", "correct"), ("numeric", "correct"), ("numeric", "correct", {"q": 1}))
+    assert decide(asked, texts, filed)["correct"].to_pylist() == [True, None]
+    rules = Label(trust="rules")
+    assert decide(asked, texts, filed, policy=rules)["correct"].to_pylist() == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("status", "label_by"),
+    [
+        ("ok", (None, "unreadable")),
+        ("truncated", (False, "truncated")),
+        ("refused", (False, "refused")),
+        ("empty", (False, "empty")),
+        ("ungraded", (None, "unreadable")),
+        ("error", (None, None)),
+        ("timeout", (None, None)),
+        ("unanswered", (None, None)),
+    ],
+)
+def test_what_nobody_could_read_is_labelled_by_its_status(
+    status: str, label_by: tuple[bool | None, str | None]
+) -> None:
+    text = {"empty": ""}.get(status, None if status in ANSWERLESS else "x")
+    row = {"status": status, "text": text}
+    (made,) = decide(
+        queries("numeric"), responses(row), verdicts(("numeric", "abstain"))
+    ).to_pylist()
+    assert (made["correct"], made["decided_by"]) == label_by
+    read = decide(queries("numeric"), responses(row), verdicts(("numeric", "correct")))
+    # A right answer before the cut is a right answer; where nothing came there is none.
+    assert read["correct"].to_pylist() == [None if status in ANSWERLESS else True]
+
+
+def test_a_recipe_of_an_earlier_format_keeps_its_meaning() -> None:
+    old = Label.stored({"label": {"default": {"rule": "escalate"}, "tasks": {"t": {}}}})
+    assert (old.policy_of("t").trust, old.policy_of("u").unreadable) == ("rules", "incorrect")
+    new = Label.stored(Recipe.model_validate(RECIPE).model_dump(mode="json"))
+    assert (new.policy_of("t").trust, new.policy_of("t").unreadable) == (None, "null")
 
 
 def test_no_rule_leaves_it_to_the_judge() -> None:
@@ -395,7 +469,7 @@ def test_the_highest_threshold_of_those_who_decided_holds_for_the_mean() -> None
     texts = responses(*({"sample": i} for i in range(4)))
     filed = verdicts(*(("numeric", "correct" if i else "abstain", {"sample": i}) for i in range(4)))
     for threshold, correct in ((0.75, True), (0.76, False)):
-        policy = Label(default=Policy(threshold=threshold))
+        policy = Label(default=Policy(threshold=threshold, unreadable="incorrect"))
         (row,) = decide(queries("numeric"), texts, filed, policy=policy).to_pylist()
         assert (row["score"], row["correct"]) == (0.75, correct)
 

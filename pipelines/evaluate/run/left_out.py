@@ -63,9 +63,17 @@ def missing(facts: Mapping[str, Any]) -> list[str]:
         least = sorted(lacking.items(), key=lambda one: (one[1], one[0]))
         words.append(
             f"labels missing of {len(lacking)} models: "
-            + ", ".join(f"{name} has {k:,}" for name, k in least[:3])
+            + ", ".join(
+                f"{name} has {k:,}, accuracy {_bounds(facts, name)}" for name, k in least[:3]
+            )
             + (", …" if len(least) > 3 else "")
             + f" of {n:,}; each model's own rows are over the questions it has a label for"
         )
     lost = facts["costs_lacking"].items()
     return words + [f"no figures in {measure}: {told['reason']}" for measure, told in lost]
+
+
+def _bounds(facts: Mapping[str, Any], name: str) -> str:
+    """What a model's accuracy may be, whatever its missing labels are (Manski 1989)."""
+    low, high = facts["bounds"][name]
+    return f"{low:.1%} to {high:.1%} whatever the others are"

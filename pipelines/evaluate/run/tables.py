@@ -87,6 +87,8 @@ def facts(
     pair: tuple[str, str] | None,
 ) -> dict[str, Any]:
     y = data.test.labels
+    labelled = sums_of(lambda part: ~np.isnan(part), y)
+    right, n = sums_of(np.nan_to_num, y), max(data.test.n_queries, 1)
     told = {
         "scheme": scheme,
         "split": data.split,
@@ -101,9 +103,12 @@ def facts(
         "best_single": core.model_ids[data.single],
         # On so many test questions a router can be compared with it.
         "n_compared": int((~np.isnan(y[:, data.single])).sum()),
-        "labelled": dict(
-            zip(core.model_ids, sums_of(lambda part: ~np.isnan(part), y).tolist(), strict=True)
-        ),
+        "labelled": dict(zip(core.model_ids, labelled.tolist(), strict=True)),
+        # Accuracy on the test questions if all labels that are missing were 0, or 1.
+        "bounds": {
+            name: [float(total / n), float((total + n - k) / n)]
+            for name, total, k in zip(core.model_ids, right, labelled, strict=True)
+        },
         "best_on_test": core.model_ids[data.best_on_test],
         "oracle_accuracy": float(at_choice(y, query_oracle(y)).mean()),
         "task_oracle_accuracy": float(

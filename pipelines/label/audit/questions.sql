@@ -1,7 +1,7 @@
 -- Questions of the audit, in DuckDB's SQL. The tables `queries`, `responses`, `verdicts` (the newest),
 -- `labels`, `texts` and `duplicates` are registered by `audit.py`; `stub_texts` and `answer_texts` by `stubs.py`.
--- `intervals`, `by_policy`, `doubtful`, `queue_texts` and `changed_labels` are those of `noise.py`, `thresholds.py`,
--- `review.py` and `../relabel.py`, which register their own tables.
+-- `noise.py`, `thresholds.py`, `review.py`, `../gates.py` and `../relabel.py` register tables of their own for the
+-- questions at the end.
 
 -- name: same
 -- An answer as it is compared between models: no case, spaces, currency or separators.
@@ -257,3 +257,35 @@ LEFT JOIN queries q USING (query_id)
 WHERE (b.score, b.correct, b.decided_by) IS DISTINCT FROM
       (a.score, a.correct, a.decided_by)
 ORDER BY query_id, model_id
+
+-- name: undecided
+-- Answers of a model on a task, and those without a label; calls without an answer are left out.
+SELECT q.task, l.model_id, any_value(q.scorer) AS scorer, count(*) AS answers,
+       count(*) FILTER (l.score IS NULL) AS undecided
+FROM labels l JOIN queries q USING (query_id)
+SEMI JOIN (FROM responses ANTI JOIN answerless USING (status)) USING (query_id, model_id)
+GROUP BY ALL ORDER BY ALL
+
+-- name: graded
+-- Grades beside what the question's own rule reads of the same text.
+CREATE OR REPLACE TEMP TABLE graded AS
+SELECT r.task, q.scorer, r.query_id, r.model_id, r.sample, g.outcome AS given,
+       r.outcome AS regraded, r.extracted, q."references"[1] AS reference
+FROM ({rules}) r JOIN queries q USING (query_id)
+JOIN verdicts g USING (query_id, model_id, sample)
+WHERE g.scorer = 'given'
+
+-- name: regraded
+SELECT task, model_id, min(scorer) AS scorer, count(*) AS answers,
+       count(*) FILTER (given = 'correct' AND regraded = 'correct') AS both,
+       count(*) FILTER (given = 'correct' AND regraded = 'incorrect') AS "given",
+       count(*) FILTER (given = 'incorrect' AND regraded = 'correct') AS "rule",
+       count(*) FILTER (given = 'incorrect' AND regraded = 'incorrect') AS "none"
+FROM graded GROUP BY ALL ORDER BY ALL
+
+-- name: graded_examples
+SELECT query_id, given, regraded, left(extracted, 60) AS extracted,
+       left(reference, 60) AS reference
+FROM graded WHERE task = ? AND model_id = ? AND given <> regraded
+      AND regraded IN ('correct', 'incorrect')
+ORDER BY query_id, sample LIMIT 3

@@ -21,7 +21,7 @@ def by_policy(verdicts: pa.Table, queries: pa.Table, policy: Label) -> pa.Table:
     import duckdb
 
     tasks = sorted(set(queries.column("task").to_pylist()))
-    limits = {task: policy.tasks.get(task, policy.default).threshold for task in tasks}
+    limits = {task: policy.policy_of(task).threshold for task in tasks}
     if all(limit is None for limit in limits.values()):
         return verdicts
     with duckdb.connect(config={"threads": 1}) as connection:
