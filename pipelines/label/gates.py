@@ -22,6 +22,8 @@ LEAST = 100
 UNDECIDED = 0.1
 #: Change of a model's accuracy that stops a release while nobody has said whose labels count.
 MOVED = 0.05
+#: Tasks whose agreement is listed, the least first.
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -102,42 +104,57 @@ def _undecided(rows: Sequence[dict[str, Any]], found: LabelGates) -> None:
 def _grades(
     rows: Sequence[dict[str, Any]], policy: Label, connection: Any, found: LabelGates
 ) -> None:
+    agreed = []
     for task, of_task in _by_task(rows):
         of = policy.policy_of(task)
         cells = [sum(row[name] for row in of_task) for name in ("both", "given", "rule", "none")]
-        n = sum(cells)
-        scorer = of_task[0]["scorer"]
+        n, scorer = sum(cells), of_task[0]["scorer"]
         if not n:
             continue
-        found.notes.append(
-            f"task {task!r}: grades of the recording and rule {scorer!r} agree on "
-            f"{(cells[0] + cells[3]) / n:.1%} of {n:,} answers (κ {_kappa(*cells):.2f}); labels "
-            f"are the {'grades' if trusts_grades(of) else 'rule' + chr(39) + 's'}"
+        kappa = _kappa(*cells)
+        whose = "the grades" if trusts_grades(of) else "those of the rule"
+        share = (cells[0] + cells[3]) / n
+        agreed.append(
+            (
+                share,
+                f"task {task!r}: grades of the recording and rule {scorer!r} agree on {share:.1%} "
+                f"of {n:,} answers (κ {'undefined' if kappa is None else f'{kappa:.2f}'}); the "
+                f"labels are {whose}",
+            )
         )
-        if of.trust is not None or not trusts_grades(of):
-            continue
         moved = [row for row in of_task if _moves(row)]
-        if not moved:
-            continue
-        worst = max(moved, key=lambda row: (abs(row["change"]), row["model_id"]))
-        shown = connection.sql(question("graded_examples"), params=[task, worst["model_id"]])
-        examples = "; ".join(
-            f"{row['query_id']}: read {row['extracted']!r} for {row['reference']!r}, "
-            f"{row['regraded']} by rule, {row['given']} as graded"
-            for row in shown.to_arrow_table().to_pylist()
+        if moved and of.trust is None and trusts_grades(of):
+            worst = max(moved, key=lambda row: (abs(row["change"]), row["model_id"]))
+            found.stops.append(_contradiction(task, scorer, worst, len(moved), connection))
+    agreed.sort()
+    found.notes.extend(note for _, note in agreed[:_SHOWN])
+    if len(agreed) > _SHOWN:
+        found.notes.append(
+            f"grades and rules agree on at least {agreed[_SHOWN][0]:.1%} of the answers of "
+            f"{len(agreed) - _SHOWN} more tasks"
         )
-        more = f" and of {len(moved) - 1} more models" if len(moved) > 1 else ""
-        found.stops.append(
-            {
-                "what": f"the recording's grades of task {task!r} and rule {scorer!r} contradict "
-                f"each other: of model {worst['model_id']!r} {worst['graded_right']:.1%} are right "
-                f"as graded and {worst['rule_right']:.1%} by the rule ({worst['change']:+.1%}, "
-                f"95 % interval {worst['low']:+.1%} to {worst['high']:+.1%}){more}: {examples}",
-                "next_step": "look at the examples and write whose labels count: "
-                f"label: {{tasks: {{{task!r}: {{trust: given}}}}}} keeps the recording's, "
-                "'trust: rules' takes the rule's; or choose a 'scorer' that reads these answers",
-            }
-        )
+
+
+def _contradiction(
+    task: str, scorer: str, worst: dict[str, Any], models: int, connection: Any
+) -> dict[str, str]:
+    """What stops the release: the model that the rule would move most, with three examples."""
+    shown = connection.sql(question("graded_examples"), params=[task, worst["model_id"]])
+    examples = "; ".join(
+        f"{row['query_id']}: read {row['extracted']!r} for {row['reference']!r}, "
+        f"{row['regraded']} by rule, {row['given']} as graded"
+        for row in shown.to_arrow_table().to_pylist()
+    )
+    more = f" and of {models - 1} more models" if models > 1 else ""
+    return {
+        "what": f"the recording's grades of task {task!r} and rule {scorer!r} contradict each "
+        f"other: of model {worst['model_id']!r} {worst['graded_right']:.1%} are right as graded "
+        f"and {worst['rule_right']:.1%} by the rule ({worst['change']:+.1%}, 95 % interval "
+        f"{worst['low']:+.1%} to {worst['high']:+.1%}){more}: {examples}",
+        "next_step": "look at the examples and write whose labels count: label: {tasks: "
+        f"{{{task!r}: {{trust: given}}}}}} keeps the recording's, 'trust: rules' takes the rule's; "
+        "or choose a 'scorer' that reads these answers",
+    }
 
 
 def _moves(row: dict[str, Any]) -> bool:
@@ -154,12 +171,12 @@ def _moves(row: dict[str, Any]) -> bool:
     return abs(change) >= MOVED and (row["low"] > 0 or row["high"] < 0)
 
 
-def _kappa(both: int, first: int, second: int, none: int) -> float:
-    """Cohen's κ of a 2 × 2 table; NaN where chance alone would always agree."""
+def _kappa(both: int, first: int, second: int, none: int) -> float | None:
+    """Cohen's κ of a 2 × 2 table; None where chance alone would always agree."""
     n = both + first + second + none
     a, b = (both + first) / n, (both + second) / n
     chance = a * b + (1 - a) * (1 - b)
-    return float("nan") if chance == 1 else ((both + none) / n - chance) / (1 - chance)
+    return None if chance == 1 else ((both + none) / n - chance) / (1 - chance)
 
 
 def _by_task(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -58,7 +58,8 @@ def test_missing_labels_are_said_by_model() -> None:
     y[:8, 0] = y[:4, 2] = np.nan
     words = facts(replace(one, labels=y, correct=y))["missing"]
     assert words[0].startswith("best single model m0: labels on 26 of 30 test questions")
-    assert "labels missing of 2 models: m0 has 26, m2 has 28 of 30" in words[1]
+    assert words[1].startswith("labels missing of 2 models: m0 has 26, accuracy 56.7% to 70.0% ")
+    assert "m2 has 28, accuracy 40.0% to 46.7% whatever the others are of 30" in words[1]
 
 
 def test_the_router_that_needs_something_is_named() -> None:

@@ -57,7 +57,7 @@ def recipe(folder: Path) -> Path:
                              "price_date": "2026-01-01"} for name in USD]},
         "collect": {"provider": "recorded",
                     "recorded": [{"path": "answers.jsonl", "fields": fields}]},
-        "label": {"default": {"threshold": 0.8}},
+        "label": {"default": {"threshold": 0.8, "trust": "rules"}},
         "split": {"train": 0.4, "validation": 0.1, "test": 0.5},
         "release": {"waivers": [{"gate": "metering", "reason": "costs are made up"}]},
     }  # fmt: skip

@@ -31,21 +31,26 @@ def says(answer: object) -> str:
     return f"So the answer is {answer}."
 
 
-def test_a_reference_that_the_best_models_agree_against_is_suspect() -> None:
-    asked = queries([str(i) for i in range(10)])
-    right = [says(i) for i in range(10)]
-    wrong = [says(7.0) if i == 3 else text for i, text in enumerate(right)]
-    lonely = [says(99) if i == 5 else text for i, text in enumerate(right)]
-    found = audited(asked, responses({"a": wrong, "b": wrong, "c": lonely}))
-    # 2 of 3 agree against query 3; one model alone against query 5 is no suspicion
+def test_a_reference_that_models_agree_against_is_suspect_with_a_probability() -> None:
+    asked = queries([str(i) for i in range(60)])
+    texts: dict[str, list[str | None]] = {}
+    for k in range(7):
+        told: list[str | None] = [says(i) for i in range(60)]
+        told[3] = says(7.0)  # all of them, against the reference
+        for slip in range(3):  # mistakes of its own; different wrong answers are no agreement
+            told[10 + (11 * k + slip) % 50] = says(1000 + 10 * k + slip)
+        told[4] = says(500 + k)
+        texts[f"m{k}"] = told
+    found = audited(asked, responses(texts))
     assert {about for kind, about in kinds(found) if kind == "suspect_gold"} == {qid(3)}
-    (row,) = found.tables["suspect_gold"].to_pylist()
-    assert (row["agreeing"], row["strong"], row["references"]) == (2, 3, ["3"])
-    # different wrong answers are no agreement
-    apart = {
-        f"m{k}": [says(50 + k) if i == 3 else t for i, t in enumerate(right)] for k in range(3)
-    }
-    assert not audited(asked, responses(apart)).tables["suspect_gold"].num_rows
+    (row,) = [r for r in found.tables["suspect_gold"].to_pylist() if not r["apart"]]
+    assert (row["agreeing"], row["answered"], row["references"]) == (7, 7, ["3"])
+    (doubt,) = [one for one in found.findings if one.kind == "suspect_gold"]
+    assert doubt.probability == row["probability"] > 0.2
+    # Trap: one mistake that is copied seven times is one mistake. They are one family.
+    copied = [says(i) if i % 6 else says(9000 + i) for i in range(60)]
+    same = responses({f"copy{k}": list(copied) for k in range(7)})
+    assert not [one for one in audited(asked, same).findings if one.kind == "suspect_gold"]
 
 
 def test_a_model_that_cannot_be_read_is_a_finding() -> None:
@@ -55,7 +60,7 @@ def test_a_model_that_cannot_be_read_is_a_finding() -> None:
     assert ("unreadable_model", "mute") in kinds(found)
     assert ("unreadable_model", "fine") not in kinds(found)
     rows = {row["model_id"]: row for row in found.tables["accuracy"].to_pylist()}
-    assert rows["mute"]["accuracy"] == 0
+    assert rows["mute"]["accuracy"] is None  # nobody could read it: undecided, and no zero
     # nothing readable: the accuracy over readable answers is unknown, not 0
     assert rows["mute"]["accuracy_readable"] is None
 

@@ -13,21 +13,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.pipelines.label.audit import noise, stubs
+from routeyard.pipelines.label.audit import noise, texts
 from routeyard.pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
 from routeyard.pipelines.label.audit.questions import question
 from routeyard.pipelines.label.audit.thresholds import by_policy
+from routeyard.pipelines.label.audit.wrong_keys import wrong_keys
 from routeyard.pipelines.label.verdict_matrix import newest
 from routeyard.schemas.recipe.label import Label
 
 
 @dataclass(frozen=True, slots=True)
 class LabelDoubt:
-    """One thing to look at: `kind` for machines, `says` for people."""
+    """One thing to look at: `kind` for machines, `says` for people; `probability` that it is
+    so, where one can be computed."""
 
     kind: str
     about: str
     says: str
+    probability: float | None = None
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,7 @@ def audit(
     labels: pa.Table,
     duplicates: pa.Table | None = None,
     *,
-    strong: int = 10,
-    agree: float = 0.6,
+    least: float = 0.095,
     unreadable: float = 0.5,
     conflicting: float = 0.05,
     conflict_ratio: float = 4.0,
@@ -57,8 +59,7 @@ def audit(
 
     Args:
         duplicates: Near-duplicate groups, where they were looked for.
-        strong: So many models, the best by accuracy, speak on references.
-        agree: Share of them that must agree with each other against a reference.
+        least: Probability of being wrong from which a reference is a finding.
         unreadable: Share of abstentions from which a model is a finding.
         conflicting: Share of texts that commit to several answers from which, and
             `conflict_ratio`: multiple of the median model's share from which, a
@@ -69,8 +70,8 @@ def audit(
     Tables: `agreement` and `confusion` (task, scorer pairs), `abstentions`,
     `conflicts` (model_id), `suspect_gold`, `fill_ins`, `duplicate_conflicts`,
     `stored_labels` (a regrade differs), `stored_accuracy`, `accuracy` (with
-    label-noise interval), and of the stored texts `stubs`, `readable` (accuracy without
-    stubs), `both_ways` and `constant_texts`.
+    label-noise interval), and of the stored texts `texts` (those that are no answers, by kind),
+    `readable` (accuracy without them) and `both_ways`.
     """
     import duckdb
 
@@ -90,13 +91,15 @@ def audit(
             "confusion": ask("confusion"),
             "abstentions": ask("abstentions"),
             "conflicts": ask("conflicts"),
-            "suspect_gold": ask("suspect", strong, agree),
             "fill_ins": _beyond_chance(ask("fill_ins", min_answers)),
             "stored_labels": ask("stored"),
             "stored_accuracy": ask("stored_accuracy"),
         }
+        connection.register("said", said := ask("said"))
+        connection.register("wrong", wrong_keys(said, least=least))
+        tables["suspect_gold"] = ask("suspect")
         connection.register("texts", responses.select(["query_id", "model_id", "sample", "text"]))
-        behind, doubts = stubs.look(connection)
+        behind, doubts = texts.look(connection)
         tables |= behind
         if duplicates is not None:
             connection.register("duplicates", duplicates)
@@ -200,10 +203,14 @@ def _findings(
         found.append(LabelDoubt("constant_fill_in", row["model_id"], says))
     for row in tables["suspect_gold"].to_pylist():
         says = (
-            f"{row['agreeing']} of the {row['strong']} best models say {row['consensus'][:60]!r}, "
-            f"the reference {'; '.join(row['references'])[:60]!r}"
+            f"{row['agreeing']} of {row['answered']} models say {row['consensus'][:60]!r}, "
+            f"the reference {'; '.join(row['references'])[:60]!r}: wrong with probability "
+            f"{row['probability']:.2f}"
         )
-        found.append(LabelDoubt("suspect_gold", row["query_id"], says))
+        if row["apart"]:
+            says += "; no answer has half of the models, so the question may be at fault"
+        kind = "doubtful_question" if row["apart"] else "suspect_gold"
+        found.append(LabelDoubt(kind, row["query_id"], says, row["probability"]))
     for row in tables["stored_accuracy"].to_pylist():
         if row["differ"]:
             says = (

@@ -1,5 +1,5 @@
 -- Questions of the audit, in DuckDB's SQL. The tables `queries`, `responses`, `verdicts` (the newest),
--- `labels`, `texts` and `duplicates` are registered by `audit.py`; `stub_texts` and `answer_texts` by `stubs.py`.
+-- `labels`, `texts` and `duplicates` are registered by `audit.py`; `no_answers` by `texts.py`.
 -- `noise.py`, `thresholds.py`, `review.py`, `../gates.py` and `../relabel.py` register tables of their own for the
 -- questions at the end.
 
@@ -42,25 +42,20 @@ SELECT model_id, count(*) AS answers, count(*) FILTER (conflict) AS conflicting,
        conflicting / answers AS share, median(share) OVER () AS median_share
 FROM ({rules}) GROUP BY model_id ORDER BY model_id
 
+-- name: said
+-- What each model answered, as it is compared.
+SELECT query_id, model_id, task, len(q.choices) AS options, {same} AS answer,
+       outcome = 'correct' AS "right", left(extracted, 200) AS extracted
+FROM ({rules}) r JOIN (SELECT query_id, choices FROM queries) q USING (query_id)
+WHERE sample = 0 AND outcome IN ('correct', 'incorrect') AND extracted IS NOT NULL
+
 -- name: suspect
-WITH best AS (
-    SELECT model_id FROM labels GROUP BY model_id HAVING count(score) > 0
-    ORDER BY avg(score) DESC, model_id LIMIT ?
-), said AS (
-    SELECT query_id, model_id, outcome, {same} AS answer, extracted
-    FROM ({rules}) SEMI JOIN best USING (model_id)
-    WHERE sample = 0 AND outcome IN ('correct', 'incorrect') AND extracted IS NOT NULL
-), counted AS (
-    SELECT query_id, answer, min(extracted) AS consensus, count(*) AS agreeing,
-           bool_and(outcome = 'incorrect') AS against
-    FROM said GROUP BY query_id, answer
-)
-SELECT query_id, q.task, c.consensus, q."references", c.agreeing,
-       panel.strong, c.agreeing / panel.strong AS share
-FROM counted c JOIN queries q USING (query_id)
-CROSS JOIN (SELECT count(*) AS strong FROM best) panel
-WHERE c.against AND c.agreeing >= 2 AND c.agreeing / panel.strong >= ?
-ORDER BY share DESC, query_id, consensus
+SELECT w.query_id, w.task, c.consensus, q."references", w.agreeing, w.answered,
+       w.probability, w.apart
+FROM wrong w JOIN queries q USING (query_id)
+JOIN (SELECT query_id, answer, min(extracted) AS consensus FROM said GROUP BY ALL) c
+  USING (query_id, answer)
+ORDER BY probability DESC, query_id
 
 -- name: fill_ins
 -- Where the text holds no answer, stored labels that are right when the reference
@@ -126,56 +121,65 @@ HAVING bool_or(d.label_conflict) OR different_references > 1
 ORDER BY d.group_id
 
 -- name: scored
--- Stored texts with whether they were scored as right.
+-- Stored texts with whether they were scored as right, and whether the question's rule read no
+-- answer in them (null where it takes the whole text for one).
 CREATE OR REPLACE TEMP TABLE scored AS
-SELECT t.query_id, t.model_id, t.sample, trim(coalesce(t.text, '')) AS text,
-       coalesce(g.outcome = 'correct', l.correct) AS is_right,
-       g.outcome IS NOT NULL AS stored
-FROM texts t
+SELECT t.query_id, t.model_id, t.sample, t.text, q.task, q."references",
+       coalesce(g.outcome = 'correct', l.correct) AS is_right, g.outcome IS NOT NULL AS stored,
+       CASE WHEN r.outcome = 'abstain' THEN true
+            WHEN r.outcome <> 'error' AND length(r.extracted) < 0.8 * length(trim(t.text))
+            THEN false END AS unread
+FROM texts t JOIN queries q USING (query_id)
 LEFT JOIN (SELECT * FROM verdicts WHERE scorer = 'given') g
        USING (query_id, model_id, sample)
+LEFT JOIN ({rules}) r USING (query_id, model_id, sample)
 LEFT JOIN labels l USING (query_id, model_id)
-WHERE t.text IS NOT NULL AND coalesce(g.outcome = 'correct', l.correct) IS NOT NULL
+WHERE t.text IS NOT NULL
 
--- name: stubs
-SELECT s.model_id, s.text, count(*) AS answers, count(*) FILTER (NOT s.is_right) AS wrong,
-       min(s.query_id) AS example
-FROM scored s SEMI JOIN stub_texts USING (text)
-GROUP BY s.model_id, s.text HAVING count(*) FILTER (NOT s.is_right) > 0
-ORDER BY s.model_id, wrong DESC, s.text
+-- name: typical
+SELECT task, median(length(text)) FROM scored GROUP BY task
+
+-- name: endings
+SELECT model_id, right(rtrim(text, E' \n\t\r'), 1) AS last, count(*) FROM scored
+WHERE length(text) > 60 GROUP BY ALL
+
+-- name: vocabulary
+SELECT task, list(DISTINCT word) FROM (
+    SELECT task, unnest(list_concat("references", choices)) AS word FROM queries)
+WHERE length(word) <= 60 GROUP BY task
+
+-- name: repeated
+SELECT model_id, text, count(DISTINCT query_id), count(DISTINCT "references")
+FROM scored GROUP BY model_id, text HAVING count(DISTINCT query_id) >= 5
+
+-- name: short
+SELECT DISTINCT text FROM scored WHERE length(text) <= 60
+
+-- name: heads
+SELECT DISTINCT query_id, left(text, 80) FROM scored WHERE length(text) > 60
+
+-- name: looked_at
+SELECT model_id, query_id, sample, task, text, is_right, unread FROM scored
+ORDER BY model_id, query_id, sample
 
 -- name: readable
-SELECT s.model_id, count(*) AS answers,
-       count(*) FILTER (b.text IS NOT NULL AND NOT s.is_right) AS stubs,
-       avg(s.is_right::INT) AS accuracy,
-       avg(s.is_right::INT) FILTER (b.text IS NULL OR s.is_right) AS accuracy_readable
-FROM scored s LEFT JOIN stub_texts b USING (text)
+SELECT s.model_id, count(*) AS answers, count(n.kind) AS stubs, avg(s.is_right::INT) AS accuracy,
+       avg(s.is_right::INT) FILTER (n.kind IS NULL OR s.is_right) AS accuracy_readable
+FROM scored s LEFT JOIN no_answers n USING (query_id, model_id, sample)
 GROUP BY s.model_id ORDER BY s.model_id
 
 -- name: both_ways
 -- The same words under the same question and references, whoever said them; a duplicate row
 -- of a file is the case where the query differs.
-SELECT min(s.query_id) AS query_id, any_value(s.text)[:200] AS text,
+SELECT min(s.query_id) AS query_id, any_value(trim(s.text))[:200] AS text,
        count(*) AS answers, count(*) FILTER (s.is_right) AS marked_right,
        count(DISTINCT s.query_id) AS queries,
        list(DISTINCT s.model_id ORDER BY s.model_id)[:5] AS models
 FROM scored s JOIN queries q USING (query_id)
 WHERE s.stored
-GROUP BY q.question, q."references", md5(s.text)
+GROUP BY q.question, q."references", md5(trim(s.text))
 HAVING bool_or(s.is_right) AND NOT bool_and(s.is_right)
 ORDER BY query_id, text
-
--- name: constant
-SELECT s.model_id, s.text[:200] AS text, count(*) AS answers,
-       count(DISTINCT q."references") AS different_references,
-       count(*) FILTER (s.is_right) AS marked_right,
-       bool_or(b.text IS NOT NULL) AS stub
-FROM scored s JOIN queries q USING (query_id) LEFT JOIN stub_texts b USING (text)
-     ANTI JOIN answer_texts a USING (text)
-WHERE b.text IS NOT NULL OR length(s.text) > 8
-GROUP BY s.model_id, s.text
-HAVING count(*) >= ? AND different_references >= 3 AND marked_right <= count(*) / 2
-ORDER BY s.model_id, answers DESC, text
 
 -- name: intervals
 WITH judged AS (
