@@ -9,7 +9,7 @@ import pytest
 
 from routeyard.pipelines.label.aggregate import decide
 from routeyard.pipelines.label.audit.audit import Audit, audit
-from routeyard.pipelines.label.audit.texts import Setting, kind_of
+from routeyard.pipelines.label.audit.text_kinds import Setting, kind_of
 from routeyard.pipelines.label.rules import file_verdicts
 from tests.support.label_tables import qid, queries, responses
 
@@ -218,7 +218,7 @@ def test_an_answer_by_letter_stands_under_many_questions_and_is_no_finding() -> 
     refusing = audited(
         asked,
         responses(
-            {"m": ["My rules forbid me to say a word about this thing to anybody at all."] * 80},
+            {"m": ["A text that has nothing to do with anything is below all questions."] * 80},
             m=[0.0] * 80,
         ),
     )

@@ -126,7 +126,8 @@ ORDER BY d.group_id
 CREATE OR REPLACE TEMP TABLE scored AS
 SELECT t.query_id, t.model_id, t.sample, t.text, q.task, q."references",
        coalesce(g.outcome = 'correct', l.correct) AS is_right, g.outcome IS NOT NULL AS stored,
-       CASE WHEN r.outcome = 'abstain' THEN true
+       -- Scorers of free text abstain on what they cannot compare: that is no missing answer.
+       CASE WHEN r.scorer IN (FROM open_scorers) THEN NULL WHEN r.outcome = 'abstain' THEN true
             WHEN r.outcome <> 'error' AND length(r.extracted) < 0.8 * length(trim(t.text))
             THEN false END AS unread
 FROM texts t JOIN queries q USING (query_id)
