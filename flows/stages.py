@@ -195,9 +195,10 @@ STAGES = (
         "audit",
         "audited",
         audit_metering,
-        sections=("pool", "collect", "release"),
+        sections=("pool", "collect", "release", "split", "curate"),
         inputs=("curated", "responses"),
-        prints="{findings} findings on metering, {waived} of them waived by the recipe",
+        prints="{findings} findings on metering, {waived} of them waived by the recipe; {defects} "
+        "further defects, {defects_waived} of them waived",
         check=check_metering,
         runs_with="certify",
     ),

@@ -46,7 +46,7 @@ def health_report(title: str, tables: Mapping[str, pa.Table], facts: Mapping[str
     figures, notes = _figures(facts), _notes(facts)
     shown = {"figures": figures, "notes": notes, "sections": sections}
     html = single_page("health.html.jinja", "site.js", title=f"{title}: health", **shown)
-    return Report(html + "\n", _markdown(title=title, **shown), plots)
+    return Report(html + "\n", markdown_of(title=f"{title}: health", **shown), plots)
 
 
 def _section(
@@ -128,7 +128,8 @@ def _notes(facts: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-def _markdown(**content: Any) -> str:
+def markdown_of(**content: Any) -> str:
+    """A report's sections as Markdown; texts from outside are escaped."""
     made = environment()
     made.filters["plain"] = _plain
     return made.get_template("health.md.j2").render(**content).rstrip() + "\n"

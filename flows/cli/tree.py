@@ -42,10 +42,18 @@ class Lazy(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command or group of that name, loaded; None when there is none."""
+        if cmd_name == self.word and self.word in COMMANDS:
+            return command_of(self.word)
         name = f"{self.word} {cmd_name}".strip()
-        if name in COMMANDS:
-            return command_of(name)
-        return group_of(name) if name in GROUPS else None
+        if name in GROUPS:
+            return group_of(name)
+        return command_of(name) if name in COMMANDS else None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As the library does; what names no command of a group that is one goes to itself."""
+        if self.word in COMMANDS and args and args[0] not in (*self.list_commands(ctx), "--help"):
+            args = [self.word, *args]
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As the library does; an unknown name is answered with the closest one."""
@@ -57,6 +65,15 @@ class Lazy(TyperGroup):
                 next_step=f"{did_you_mean(name, known)} (`routeyard --help` lists them)",
             )
         return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """As the library does; a group that is a command too shows that one's help first."""
+        if self.word not in COMMANDS:
+            return super().format_help(ctx, formatter)
+        own = command_of(self.word)
+        with type(ctx)(own, info_name=ctx.info_name, parent=ctx.parent) as of_own:
+            own.format_help(of_own, formatter)
+        self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """One line each under the name of its group, without loading one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, S
 from routeyard.flows.workspace.tables import read
 from routeyard.pipelines.errors import GateFailed
 from routeyard.pipelines.io.staging import write_json
-from routeyard.schemas.recipe import Collect, Pool, Recipe, Release
+from routeyard.schemas.recipe import Collect, CurationRule, Pool, Recipe, Release, Split
 
 #: Computed for curation; a release holds them only on request (`release.include_embeddings`).
 _ADD_ONS = frozenset({"embeddings"})
@@ -25,12 +25,15 @@ def audit_metering(
     pool: Pool,
     collect: Collect,
     release: Release,
+    split: Split,
+    curate: Sequence[CurationRule],
     curated: StageResult,
     responses: StageResult,
 ) -> StageWork:
-    """Metering audit of the responses that are to be released, and what the recipe waives."""
+    """Audits of what is to be released (metering, rows, splits), and what the recipe waives."""
     import pyarrow.compute as pc
 
+    from routeyard.flows.tasks.defects import defects_of, upstream_schemes
     from routeyard.pipelines.metering.audit import apply_waivers, audit, known_of
     from routeyard.pipelines.metering.steps import as_answers
 
@@ -53,10 +56,16 @@ def audit_metering(
         unresolved, waived = apply_waivers(found, release.waivers)
         findings = [asdict(finding) for finding in found]
         write_json(folder / "findings.json", findings)
+        defects = defects_of(tables, split, curate)
+        stopping, let = apply_waivers(defects, release.waivers)
+        write_json(folder / "defects.json", [asdict(one) for one in defects])
         return {
             "findings": findings,
             "standing": [f"{one.model_id}: {one.count:,} {one.says}" for one in unresolved],
             "waived": [f"{one.model_id}: {one.count:,} {one.says}" for one, _ in waived],
+            "defects": [f"{one.gate}: {one.about}: {one.says}" for one in defects],
+            "grave": [f"{one.gate}: {one.about}: {one.says}" for one in stopping if one.stops],
+            "defects_waived": [f"{one.gate}: {one.about}: {one.says}" for one, _ in let],
         }
 
     parameters = {
@@ -64,6 +73,8 @@ def audit_metering(
         "waivers": [waiver.model_dump() for waiver in release.waivers],
         "known": known,
         "canaries": [] if canaries is None else canaries.to_pylist(),
+        "keep_together": split.keep_together,
+        "upstream": sorted(upstream_schemes(curate)),
     }
     inputs = {"curated": curated.fingerprint}
     if collect.agent is not None:
@@ -88,6 +99,15 @@ def check_metering(context: BuildContext, audited: StageResult) -> None:
     Raises:
         GateFailed: names the first findings and how to waive them.
     """
+    if grave := audited.figures["grave"]:
+        more = f"; and {len(grave) - 5} more" if len(grave) > 5 else ""
+        raise GateFailed(
+            f"the audit stops this release: {'; '.join(grave[:5])}{more}",
+            where=f"benchmark {context.benchmark}; {audited.folder}/defects.json",
+            next_step="mend the cause (`routeyard audit` names rows and recipe keys), or waive it "
+            "by name in the recipe: release.waivers: [{gate: 'audit:<kind>', reason: …}]; the "
+            "card will print the reason",
+        )
     unresolved: list[str] = audited.figures["standing"]
     if not unresolved:
         return

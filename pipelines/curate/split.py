@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from routeyard.pipelines.curate.one_question import Together
 from routeyard.pipelines.curate.rule import Curated, Rule, refused
 from routeyard.pipelines.curate.split_counts import counted, hash01, size_of, strata_of, units_of
 from routeyard.pipelines.errors import RecipeError
@@ -29,6 +30,7 @@ def split(
     sources: Mapping[str, Mapping[str, int]] | None = None,
     stratify: bool = True,
     seed: int = 0,
+    keep_together: Together = "near",
     beside: pa.Table | None = None,
 ) -> pa.Table:
     """SPLITS rows of one scheme, after those of other schemes.
@@ -41,6 +43,7 @@ def split(
         duplicates: DUPLICATES; members of a group get the same split.
         sources: {source: {train, validation, test}} in counts; others take no part.
         stratify: Keep the shares within each task.
+        keep_together: As in `one_question`: what gets one split besides groups and duplicates.
         beside: SPLITS of rules, kept as they are.
 
     Raises:
@@ -53,7 +56,7 @@ def split(
             where="split",
             next_step="give the recipe's split another 'scheme', or leave it out",
         )
-    units = units_of(queries, duplicates, f"{scheme}|{seed}")
+    units = units_of(queries, duplicates, f"{scheme}|{seed}", keep_together)
     if sources or max(train, validation, test) > 1:
         parts = {"train": int(train), "validation": int(validation), "test": int(test)}
         source = dict(zip(ids_of(queries), queries.column("source").to_pylist(), strict=True))

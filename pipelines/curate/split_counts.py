@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from routeyard.pipelines.curate.one_question import Together, one_question
 from routeyard.pipelines.errors import RecipeError
 
 
@@ -25,29 +26,19 @@ class Unit:
 Strata = dict[str, list[Unit]]
 
 
-def units_of(queries: pa.Table, duplicates: pa.Table | None, salt: str) -> list[Unit]:
-    """Units of the queries; groups of several thresholds that overlap are one unit."""
+def units_of(
+    queries: pa.Table, duplicates: pa.Table | None, salt: str, together: Together = "near"
+) -> list[Unit]:
+    """Units of the queries: what `one_question` keeps together."""
     tasks = dict(zip(*(queries.column(c).to_pylist() for c in ("query_id", "task")), strict=True))
-    group: dict[str, str] = {}
-    if duplicates is not None:
-        pairs = (duplicates.column(name).to_pylist() for name in ("query_id", "group_id"))
-        for query, name in zip(*pairs, strict=True):
-            a, b = _root(group, query), _root(group, name)
-            group[max(a, b)] = min(a, b)
+    group = one_question(queries, duplicates, together)
     members: dict[str, list[str]] = defaultdict(list)
     for query in sorted(tasks):
-        members[_root(group, query)].append(query)
+        members[group[query]].append(query)
     return [
         Unit(hash01(f"{salt}|{name}"), name, tasks[rows[0]], tuple(rows))
         for name, rows in members.items()
     ]
-
-
-def _root(group: dict[str, str], name: str) -> str:
-    while group.get(name, name) != name:
-        group[name] = group.get(group[name], group[name])
-        name = group[name]
-    return name
 
 
 def hash01(text: str) -> float:

@@ -16,6 +16,7 @@ from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.filters import Filtered
 from routeyard.pipelines.ingest.row import Row, SourceRowReader, place_of
 from routeyard.pipelines.mapping.expressions import letter
+from routeyard.schemas.near import GROUP
 from routeyard.schemas.recipe import Source
 
 #: What scorers take in `metadata["percent"]`.
@@ -110,6 +111,8 @@ def to_queries(
         _check_percent(metadata.get("percent"), place)
         if source.dense is not None:
             metadata[SLICE] = DENSE if len(out) < source.dense else EXTENSION
+        if (group := reader.text("group", row, place)) is not None:
+            metadata[GROUP] = group
         task, domain = (reader.text(name, row, place) for name in ("task", "domain"))
         out.append(
             {

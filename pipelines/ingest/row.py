@@ -212,7 +212,7 @@ def _scorer(name: str, *, where: str) -> Scorer:
 def _readers(fields: Fields, where: str) -> dict[str, Callable[[Row], Any]]:
     """One function per mapped field."""
     readers: dict[str, Callable[[Row], Any]] = {}
-    for name in ("id", "question", "prompt", "task", "domain", "scorer"):
+    for name in ("id", "question", "prompt", "task", "domain", "scorer", "group"):
         if text := getattr(fields, name):
             readers[name] = compile_field(text, where=f"{where}, fields.{name}")
     for name in ("choices", "references"):

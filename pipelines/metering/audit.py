@@ -9,6 +9,7 @@ A finding names its check, its model and its rows. An unresolved finding stops a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -94,24 +95,41 @@ def known_of(pool: Pool) -> dict[str, dict[str, str]]:
 
 def check_gate(gate: str, *, where: str | None = None) -> None:
     """Raises UnknownName: there is no such gate, so that waiving it would waive nothing."""
-    known = [GATE, *(f"{GATE}:{check}" for check in (*CHECKS, "canary_drift"))]
+    from routeyard.pipelines.audit.checks import CHECKS as DEFECTS
+
+    kinds = {GATE: (*CHECKS, "canary_drift"), "audit": tuple(one.kind for one in DEFECTS)}
+    known = [name for word in kinds for name in (word, *(f"{word}:{k}" for k in kinds[word]))]
     if gate not in known:
         raise UnknownName(
             f"there is no gate {gate!r} to waive",
             where=where,
-            next_step=f"known: {', '.join(known)}; `{GATE}` alone waives every check",
+            next_step=f"known: {', '.join(known)}; `{GATE}` or `audit` alone waives all of its "
+            "checks",
         )
 
 
+class Gated(Protocol):
+    """A finding that can be waived by name: `metering:latency`, `audit:leak`."""
+
+    @property
+    def gate(self) -> str: ...
+
+
+OneFinding = TypeVar("OneFinding", bound=Gated)
+
+
 def apply_waivers(
-    findings: Iterable[MeteringFinding], waivers: Sequence[Waiver]
-) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
-    """(findings that stop a release, findings a waiver covers with that waiver)."""
+    findings: Iterable[OneFinding], waivers: Sequence[Waiver]
+) -> tuple[tuple[OneFinding, ...], tuple[tuple[OneFinding, Waiver], ...]]:
+    """(findings that stand, findings a waiver covers with that waiver).
+
+    A waiver names a gate whole (`metering`) or one check of it (`metering:latency`).
+    """
     by_gate = {waiver.gate: waiver for waiver in waivers}
-    unresolved: list[MeteringFinding] = []
-    waived: list[tuple[MeteringFinding, Waiver]] = []
+    unresolved: list[OneFinding] = []
+    waived: list[tuple[OneFinding, Waiver]] = []
     for finding in findings:
-        waiver = by_gate.get(finding.gate) or by_gate.get(GATE)
+        waiver = by_gate.get(finding.gate) or by_gate.get(finding.gate.partition(":")[0])
         if waiver:
             waived.append((finding, waiver))
         else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, model_validator
 
 from routeyard.schemas.recipe.base import Strict
@@ -40,6 +42,12 @@ class Split(Strict):
     """Keep the shares of tasks in each part."""
     seed: int = 0
     """Seed of the split."""
+    keep_together: Literal["near", "equal", "group"] = Field(
+        default="near", exclude_if=lambda given: given == "near"
+    )
+    """What gets one split besides questions of one `fields.group` and duplicates that the rule
+    `dedup` found: questions that differ in spelling only and those with equal words (`near`), with
+    equal words (`equal`), or nothing more (`group`)."""
 
     @property
     def counts(self) -> Parts | None:
@@ -76,7 +84,7 @@ class Waiver(Strict):
     """A gate that is waived by name, with the reason the card will print."""
 
     gate: str
-    """Name of the gate: `metering`, or one check as `metering:latency`."""
+    """Name of the gate: `metering` or `audit`, or one check as `metering:latency`, `audit:leak`."""
     reason: str = Field(min_length=10)
     """Why; the card prints it."""
 

@@ -35,6 +35,9 @@ class Fields(Strict):
     """Domain of the row."""
     scorer: str | None = None
     """Rule scorer of the row, where a source's rows need different ones."""
+    group: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """What a question belongs to: all questions with one value get one split, of whatever source
+    they are (the repository of an issue, the passage of a question, one question under modes)."""
     metadata: list[str] = Field(default_factory=list)
     """Columns to keep as metadata."""
 

@@ -1,0 +1,89 @@
+"""The page of an audit: HTML and Markdown from one list of findings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from routeyard.datacards.reports.health import markdown_of
+from routeyard.datacards.site.language import single_page
+
+#: Column of the page's table of findings → key of a finding.
+_FINDINGS = {
+    "severity": "severity", "kind": "kind", "about": "about", "what was found": "says",
+    "answers": "count", "when mended": "effect", "recipe key": "key", "first row": "rows",
+}  # fmt: skip
+_ARMS = (
+    "arm", "scored", "asked", "accuracy", "low", "high", "imputed", "without_faults", "place",
+    "place_without_faults",
+)  # fmt: skip
+_MOST = 500
+
+
+def audit_report(found: Mapping[str, Any]) -> tuple[str, str]:
+    """(HTML page, Markdown) of what `routeyard audit` found.
+
+    Names and texts come from strangers: they are escaped in both forms.
+
+    Args:
+        found: what `--json` prints.
+    """
+    rows = [[_cell(one[key]) for key in _FINDINGS.values()] for one in found["findings"]]
+    arms = [[_cell(one[name]) for name in _ARMS] for one in found["leaderboard"]]
+    sections = [
+        _section(
+            "Findings",
+            "Those that change the leaderboard most when they are mended come first.",
+            list(_FINDINGS),
+            rows,
+        ),
+        _section(
+            "Leaderboard",
+            "By the lower bound, which counts missing answers as wrong. `imputed` fills missing "
+            "answers by the difficulty of their questions; `without faults` leaves out errors of "
+            "the infrastructure and ungraded answers.",
+            [name.replace("_", " ") for name in _ARMS],
+            arms,
+        ),
+    ]
+    shown = {
+        "figures": [
+            ("verdict", found["verdict"]),
+            *((k, f"{v:,}") for k, v in found["looked_at"].items()),
+        ],
+        "notes": list(found["notes"]),
+        "sections": [one for one in sections if one["rows"]],
+    }
+    title = f"{found['title']}: audit"
+    html = single_page("health.html.jinja", "site.js", title=title, **shown)
+    return html + "\n", markdown_of(title=title, **shown)
+
+
+def _section(
+    title: str, says: str, columns: Sequence[str], rows: list[list[str]]
+) -> dict[str, Any]:
+    return {
+        "title": title,
+        "says": says,
+        "plot": None,
+        "plot_name": None,
+        "columns": [{"name": name, "number": False} for name in columns],
+        "rows": rows[:_MOST],
+        "left_out": max(0, len(rows) - _MOST),
+        "file": "audit.json",
+    }
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, str):
+        return value
+    first = next(iter(value), None)
+    if first is None:
+        return "–"
+    return str(first.get("at") or ", ".join(f"{k} {v}" for k, v in first.items()))

@@ -1,0 +1,280 @@
+"""Answers that nobody gave or graded, counted as wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow.compute as pc
+
+from routeyard.pipelines.audit.answers import Answers, Codes, Floats, Mask, counts, means
+from routeyard.pipelines.audit.finding import Found
+from routeyard.schemas.statuses import status_of
+
+#: What an error's name or message says where the infrastructure failed. A program's own exception
+#: (`AssertionError`) is the model's.
+FAILED = (
+    r"(api|http|server|network|connection|request|service|gateway|proxy|docker|container|sandbox|"
+    r"infra\w*|harness|setup|provider|openai|anthropic|bard|bedrock|vertex)[\W_]*\w{0,20}"
+    r"(error|issue|exception|fail\w*|refused|reset|aborted|down|crash\w*|unavailable)|"
+    r"rate[\W_]?limit|time[\W_]?out|timed[\W_]out|overloaded|quota|too many requests|"
+    r"\b(429|50[0-4]|529)\b|(context|token)[\W_](length|limit|window)|out of memory|_failed$"
+)
+#: The same in a text that takes the place of an answer. Anchored: an answer may speak of errors.
+FAILED_TEXT = (
+    r"^\W{0,4}((api|http|internal|server|request|connection|openai|anthropic|litellm|\w{0,24}\.)?"
+    r"[ _.]?(\w{0,24}error|\w{0,24}exception)\b\W{0,4}(code\b|status\b|\d{3}\b|"
+    r"[a-z_. ]{0,40}(rate|limit|timed?[ -]?out|context|connection|overload|unavailable|quota|"
+    r"gateway|content))|"
+    r"(error|http)\W{0,3}(code\W{0,3})?[45]\d\d\b|"
+    r"[45]\d\d (bad gateway|service unavailable|too many|internal server|gateway time)|"
+    r"(request|connection|read) (timed out|time-?out|aborted|reset)|"
+    r"(rate limit|quota) (exceeded|reached)|(bad gateway|service unavailable)\W*$|"
+    r"internal server error\W*$|traceback \(most recent call last\))"
+)
+#: Words of a status that say that an answer is wrong, and those that say nobody graded it, beside
+#: the ones of `schemas/statuses.py`.
+_WRONG = frozenset(["failed", "failure", "fail", "unresolved", "incorrect", "wrong", "unanswered"])
+_UNGRADED = frozenset(
+    [
+        "not_run",
+        "not_submitted",
+        "not_evaluated",
+        "unevaluated",
+        "ungradable",
+        "no_score",
+        "no_grade",
+        "no_result",
+        "no_verdict",
+        "no_generation",
+        "unknown",
+        "missing",
+    ]
+)
+#: Length up to which a text can be an error in place of an answer.
+_SHORT = 2_000
+#: Chance of a run of failures from which it is no chance, and its shortest length.
+CHANCE, RUN = 1e-6, 10
+#: Share of the other arms that answer a question from which it is one that an arm should answer.
+EASY = 0.5
+
+
+def infrastructure_errors(answers: Answers) -> Iterator[Found]:
+    """Attempts that the infrastructure ended, and that count as wrong; by arm."""
+    bad = _failed(answers) & (answers.score == 0)
+    yield from _by_arm(answers, bad, "are errors of the infrastructure, counted as wrong")
+
+
+def _failed(answers: Answers) -> Mask:
+    return answers.cached("failed", _find_failed)
+
+
+def _find_failed(answers: Answers) -> Mask:
+    bad = np.zeros(len(answers), bool)
+    if answers.has("status"):
+        bad |= _with_status(answers, lambda word, told: told in ("error", "timeout"))
+        bad |= _matching(answers, "status", FAILED)
+    if answers.has("error"):
+        bad |= _matching(answers, "error", FAILED)
+    if answers.has("text"):
+        short = answers.lengths("text") <= _SHORT
+        bad |= _matching(answers, "text", FAILED_TEXT) & short
+    return bad
+
+
+def _with_status(answers: Answers, wanted: Callable[[str, str | None], bool]) -> Mask:
+    """(n,) rows whose status, as a word and as ours, is wanted."""
+    hit = [
+        (word := re.sub(r"[\s-]+", "_", name.strip().lower())) not in _WRONG
+        and wanted(word, status_of(name))
+        for name in answers.names("status")
+    ]
+    return np.asarray(np.array([*hit, False])[answers.coded("status")])
+
+
+def _matching(answers: Answers, column: str, pattern: str) -> Mask:
+    """(n,) whether a text matches an RE2 pattern; each different text is looked at once."""
+    values = answers.texts(column).dictionary_encode()
+    told = pc.match_substring_regex(values.dictionary, pattern, ignore_case=True)
+    hit = np.append(np.asarray(told, dtype=bool), False)
+    return np.asarray(hit[np.asarray(pc.fill_null(values.indices, len(hit) - 1))])
+
+
+def ungraded(answers: Answers) -> Iterator[Found]:
+    """Answers whose status says that nobody graded them, and that count as wrong; by arm."""
+    bad = _never_graded(answers) & (answers.score == 0)
+    yield from _by_arm(answers, bad, "were never graded and count as wrong")
+
+
+def _never_graded(answers: Answers) -> Mask:
+    words = ("ungraded", "unanswered")
+    return _with_status(answers, lambda word, told: told in words or word in _UNGRADED)
+
+
+def not_graded(answers: Answers) -> Mask:
+    """(n,) answers that the infrastructure ended or nobody graded, and that count as wrong."""
+    bad = _failed(answers)
+    if answers.has("status"):
+        bad = bad | _never_graded(answers)
+    return bad & (answers.score == 0)
+
+
+def empty_answers(answers: Answers) -> Iterator[Found]:
+    """Empty texts with a score, where the arm has texts elsewhere; by arm.
+
+    A text that is missing altogether is empty only where the arm's right answers all have one.
+    """
+    trimmed = pc.utf8_length(pc.utf8_trim_whitespace(answers.texts("text")))
+    length = np.asarray(pc.fill_null(trimmed, -1))
+    right = answers.score >= 0.5
+    size = len(answers.arms)
+    unkept = counts(answers.arm, size, right & (length < 0)) > 0
+    unkept |= counts(answers.arm, size, length > 0) == 0
+    empty = (length == 0) | ((length < 0) & ~unkept[answers.arm])
+    empty &= ~_failed(answers) & ~np.isnan(answers.score)
+    yield from _by_arm(answers, empty & ~right, "are empty and count as wrong")
+    for found in _by_arm(answers, empty & right, "are empty and count as right"):
+        yield Found(found.about, found.says, found.rows, "grave")
+
+
+def _by_arm(answers: Answers, bad: Mask, says: str) -> Iterator[Found]:
+    number = counts(answers.arm, len(answers.arms), bad)
+    total = counts(answers.arm, len(answers.arms), ~np.isnan(answers.score))
+    for k in np.argsort(-number, kind="stable"):
+        if number[k]:
+            rows = np.flatnonzero(bad & (answers.arm == k))
+            yield Found(
+                answers.arms[k], f"{int(number[k]):,} of {int(total[k]):,} answers {says}", rows
+            )
+
+
+def failures_in_a_row(answers: Answers) -> Iterator[Found]:
+    """Runs of wrong answers, in the order of the source, to questions that most arms answer.
+
+    Under chance alone the longest of an arm's runs over n such questions, each failed with
+    probability q, reaches L with a probability of at most n (1 − q) q^L.
+    """
+    if len(answers.arms) < 3:
+        return
+    there = (_others(answers) >= EASY) & ~np.isnan(answers.score)
+    order = np.argsort(answers.cell, kind="stable")
+    order = order[there[order]]
+    cells, starts = np.unique(answers.cell[order], return_index=True)
+    for cell, rows in zip(cells, np.split(order, starts[1:]), strict=True):
+        wrong = answers.score[rows] == 0
+        start, length = _longest(wrong)
+        outside = np.delete(wrong, np.s_[start : start + length])
+        if length < RUN or len(outside) < 2 * RUN:
+            continue  # an arm that fails all of a suite is another matter
+        # Neighbouring questions are alike, so failures are a little contagious.
+        q = min(max(outside.mean(), _after_failure(outside), 1 / len(rows)), 0.99)
+        if len(rows) * (1 - q) * q**length > CHANCE:
+            continue
+        own = np.flatnonzero((answers.cell == cell) & (answers.score == 0))
+        says = (
+            f"{length} questions in a row that most arms answer are wrong, where it fails "
+            f"{100 * outside.mean():.0f} % of such questions elsewhere: an outage, not the model"
+        )
+        arm, suite = divmod(int(cell), len(answers.suites))
+        about = answers.arms[arm] + (f" on {answers.suites[suite]}" if answers.has("suite") else "")
+        first, last = rows[start], rows[start + length - 1]
+        yield Found(about, says, own[(own >= first) & (own <= last)])
+
+
+def _after_failure(wrong: Mask) -> float:
+    before, after = wrong[:-1], wrong[1:]
+    return float(after[before].mean()) if before.any() else 0.0
+
+
+def _others(answers: Answers) -> Floats:
+    """(n,) mean score of the other arms on each row's question; NaN where there is none."""
+    score = np.nan_to_num(answers.score)
+    known = (~np.isnan(answers.score)).astype(float)
+    total = np.bincount(answers.question, weights=score, minlength=answers.n_questions)
+    number = np.bincount(answers.question, weights=known, minlength=answers.n_questions)
+    left = number[answers.question] - known
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(left > 1, (total[answers.question] - score) / left, np.nan)
+
+
+def _longest(wrong: Mask) -> tuple[int, int]:
+    """(start, length) of the longest run."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], wrong.astype(np.int8), [0]])))
+    starts, ends = edges[::2], edges[1::2]
+    if not len(starts):
+        return 0, 0
+    k = int(np.argmax(ends - starts))
+    return int(starts[k]), int(ends[k] - starts[k])
+
+
+def limits(answers: Answers) -> Iterator[Found]:
+    """Token counts that recur at the top of an arm's range: answers cut off at a limit."""
+    for column, what in (("completion_tokens", "completion tokens"),):
+        if answers.has(column):
+            yield from _limits(answers, answers.numbers(column), what, least=16)
+
+
+def cut_texts(answers: Answers) -> Iterator[Found]:
+    """Lengths of text that recur at the top: texts that were cut when they were stored."""
+    length = answers.lengths("text")
+    yield from _limits(answers, length, "characters", least=200)
+
+
+def _limits(answers: Answers, values: Floats, what: str, *, least: int) -> Iterator[Found]:
+    told: dict[float, list[int]] = {}
+    rows_of: dict[int, Codes] = {}
+    for k in range(len(answers.arms)):
+        rows = np.flatnonzero((answers.arm == k) & ~np.isnan(values))
+        limit = _limit(values[rows], least)
+        if limit is not None:
+            rows_of[k] = rows[values[rows] == limit]
+            told.setdefault(limit, []).append(k)
+    for limit, arms in sorted(told.items()):
+        for k in arms:
+            rows = rows_of[k]
+            total = int(np.sum((answers.arm == k) & ~np.isnan(values)))
+            right = means(np.zeros(len(rows), np.int64), answers.score[rows], 1)[0]
+            known = "" if np.isnan(right) else f"; {100 * right:.0f} % of them are right"
+            says = (
+                f"{len(rows):,} of {total:,} answers have exactly {limit:,.0f} {what}: they were "
+                f"cut off at a limit{known}"
+            )
+            yield Found(answers.arms[k], says, rows)
+
+
+#: Limits below 64 tokens that harnesses set.
+_SMALL = (16, 32)
+
+
+def _round(value: float) -> bool:
+    """Whether a person would set it as a limit: a power of two times at most 7, or hundreds."""
+    odd = int(value)
+    while odd and odd % 2 == 0:
+        odd //= 2
+    return (odd <= 7 and value >= 64) or value % 100 == 0 or value in _SMALL
+
+
+def _limit(values: Floats, least: int) -> float | None:
+    """The value at which counts pile up with next to nothing above it; None where none does.
+
+    A pile is five counts at least, more than all that lie within a tenth below it would put on
+    any one value, five times over.
+    """
+    if len(values) < 20:
+        return None
+    unique, number = np.unique(values, return_counts=True)
+    if len(unique) < 8:
+        return None
+    top = unique >= least
+    for k in np.flatnonzero(top & (number >= max(5, 0.004 * len(values))))[::-1]:
+        value = unique[k]
+        below = (values >= 0.85 * value) & (values < value)
+        density = below.sum() / max(0.15 * value, 1.0)
+        near = number[(unique >= 0.85 * value) & (unique < value)]
+        above = int((values > value).sum())
+        limit = value >= 64 or value in _SMALL
+        pile = limit and number[k] >= 5 * max(density, 1.0) and number[k] > 3 * near.max(initial=0)
+        if pile and above <= (0.02 * len(values) if _round(value) else 0):
+            return float(value)
+    return None

@@ -1,0 +1,136 @@
+"""Answers that are missing where questions are hard, and accuracies over other questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from routeyard.pipelines.audit.answers import Answers, Floats
+from routeyard.pipelines.audit.finding import Found
+
+#: Share of the questions that an arm may lack, and standard errors from which what it lacks is
+#: easier or harder than what it has.
+LACKS, HIGHEST = 0.01, 4.0
+#: Change of an accuracy, by imputation, from which it matters.
+MATTERS = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """What arms answered, and what their accuracy is where answers are missing.
+
+    Attributes:
+        n: (arms,) questions with a score.
+        of: (arms,) questions of the suites in which it has any.
+        accuracy: (arms,) mean over the scored ones.
+        low, high: (arms,) the accuracy if all missing ones were wrong, or right.
+        imputed: (arms,) the accuracy if it answers a missing question as well, against the other
+            arms' mean, as it does the others (missing at random within a question's difficulty).
+        z: (arms,) by how many standard errors the other arms do better on what it has than on
+            what it lacks.
+    """
+
+    n: Floats
+    of: Floats
+    accuracy: Floats
+    low: Floats
+    high: Floats
+    imputed: Floats
+    z: Floats
+
+
+def coverage(answers: Answers) -> Coverage:
+    """Coverage of every arm over all questions that any arm has scored."""
+    arms, m = len(answers.arms), answers.n_questions
+    score = np.clip(answers.score, 0, 1)
+    known = ~np.isnan(score)
+    key = answers.arm[known] * m + answers.question[known]
+    # A question's score is the mean over its samples.
+    unique, inverse = np.unique(key, return_inverse=True)
+    mean = np.bincount(inverse, weights=score[known]) / np.bincount(inverse)
+    arm, question = unique // m, unique % m
+    total = np.bincount(question, weights=mean, minlength=m)
+    number = np.bincount(question, minlength=m).astype(float)
+    asked = number > 0
+    made = {name: np.full(arms, np.nan) for name in Coverage.__dataclass_fields__}
+    for a in range(arms):
+        mine = arm == a
+        if not mine.any():
+            made["n"][a], made["of"][a] = 0, asked.sum()
+            continue
+        own, at = mean[mine], question[mine]
+        rest = number.copy()
+        rest[at] -= 1
+        sums = total.copy()
+        sums[at] -= own
+        with np.errstate(invalid="ignore", divide="ignore"):
+            difficulty = np.where(rest > 0, sums / rest, np.nan)
+        has = np.zeros(m, bool)
+        has[at] = True
+        lacks = asked & ~has
+        made["n"][a], made["of"][a], made["accuracy"][a] = len(own), asked.sum(), own.mean()
+        made["low"][a] = own.sum() / asked.sum()
+        made["high"][a] = (own.sum() + lacks.sum()) / asked.sum()
+        made["imputed"][a], made["z"][a] = _imputed(own, difficulty, at, lacks)
+    return Coverage(**made)
+
+
+def _imputed(own: Floats, difficulty: Floats, at: Floats, lacks: Floats) -> tuple[float, float]:
+    """(accuracy with missing answers imputed by difficulty, z of has against lacks)."""
+    there, gone = difficulty[at], difficulty[lacks]
+    there, gone = there[~np.isnan(there)], gone[~np.isnan(gone)]
+    if not len(gone) or not len(there):
+        return float(own.mean()), 0.0
+    error = np.sqrt(there.var() / len(there) + gone.var() / len(gone)) + 1e-9
+    z = (there.mean() - gone.mean()) / error
+    known = ~np.isnan(difficulty[at])
+    edges = np.quantile(there, np.linspace(0, 1, 11)[1:-1])
+    bins, wanted = np.digitize(difficulty[at][known], edges), np.digitize(gone, edges)
+    total = np.bincount(bins, weights=own[known], minlength=10) + own.mean()
+    rate = total / (np.bincount(bins, minlength=10) + 1)
+    filled = (own.sum() + rate[wanted].sum()) / (len(own) + len(gone))
+    return float(filled), float(z)
+
+
+def not_at_random(answers: Answers) -> Iterator[Found]:
+    """Arms whose missing answers are to easier or harder questions than their others."""
+    if len(answers.arms) < 3:
+        return
+    found = answers.cached("coverage", coverage)
+    lacks = 1 - found.n / np.maximum(found.of, 1)
+    for a in np.argsort(-np.nan_to_num(np.abs(found.z)), kind="stable"):
+        differs = abs(found.z[a]) > HIGHEST and abs(found.imputed[a] - found.accuracy[a]) > MATTERS
+        if lacks[a] <= LACKS or not differs:
+            continue
+        harder = "harder" if found.z[a] > 0 else "easier"
+        says = (
+            f"{int(found.n[a]):,} of {int(found.of[a]):,} questions have a score, and those it "
+            f"lacks are {harder}: {100 * found.accuracy[a]:.1f} % as it stands, "
+            f"{100 * found.imputed[a]:.1f} % with missing answers by difficulty "
+            f"[{100 * found.low[a]:.1f}, {100 * found.high[a]:.1f}]"
+        )
+        after = np.where(np.arange(len(answers.arms)) == a, found.imputed, found.accuracy)
+        yield Found(
+            answers.arms[a], says, np.empty(0, np.int64), after=after, before=found.accuracy
+        )
+
+
+def few_answers(answers: Answers) -> Iterator[Found]:
+    """Arms on top of the leaderboard that the lower bound of their accuracy does not hold there."""
+    found = answers.cached("coverage", coverage)
+    if len(answers.arms) < 2 or np.isnan(found.accuracy).all():
+        return
+    top = int(np.nanargmax(found.accuracy))
+    if found.n[top] >= 0.8 * found.of[top]:
+        return
+    best = int(np.nanargmax(found.low))
+    says = (
+        f"leads with {100 * found.accuracy[top]:.1f} % of {int(found.n[top]):,} of "
+        f"{int(found.of[top]):,} questions; by the lower bound {answers.arms[best]} leads with "
+        f"{100 * found.low[best]:.1f} %"
+    )
+    yield Found(
+        answers.arms[top], says, np.empty(0, np.int64), after=found.low, before=found.accuracy
+    )

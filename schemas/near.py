@@ -1,0 +1,143 @@
+"""Questions that are one but for their spelling: near-equal texts, found without vectors."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int64]
+
+#: Key of `queries.metadata` that holds the value of `fields.group`.
+GROUP = "question_group"
+
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|[^\w\s]", re.UNICODE)
+#: Words that change a question when they are added, or taken away.
+_TELLING = frozenset(
+    [
+        "not",
+        "no",
+        "never",
+        "none",
+        "without",
+        "except",
+        "least",
+        "most",
+        "more",
+        "less",
+        "false",
+        "true",
+        "incorrect",
+        "correct",
+    ]
+)
+#: Words in which two texts may differ, at one place.
+_MOST = 2
+#: Texts of one candidate bucket that are compared with one another.
+_BUCKET = 60
+#: Words of a text in which a spelling may differ.
+_LONG = 20
+#: Fewest words of a text that is compared at all.
+_FEWEST = 8
+
+
+def words_of(text: str) -> list[str]:
+    """Words, numbers and signs of formulas of a text in lower case, without punctuation."""
+    found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    return [word for word in found if word[0].isalnum() or word in "+-*/=<>^%$\\"]
+
+
+def near_equal(a: Sequence[str], b: Sequence[str]) -> bool:
+    """Whether two texts, as words, differ in spelling only: at one place, by two words at most.
+
+    Spaces within words never count. In texts of 20 words and more, a small word more or less and a
+    letter more, less or other in a word of five letters do not count either; a number, a negation,
+    a sign or another word make another question. In short texts they may name something else
+    (Austria, Australia).
+
+    >>> near_equal("find the data set".split(), "find the dataset".split())
+    True
+    >>> near_equal("the capital of austria".split(), "the capital of australia".split())
+    False
+    """
+    if abs(len(a) - len(b)) > _MOST or a == b:
+        return a == b
+    start = 0
+    shortest = min(len(a), len(b))
+    while start < shortest and a[start] == b[start]:
+        start += 1
+    end = 0
+    while end < shortest - start and a[-1 - end] == b[-1 - end]:
+        end += 1
+    left, right = a[start : len(a) - end], b[start : len(b) - end]
+    if "".join(left) == "".join(right):
+        return True
+    if max(len(left), len(right)) > _MOST or shortest < _LONG:
+        return False
+    if any(not word.isalpha() or word in _TELLING for word in (*left, *right)):
+        return False
+    if not left or not right:
+        # A word more or less that says nothing by itself.
+        return all(len(word) <= 3 for word in (*left, *right))
+    return len(left) == len(right) and all(map(_misspelt, left, right))
+
+
+def _misspelt(a: str, b: str) -> bool:
+    """One letter more, less, other, or two exchanged, in words of five letters or more."""
+    if a == b:
+        return True
+    if min(len(a), len(b)) < 5 or abs(len(a) - len(b)) > 1:
+        return False
+    k = next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    same = (a[k + 1 :] == b[k + 1 :], a[k + 1 :] == b[k:], a[k:] == b[k + 1 :])
+    return any(same) or (a[k + 2 :] == b[k + 2 :] and a[k : k + 2] == b[k : k + 2][::-1])
+
+
+def same_question(texts: Sequence[str | None], groups: Codes) -> Codes:
+    """(n,) groups joined where a text of one is near-equal to a text of another.
+
+    Candidates share their first or their last half, word for word: two texts that differ at one
+    place do. Linear in the texts; of a bucket of more than 60 texts, neighbours are compared.
+
+    Args:
+        groups: (n,) number of the group of equal texts that each is in.
+    """
+    firsts = np.unique(groups, return_index=True)[1]
+    words = {int(k): words_of(texts[k] or "") for k in firsts}
+    buckets: dict[tuple[int, bytes], list[int]] = defaultdict(list)
+    for k, own in words.items():
+        if len(own) < _FEWEST:
+            continue
+        half = len(own) // 2
+        for length in {half, half - 1, half - 2}:
+            buckets[0, _mark(own[:length])].append(k)
+            buckets[1, _mark(own[-length:])].append(k)
+    parent = np.arange(int(groups.max(initial=0)) + 1)
+
+    def root(k: int) -> int:
+        while parent[k] != k:
+            parent[k] = parent[parent[k]]
+            k = int(parent[k])
+        return k
+
+    for members in buckets.values():
+        if len(members) < 2:
+            continue
+        order = sorted(members, key=lambda k: (words[k], k))
+        reach = len(order) if len(order) <= _BUCKET else 4
+        for at, k in enumerate(order):
+            for other in order[at + 1 : at + 1 + reach]:
+                a, b = root(int(groups[k])), root(int(groups[other]))
+                if a != b and near_equal(words[k], words[other]):
+                    parent[max(a, b)] = min(a, b)
+    joined = np.array([root(k) for k in range(len(parent))], dtype=np.int64)
+    return np.asarray(np.unique(joined[groups], return_inverse=True)[1].astype(np.int64))
+
+
+def _mark(words: Sequence[str]) -> bytes:
+    return blake2b("\0".join(words).encode("utf-8", "surrogatepass"), digest_size=8).digest()
