@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from hashlib import blake2b
 
@@ -42,6 +42,8 @@ _MOST = 2
 _BUCKET = 60
 #: Words of a text in which a spelling may differ.
 _LONG = 20
+#: Share of the texts from which a word that they hold tells nothing.
+_SHARE = 0.2
 #: Fewest words of a text that is compared at all.
 _FEWEST = 8
 
@@ -52,13 +54,16 @@ def words_of(text: str) -> list[str]:
     return [word for word in found if word[0].isalnum() or word in "+-*/=<>^%$\\"]
 
 
-def near_equal(a: Sequence[str], b: Sequence[str]) -> bool:
+def near_equal(a: Sequence[str], b: Sequence[str], *, long: bool | None = None) -> bool:
     """Whether two texts, as words, differ in spelling only: at one place, by two words at most.
 
     Spaces within words never count. In texts of 20 words and more, a small word more or less and a
     letter more, less or other in a word of five letters do not count either; a number, a negation,
     a sign or another word make another question. In short texts they may name something else
     (Austria, Australia).
+
+    Args:
+        long: whether the texts are that long; by default by all of their words.
 
     >>> near_equal("find the data set".split(), "find the dataset".split())
     True
@@ -77,7 +82,7 @@ def near_equal(a: Sequence[str], b: Sequence[str]) -> bool:
     left, right = a[start : len(a) - end], b[start : len(b) - end]
     if "".join(left) == "".join(right):
         return True
-    if max(len(left), len(right)) > _MOST or shortest < _LONG:
+    if max(len(left), len(right)) > _MOST or not (shortest >= _LONG if long is None else long):
         return False
     if any(not word.isalpha() or word in _TELLING for word in (*left, *right)):
         return False
@@ -101,6 +106,7 @@ def _misspelt(a: str, b: str) -> bool:
 def same_question(texts: Sequence[str | None], groups: Codes) -> Codes:
     """(n,) groups joined where a text of one is near-equal to a text of another.
 
+    Words that a fifth of the texts hold, as those of an instruction, make no text long.
     Candidates share their first or their last half, word for word: two texts that differ at one
     place do. Linear in the texts; of a bucket of more than 60 texts, neighbours are compared.
 
@@ -109,6 +115,9 @@ def same_question(texts: Sequence[str | None], groups: Codes) -> Codes:
     """
     firsts = np.unique(groups, return_index=True)[1]
     words = {int(k): words_of(texts[k] or "") for k in firsts}
+    often = Counter(word for own in words.values() for word in set(own))
+    common = {word for word, count in often.items() if count > max(_SHARE * len(words), 3)}
+    long = {k: sum(word not in common for word in own) >= _LONG for k, own in words.items()}
     buckets: dict[tuple[int, bytes], list[int]] = defaultdict(list)
     for k, own in words.items():
         if len(own) < _FEWEST:
@@ -133,7 +142,7 @@ def same_question(texts: Sequence[str | None], groups: Codes) -> Codes:
         for at, k in enumerate(order):
             for other in order[at + 1 : at + 1 + reach]:
                 a, b = root(int(groups[k])), root(int(groups[other]))
-                if a != b and near_equal(words[k], words[other]):
+                if a != b and near_equal(words[k], words[other], long=long[k] and long[other]):
                     parent[max(a, b)] = min(a, b)
     joined = np.array([root(k) for k in range(len(parent))], dtype=np.int64)
     return np.asarray(np.unique(joined[groups], return_inverse=True)[1].astype(np.int64))
