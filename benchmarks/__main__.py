@@ -34,6 +34,7 @@ BENCHMARKS: dict[str, str] = {
     "site": "the site of a planted release: time, memory and size",
     "injections": "answers that want a verdict of their own, at a judge that is a real small model",
     "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
+    "audit": "faults put into published matrices that the audit names, or findings of honest ones",
     "judged": "scorers against verdicts of people and official graders",
     "structure": "lines, packages, dependencies, cycles and doubled names of the code",
     "peers": "make the environments of peers that cannot share ours",
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, str] = {
 #: Benchmarks whose module lies in a folder of its own.
 ELSEWHERE = {
     "agreement": "benchmarks.answers.agreement",
+    "audit": "benchmarks.audit.injected",
     "judged": "benchmarks.answers.judged",
     "weak": "benchmarks.answers.weak",
     "informative": "benchmarks.studies.informative",

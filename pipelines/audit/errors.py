@@ -19,7 +19,8 @@ FAILED = (
     r"infra\w*|harness|setup|provider|openai|anthropic|bard|bedrock|vertex)[\W_]*\w{0,20}"
     r"(error|issue|exception|fail\w*|refused|reset|aborted|down|crash\w*|unavailable)|"
     r"rate[\W_]?limit|time[\W_]?out|timed[\W_]out|overloaded|quota|too many requests|"
-    r"\b(429|50[0-4]|529)\b|(context|token)[\W_](length|limit|window)|out of memory|_failed$"
+    r"\b(429|50[0-4]|529)\b|(context|token)[\W_](length|limit|window)|out of memory|"
+    r"\b(base|setup|env\w*|harness|install|image)_failed"
 )
 #: The same in a text that takes the place of an answer. Anchored: an answer may speak of errors.
 FAILED_TEXT = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from routeyard.pipelines.audit.answers import Answers
+from routeyard.pipelines.audit.answers import Answers, Floats, Mask
 from routeyard.pipelines.audit.cells import GAP, Grid, grid_of, odd_cells
 from routeyard.pipelines.audit.finding import Found
 from routeyard.pipelines.audit.swapped import exchanged
@@ -18,6 +18,8 @@ FAILED, GOOD = 0.25, 0.5
 SOLVED = 0.98
 #: Arms from which their order says something, and rank correlation with the other suites.
 ARMS, INVERTED = 6, -0.5
+#: Arms below which a suite that all fail may be a hard one.
+FEW = 4
 
 
 def anomalies(answers: Answers) -> Iterator[Found]:
@@ -25,7 +27,7 @@ def anomalies(answers: Answers) -> Iterator[Found]:
     grid = answers.cached("grid", grid_of)
     swaps = answers.cached("swaps", exchanged)
     explained = {cell for a, b, s in swaps for cell in ((a, s), (b, s))}
-    whole = {s for s, _ in _broken(answers, grid)}
+    whole = answers.cached("broken", _broken)
     for a, s in odd_cells(grid):
         if (a, s) in explained or s in whole:
             continue
@@ -57,47 +59,66 @@ def swapped_arms(answers: Answers) -> Iterator[Found]:
 
 
 def broken_graders(answers: Answers) -> Iterator[Found]:
-    """Suites on which every arm fails that succeeds elsewhere, or whose order is turned round."""
+    """Suites on which every arm fails that succeeds elsewhere, or whose order is turned round.
+
+    Of two or three arms nobody can tell a broken grader from a hard suite: that is a note.
+    """
     grid = answers.cached("grid", grid_of)
-    for s, why in _broken(answers, grid):
-        yield Found(answers.suites[s], why, np.flatnonzero(answers.suite == s))
+    for s, why in answers.cached("broken", _broken).items():
+        few = int((~np.isnan(grid.p[:, s])).sum()) < FEW
+        rows = np.flatnonzero(answers.suite == s)
+        yield Found(answers.suites[s], why, rows, "note" if few else None)
 
 
-def _broken(answers: Answers, grid: Grid) -> Iterator[tuple[int, str]]:
-    for s, name in enumerate(answers.suites):
-        here = ~np.isnan(grid.p[:, s])
-        if here.sum() < 2 or len(answers.suites) < 2:
+def _broken(answers: Answers) -> dict[int, str]:
+    """Suite → why its grader is broken."""
+    grid = answers.cached("grid", grid_of)
+    found = {}
+    for s in range(len(answers.suites) if answers.has("suite") else 0):
+        here = ~np.isnan(grid.p[:, s]) & (np.delete(~np.isnan(grid.p), s, axis=1)).any(axis=1)
+        if here.sum() < 2:
             continue
-        p, rest = grid.p[here, s], np.delete(grid.p[here], s, axis=1)
-        known = (~np.isnan(rest)).any(axis=1)
-        if known.sum() < 2:
-            continue
-        elsewhere = np.nanmedian(rest[known], axis=1)
-        shown = f"{100 * p.min():.0f} to {100 * p.max():.0f} %"
-        sibling = _sibling(answers.suites, s)
-        if sibling is not None and np.nanmin(grid.p[here, sibling]) - p.max() > GAP:
-            other = grid.p[here, sibling]
-            yield (
-                s,
-                f"all {int(here.sum())} arms have {shown} here and {100 * np.nanmin(other):.0f} "
-                f"to {100 * np.nanmax(other):.0f} % on {answers.suites[sibling]!r}",
-            )
-        elif p.max() <= FAILED and np.median(elsewhere) >= GOOD and not _told_apart(answers, s):
-            yield (
-                s,
-                f"all {int(here.sum())} arms have {shown} here and a median of "
-                f"{100 * np.median(elsewhere):.0f} % on the other suites, and what is right is "
-                "right at random",
-            )
-        elif known.sum() >= ARMS and np.ptp(p) > 0.1:
-            order, arms = _rank_correlation(p[known], elsewhere), int(known.sum())
-            turned = order <= max(INVERTED, -3.5 / np.sqrt(arms - 1))
-            if turned and np.median(_orders(grid, s)) > 0:
-                yield (
-                    s,
-                    f"the better an arm is elsewhere, the worse it is on {name!r} (rank "
-                    f"correlation {order:.2f} over {arms} arms)",
-                )
+        why = _below_sibling(answers, grid, s, here) or _failed_or_turned(answers, grid, s, here)
+        if why:
+            found[s] = why
+    return found
+
+
+def _below_sibling(answers: Answers, grid: Grid, s: int, here: Mask) -> str:
+    sibling = _sibling(answers.suites, s)
+    if sibling is None or np.isnan(grid.p[here, sibling]).all():
+        return ""
+    p, other = grid.p[here, s], grid.p[here, sibling]
+    if np.nanmin(other) - p.max() <= GAP:
+        return ""
+    return (
+        f"all {len(p)} arms have {_span(p)} here and {_span(other)} on {answers.suites[sibling]!r}"
+    )
+
+
+def _failed_or_turned(answers: Answers, grid: Grid, s: int, here: Mask) -> str:
+    p, elsewhere = grid.p[here, s], np.nanmedian(np.delete(grid.p[here], s, axis=1), axis=1)
+    order = _rank_correlation(p, elsewhere) if len(p) >= ARMS else 0.0
+    if p.max() <= FAILED and np.median(elsewhere) >= GOOD:
+        # On a suite that is only hard the better arms are still better, on the same questions.
+        if order >= -INVERTED or _told_apart(answers, s):
+            return ""
+        return (
+            f"all {len(p)} arms have {_span(p)} here and a median of "
+            f"{100 * np.median(elsewhere):.0f} % on the other suites, and what is right is right "
+            "at random"
+        )
+    turned = order <= max(INVERTED, -3.5 / np.sqrt(len(p) - 1)) and np.ptp(p) > 0.1
+    if turned and np.median(_orders(grid, s)) > 0:
+        return (
+            f"the better an arm is elsewhere, the worse it is here (rank correlation {order:.2f} "
+            f"over {len(p)} arms)"
+        )
+    return ""
+
+
+def _span(p: Floats) -> str:
+    return f"{100 * np.nanmin(p):.0f} to {100 * np.nanmax(p):.0f} %"
 
 
 def _told_apart(answers: Answers, s: int) -> bool:
