@@ -120,7 +120,7 @@ def arms_swapped(table: pa.Table, rng: Rng) -> Injected:
     pairs = [
         (a, b, s)
         for (a, s) in cells
-        for b in overall
+        for b in sorted(overall)
         if a < b
         and (b, s) in cells
         and (answers.has("text") or abs(overall[a] - overall[b]) > 0.15)

@@ -21,7 +21,7 @@ HOSTS = (
     "mathvista", "mint_bench_texts", "crux_sample", "omnisbench", "alpaca_eval", "evouna_nq",
 )  # fmt: skip
 #: Questions of a large matrix that are kept, so that the whole takes minutes.
-QUESTIONS = 2_500
+QUESTIONS = 8_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -43,14 +43,12 @@ class AuditPage:
         return {"verdict": said.pop("verdict"), "findings": said.pop("findings"), **said}
 
 
-def audit_path(
-    path: Path, *, release: Path | None = None, beside: Sequence[Path] = ()
-) -> AuditPage:
+def audit_path(path: Path, *, release: Path | None = None, beside: Path | None = None) -> AuditPage:
     """Audit whatever lies at a path.
 
     Args:
         release: the release that a submission was made for.
-        beside: further submissions of the same team.
+        beside: an earlier submission of the same team.
 
     Raises:
         BadInput, SourceError: nothing is there, or it cannot be read.

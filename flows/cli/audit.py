@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def command(
     path: Path,
     release: Annotated[Path | None, typer.Option()] = None,
-    beside: Annotated[list[Path] | None, typer.Option()] = None,
+    beside: Annotated[Path | None, typer.Option()] = None,
     show: Annotated[int, typer.Option(min=0)] = 5,
     out: OptionalWrittenPath = None,
 ) -> Output:
@@ -45,13 +45,13 @@ def command(
     Args:
         path: File or folder of results, release, or table of choices.
         release: The release that a submission was made for.
-        beside: An earlier submission of the same team, to compare with (repeatable).
+        beside: An earlier submission of the same team, to compare with.
         show: Findings of each kind to print; --json and --out have all.
         out: Folder for the page (`audit.html`, `audit.md`) and `audit.json`.
     """
     from routeyard.flows.audits.anything import audit_path, write_page
 
-    found = audit_path(path, release=release, beside=beside or ())
+    found = audit_path(path, release=release, beside=beside)
     if out is not None:
         write_page(found, out)
     return Output(

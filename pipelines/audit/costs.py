@@ -124,7 +124,7 @@ def _at_another_price(cost: Floats, prompt: Floats, completion: Floats) -> Mask 
     The price is a robust line through cost = in × prompt + out × completion.
     """
     x = np.column_stack([prompt, completion])
-    x = x[:, x.std(axis=0) > 0] if (x.std(axis=0) > 0).any() else x[:, 1:]
+    x = x[:, x.any(axis=0)]
     weight = np.ones(len(cost))
     for _ in range(25):
         line = np.linalg.lstsq(x * weight[:, None], cost * weight, rcond=None)[0]

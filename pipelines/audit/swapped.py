@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,97 +10,83 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from routeyard.pipelines.audit.answers import Answers, Floats, counts, means, sums
-from routeyard.pipelines.audit.cells import FEWEST, polish
+from routeyard.pipelines.audit.cells import FEWEST
+from routeyard.pipelines.audit.fingerprints import correlations, falls
 
 #: Signs whose share of a text tells one model's style from another's.
 _SIGNS = ("\n", "*", "#", "\\", "`", ",", ":", "I ")
-#: How far both cells are off before, and may be off after, in standard deviations.
-BEFORE, AFTER = 3.0, 1.75
-#: By how much the exchange betters the fit: the fall of the sum of squared deviations, each
-#: capped, over what is measured.
-GAIN, CAP = 25.0, 36.0
+#: By how much an exchange betters the fit at least, and for each measure more, and by how many
+#: times what the best one below that betters it.
+GAIN, PER_MEASURE, TIMES = 10.0, 1.5, 1.3
+#: Cap of a squared deviation, so that one measure alone decides nothing.
+CAP = 25.0
 
-#: (arms, suites) of one measure.
-Tables = list[NDArray[np.float64]]
+#: (measures, arms, suites)
+Cube = NDArray[np.float64]
 
 
 def exchanged(answers: Answers) -> list[tuple[int, int, int]]:
     """(arm, arm, suite) whose exchange makes all that is measured of them fit far better.
 
-    Measured are accuracy, length and style of texts, tokens, cost and latency. Each is a two-way
-    table; what an arm has on the other suites and what the other arms have on the suite say what
-    its cell should hold.
+    Measured are accuracy, length and style of texts, tokens, cost and latency. Without the suite's
+    own level, an arm's cells are alike over suites; so are its correlations with other arms. A
+    cell that is nearer to another arm's other cells, while that arm's is nearer to its own, has
+    changed places with it.
     """
-    arms, suites = len(answers.arms), len(answers.suites)
-    if arms < 3 or suites < 3:
+    if len(answers.arms) < 3 or len(answers.suites) < 3:
         return []
-    tables, noises = _tables(answers)
-    before, after = np.zeros((2, suites, arms, arms)), np.zeros((2, suites, arms, arms))
-    gain, worst_before = np.zeros((suites, arms, arms)), np.zeros((2, suites, arms, arms))
-    for table, noise in zip(tables, noises, strict=True):
-        expected = _expected(table)
-        spread = _spread(table - expected, noise)
-        own = np.abs((table - expected) / spread).T  # suites × arms
-        # [s, a, b]: what b holds on s against what a should hold there.
-        other = np.abs((table.T[:, None, :] - expected.T[:, :, None]) / spread.T[:, :, None])
-        mine = np.broadcast_to(own[:, :, None], other.shape)
-        theirs = np.swapaxes(mine, 1, 2)
-        swapped = (other, np.swapaxes(other, 1, 2))
-        known = np.isfinite(mine) & np.isfinite(theirs) & np.isfinite(other)
-        known &= np.swapaxes(known, 1, 2)
-        capped = [np.minimum(np.square(x), CAP) for x in (mine, theirs, *swapped)]
-        gain += np.where(known, capped[0] + capped[1] - capped[2] - capped[3], 0.0)
-        for k, (old, new) in enumerate(zip((mine, theirs), swapped, strict=True)):
-            worst_before[k] = np.fmax(worst_before[k], np.where(known, old, 0.0))
-            before[k] += np.where(known, np.minimum(np.square(old), CAP), 0.0)
-            after[k] += np.where(known, np.minimum(np.square(new), CAP), 0.0)
-    measures = len(tables)
-    fits = (after <= AFTER**2 * measures).all(axis=0) & (worst_before > BEFORE).all(axis=0)
-    found: list[tuple[int, int, int]] = []
-    taken: set[tuple[int, int]] = set()
-    wanted = np.argwhere(fits & (gain > GAIN))
-    for s, a, b in sorted(wanted.tolist(), key=lambda x: (-gain[x[0], x[1], x[2]], x)):
-        if a < b and (s, a) not in taken and (s, b) not in taken:
-            taken |= {(s, a), (s, b)}
-            found.append((a, b, s))
-    return found
+    gains, measures = gains_of(answers)
+    told: list[tuple[float, tuple[int, int, int]]] = []
+    seen: set[tuple[int, int]] = set()
+    for k in np.argsort(-gains, axis=None, kind="stable")[:200]:
+        s, a, b = (int(x) for x in np.unravel_index(k, gains.shape))
+        # With few suites one exchange makes the pair's other suites look exchanged too.
+        if gains[s, a, b] > 0 and not seen & {(-1 - a, b), (s, a), (s, b)}:
+            seen |= {(-1 - a, b), (s, a), (s, b)}
+            told.append((float(gains[s, a, b]), (a, b, s)))
+    least = GAIN + PER_MEASURE * measures
+    rest = [gain for gain, _ in told if gain < least]
+    least = max(least, TIMES * max(rest, default=0.0))
+    return [one for gain, one in told if gain >= least]
 
 
-def _expected(table: Floats) -> Floats:
-    """(arms, suites) what the other cells of arm and suite let expect; NaN where few are known."""
-    left = polish(table)
-    fit = table - left
-    out = np.full_like(table, np.nan)
-    known = ~np.isnan(table)
-    for s in range(table.shape[1]):
-        rest = np.delete(left, s, axis=1)
-        enough = (~np.isnan(rest)).sum(axis=1) >= 2
-        out[enough, s] = fit[enough, s]
-    # A suite that only one or two arms have says nothing of either.
-    out[:, known.sum(axis=0) < 3] = np.nan
-    return out
+def gains_of(answers: Answers) -> tuple[NDArray[np.float64], int]:
+    """([suite, arm, arm] by how much an exchange betters the fit, number of measures)."""
+    cube, noise = _measured(answers)
+    found, number = correlations(answers)
+    arms, gains = len(answers.arms), []
+    for s in range(len(answers.suites)):
+        fall = _falls(*_deviations(cube, noise, s)) + falls(found, number, s)
+        both = (fall > 0) & (fall.T > 0)
+        gains.append(np.where(both & np.triu(np.ones((arms, arms), bool), 1), fall + fall.T, 0.0))
+    return np.stack(gains), len(cube)
 
 
-def _spread(left: Floats, noise: Floats) -> Floats:
-    """(arms, suites) standard deviation of a cell: of interactions, of its arm and of sampling."""
-    size = np.abs(left)
-    known = size[np.isfinite(size)]
-    if not len(known):
-        return np.ones_like(left)
-    common = max(float(np.quantile(known, 0.75)) / 1.1503, 1e-6)
-    arms = np.array([_quantile(row) for row in size]) / 1.1503
-    suites = np.array([_quantile(column) for column in size.T]) / 1.1503
-    scale = np.maximum(common, 0.75 * np.maximum(arms[:, None], suites[None, :]))
-    return np.asarray(np.sqrt(scale**2 + noise**2))
+def _deviations(cube: Cube, noise: Cube, s: int) -> tuple[Cube, NDArray[np.bool_]]:
+    """[measure, a, b] by how much arm a's cell on suite s is off arm b's other cells."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a suite that no arm has
+        level = cube - np.nanmedian(cube, axis=1, keepdims=True)
+        own = np.nanmedian(np.delete(level, s, axis=2), axis=2)
+        left = level - np.nanmedian(level, axis=2, keepdims=True)
+        common = np.nanquantile(np.abs(left), 0.75, axis=(1, 2)) / 1.15
+        here = np.nanquantile(np.abs(left[:, :, s]), 0.6, axis=1) / 0.84
+    spread = np.sqrt(np.fmax(common, 0.75 * here)[:, None] ** 2 + noise[:, :, s] ** 2 + 1e-12)
+    off = (level[:, :, s][:, :, None] - own[:, None, :]) / spread[:, :, None]
+    return off, np.isfinite(off)
 
 
-def _quantile(values: Floats) -> float:
-    known = values[np.isfinite(values)]
-    return float(np.quantile(known, 0.6)) * 1.367 if len(known) else 0.0
+def _falls(off: Cube, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(a, b) by how much a's cell is nearer to b's other cells than to its own."""
+    usable = known & np.swapaxes(known, 1, 2)
+    diagonal = np.arange(off.shape[1])
+    squares = np.minimum(np.square(np.where(known, off, 0.0)), CAP)
+    own = squares[:, diagonal, diagonal][:, :, None]
+    return np.asarray(np.where(usable, own - squares, 0.0).sum(axis=0))
 
 
-def _tables(answers: Answers) -> tuple[Tables, Tables]:
-    """The measures as (arms, suites) tables, and the standard error of each cell."""
+def _measured(answers: Answers) -> tuple[Cube, Cube]:
+    """The measures of every cell, and their standard errors."""
     shape = (len(answers.arms), len(answers.suites))
     size = shape[0] * shape[1]
     score = np.clip(answers.score, 0, 1)
@@ -114,7 +101,7 @@ def _tables(answers: Answers) -> tuple[Tables, Tables]:
         tables.append(np.where(known >= FEWEST, mean, np.nan))
         noises.append(np.sqrt(np.maximum(square, 0) / np.maximum(known, 1)))
     whole = [k for k, table in enumerate(tables) if np.isfinite(table).any()]
-    return [tables[k].reshape(shape) for k in whole], [noises[k].reshape(shape) for k in whole]
+    return tuple(np.stack([made[k].reshape(shape) for k in whole]) for made in (tables, noises))  # type: ignore[return-value]
 
 
 def _measures(answers: Answers) -> Iterator[Floats]:

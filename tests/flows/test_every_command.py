@@ -137,6 +137,7 @@ CALLS = {
     "export": "export embedllm {r} {t}/bundle --json",
     "publish": "publish {r} --to {t}/public --dry-run --json",
     "relabel": "relabel demo -w {y} --json",
+    "audit": "audit {r} --json",
     "audit labels": "audit labels demo -w {y} --json",
     "review": "review demo -w {y} --csv {t}/queue.csv --json",
     "score": "score --scorer numeric --reference 18 --output 18 --json",
