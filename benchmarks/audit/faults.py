@@ -79,20 +79,13 @@ def suite_regraded(table: pa.Table, rng: Rng) -> Injected:
     score = answers.score.copy()
     cells = _cells(answers)
     how = str(rng.choice(["one arm fails", "one arm fails", "all arms fail", "turned round"]))
-    if how == "turned round" and len(answers.arms) < 6:
-        how = "one arm fails"
     if how == "one arm fails":
-        best = [(a, s) for (a, s), p in cells.items() if p >= 0.5]
+        best = [cell for cell, p in cells.items() if p >= 0.5]
         a, s = best[int(rng.integers(len(best)))]
         rows = np.flatnonzero((answers.arm == a) & (answers.suite == s))
         about: tuple[str, ...] = (answers.arms[a], answers.suites[s])
     else:
-        good = {
-            s
-            for s in {s for _, s in cells}
-            if np.mean([p for (_, t), p in cells.items() if t == s]) >= 0.5
-        }
-        s = int(rng.choice(sorted(good)))
+        s = int(rng.choice(_graded_alike(cells, turned=how == "turned round")))
         rows, about = np.flatnonzero(answers.suite == s), (answers.suites[s],)
     if how == "turned round":
         score[rows] = 1 - np.clip(score[rows], 0, 1)
@@ -100,6 +93,24 @@ def suite_regraded(table: pa.Table, rng: Rng) -> Injected:
         score[rows] = np.where(rng.random(len(rows)) < 0.9, 0.0, score[rows])
     kinds = ("odd_cell",) if how == "one arm fails" else ("broken_grader",)
     return Injected(replaced(answers.table, score=score), kinds, about, how)
+
+
+def _graded_alike(cells: dict[tuple[int, int], float], *, turned: bool) -> list[int]:
+    """Suites on which another grader leaves a trace: right elsewhere, or ordered as elsewhere."""
+    from scipy.stats import spearmanr
+
+    found = []
+    for s in sorted({s for _, s in cells}):
+        arms = [a for a, t in cells if t == s]
+        rest = [
+            np.mean([p for (b, t), p in cells.items() if b == a and t != s] or [0]) for a in arms
+        ]
+        here = [cells[a, s] for a in arms]
+        if turned and len(arms) >= 8 and spearmanr(here, rest).statistic > 0.7:
+            found.append(s)
+        if not turned and np.median(here) >= 0.5 and np.median(rest) >= 0.35:
+            found.append(s)
+    return found
 
 
 def _cells(answers: Answers) -> dict[tuple[int, int], float]:
@@ -116,14 +127,12 @@ def arms_swapped(table: pa.Table, rng: Rng) -> Injected:
     """Two arms' answers to one suite have changed places."""
     answers = Answers.of(table)
     cells = _cells(answers)
-    overall = {a: np.nanmean(answers.score[answers.arm == a]) for a in {a for a, _ in cells}}
+    # Columns that are nearly equal there are exchanged without a trace, and without an effect.
     pairs = [
         (a, b, s)
         for (a, s) in cells
-        for b in sorted(overall)
-        if a < b
-        and (b, s) in cells
-        and (answers.has("text") or abs(overall[a] - overall[b]) > 0.15)
+        for b in range(a + 1, len(answers.arms))
+        if (b, s) in cells and abs(cells[a, s] - cells[b, s]) > 0.1
     ]
     a, b, s = pairs[int(rng.integers(len(pairs)))]
     arm = answers.arm.copy()

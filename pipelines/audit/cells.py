@@ -12,7 +12,9 @@ from routeyard.pipelines.audit.answers import Answers, Floats, counts, sums
 #: Answers below which a cell is not judged.
 FEWEST = 10
 #: Standard deviations and accuracy between a cell and its siblings from which it is a finding.
-HIGHEST, GAP = 4.0, 0.25
+#: (z, gap): a smaller gap asks for more deviation.
+ODD = ((3.6, 0.15), (2.8, 0.25))
+GAP = 0.25
 #: Siblings: arms nearest in accuracy on the other suites.
 SIBLINGS = 5
 
@@ -84,7 +86,7 @@ def grid_of(answers: Answers) -> Grid:
 
 
 def siblings(p: Floats) -> tuple[Floats, Floats]:
-    """(arms, suites) lowest and highest accuracy of each arm's siblings on each suite.
+    """(arms, suites) 20th and 80th percentile of each arm's siblings' accuracy on each suite.
 
     Siblings of an arm, for one suite, are the arms whose accuracies on all other suites are
     nearest to its own.
@@ -104,7 +106,8 @@ def siblings(p: Floats) -> tuple[Floats, Floats]:
                 continue
             distance = np.where(usable, other / np.maximum(number, 1), np.inf)
             nearest = np.argsort(distance, kind="stable")[: min(SIBLINGS, int(usable.sum()))]
-            low[a, s], high[a, s] = p[nearest, s].min(), p[nearest, s].max()
+            # Of five, the outermost are left out: one odd sibling widens no range.
+            low[a, s], high[a, s] = np.quantile(p[nearest, s], (0.2, 0.8))
     return low, high
 
 
@@ -113,7 +116,8 @@ def odd_cells(grid: Grid) -> list[tuple[int, int]]:
     noise = np.sqrt(np.clip(grid.p * (1 - grid.p), 0.01, None) / np.maximum(grid.n, 1))
     beside = np.fmax(grid.low - grid.p, grid.p - grid.high)
     with np.errstate(invalid="ignore"):
-        odd = (np.abs(grid.z) > HIGHEST) & (beside > GAP) & (beside > 4 * noise)
+        odd = np.any([(np.abs(grid.z) > z) & (beside > gap) for z, gap in ODD], axis=0)
+        odd &= beside > 4 * noise
         # Not one right answer, where the weakest sibling's rate lets expect a dozen.
         odd |= (grid.p == 0) & (grid.low * grid.n > 12)
     found = np.argwhere(odd)

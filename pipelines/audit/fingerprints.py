@@ -12,8 +12,11 @@ from routeyard.pipelines.audit.answers import Answers, Floats
 
 #: Questions of a suite from which its correlations say something, arms, and most arms.
 FEWEST, ARMS, MOST = 30, 5, 400
-#: Correlations with different arms are not independent: a sum of them counts half.
-COUNTS = 0.5
+#: Correlations with different arms are not independent: a sum of them counts half, and as many as
+#: 20 of them at most.
+COUNTS, DIFFERENT = 0.5, 20
+#: How much worse than the median arm fits itself an arm may fit another one.
+FITS = 2.0
 
 
 def correlations(answers: Answers) -> tuple[Floats, Floats]:
@@ -69,6 +72,12 @@ def falls(found: Floats, number: Floats, s: int) -> Floats:
     # Sum over c of (x[a, c] − y[a, c])² − (x[a, c] − y[b, c])², without c = a and c = b.
     own = np.square(x - y)
     other = np.square(x).sum(1)[:, None] + np.square(y).sum(1)[None, :] - 2 * x @ y.T
-    fall = own.sum(axis=1)[:, None] - own - (other - np.square(y.T) - np.square(x))
-    usable = both.sum(axis=1) >= 3
-    return np.where(usable[:, None] & usable[None, :], COUNTS * fall / variance, 0.0)
+    after = other - np.square(y.T) - np.square(x)
+    fall = own.sum(axis=1)[:, None] - own - after
+    number_of = both.sum(axis=1)
+    usable = number_of >= 3
+    typical = float(np.median(own.sum(axis=1)[usable])) if usable.any() else 0.0
+    # An arm that fits nobody, itself included, has changed places with nobody.
+    fall = np.where(after <= FITS * typical, fall, np.minimum(fall, 0.0))
+    weight_of = COUNTS * min(1.0, DIFFERENT / max(int(number_of.max(initial=1)), 1))
+    return np.where(usable[:, None] & usable[None, :], weight_of * fall / variance, 0.0)

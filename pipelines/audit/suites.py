@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,7 +14,10 @@ from routeyard.pipelines.audit.finding import Found
 from routeyard.pipelines.audit.swapped import exchanged
 
 #: Best accuracy on a suite, and median of the arms' own medians elsewhere, of a broken grader.
-FAILED, GOOD = 0.25, 0.5
+FAILED, GOOD = 0.25, 0.33
+#: Robust standard deviations by which a suite is harder than all others, so that its being hard
+#: does not explain it; a spread of suites below 0.4 on the logit scale counts as 0.4.
+HARDER, LEAST = 4.5, 0.4
 #: Lowest accuracy on a solved suite.
 SOLVED = 0.98
 #: Arms from which their order says something, and rank correlation with the other suites.
@@ -101,20 +105,38 @@ def _failed_or_turned(answers: Answers, grid: Grid, s: int, here: Mask) -> str:
     order = _rank_correlation(p, elsewhere) if len(p) >= ARMS else 0.0
     if p.max() <= FAILED and np.median(elsewhere) >= GOOD:
         # On a suite that is only hard the better arms are still better, on the same questions.
-        if order >= -INVERTED or _told_apart(answers, s):
+        hard = order >= -INVERTED or _told_apart(answers, s)
+        if hard and _ease(grid)[s] > -HARDER:
             return ""
         return (
             f"all {len(p)} arms have {_span(p)} here and a median of "
+            f"{100 * np.median(elsewhere):.0f} % on the other suites, harder than any suite is"
+            if hard
+            else f"all {len(p)} arms have {_span(p)} here and a median of "
             f"{100 * np.median(elsewhere):.0f} % on the other suites, and what is right is right "
             "at random"
         )
-    turned = order <= max(INVERTED, -3.5 / np.sqrt(len(p) - 1)) and np.ptp(p) > 0.1
+    turned = order <= max(INVERTED, -2.8 / np.sqrt(len(p) - 1)) and np.ptp(p) > 0.1
     if turned and np.median(_orders(grid, s)) > 0:
         return (
             f"the better an arm is elsewhere, the worse it is here (rank correlation {order:.2f} "
             f"over {len(p)} arms)"
         )
     return ""
+
+
+def _ease(grid: Grid) -> Floats:
+    """(suites,) how much easier a suite is than the others, in robust standard deviations."""
+    smooth = np.clip(grid.p, 0.5 / (grid.n + 1), 1 - 0.5 / (grid.n + 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", RuntimeWarning
+        )  # a suite or an arm of which too little is known
+        logit = np.log(smooth / (1 - smooth))
+        ease = np.nanmedian(logit - np.nanmedian(logit, axis=1, keepdims=True), axis=0)
+        middle = np.nanmedian(ease)
+        spread = 1.4826 * np.nanmedian(np.abs(ease - middle))
+    return np.asarray((ease - middle) / max(float(spread), LEAST))
 
 
 def _span(p: Floats) -> str:
@@ -140,7 +162,7 @@ def _told_apart(answers: Answers, s: int) -> bool:
     if whole.shape[1] < 20 or chance == 0:
         return False
     ratio = whole.sum(axis=0).var(ddof=1) / chance
-    return bool(ratio > 1.2 + 4 * np.sqrt(2 / whole.shape[1]))
+    return bool(ratio > 1 + 3 * np.sqrt(2 / whole.shape[1]))
 
 
 def _orders(grid: Grid, without: int) -> list[float]:

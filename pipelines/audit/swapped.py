@@ -15,9 +15,11 @@ from routeyard.pipelines.audit.fingerprints import correlations, falls
 
 #: Signs whose share of a text tells one model's style from another's.
 _SIGNS = ("\n", "*", "#", "\\", "`", ",", ":", "I ")
-#: By how much an exchange betters the fit at least, and for each measure more, and by how many
-#: times what the best one below that betters it.
-GAIN, PER_MEASURE, TIMES = 10.0, 1.5, 1.3
+#: By how much an exchange betters the fit at least, by how many times what the next best one
+#: betters it, and exchanges of one recording at most: more of them are no exchanges.
+GAIN, TIMES, MOST = 24.0, 1.8, 3
+#: Mean squared deviation up to which an arm's cell fits another arm.
+FITS = 3.0
 #: Cap of a squared deviation, so that one measure alone decides nothing.
 CAP = 25.0
 
@@ -35,7 +37,7 @@ def exchanged(answers: Answers) -> list[tuple[int, int, int]]:
     """
     if len(answers.arms) < 3 or len(answers.suites) < 3:
         return []
-    gains, measures = gains_of(answers)
+    gains = gains_of(answers)
     told: list[tuple[float, tuple[int, int, int]]] = []
     seen: set[tuple[int, int]] = set()
     for k in np.argsort(-gains, axis=None, kind="stable")[:200]:
@@ -44,14 +46,15 @@ def exchanged(answers: Answers) -> list[tuple[int, int, int]]:
         if gains[s, a, b] > 0 and not seen & {(-1 - a, b), (s, a), (s, b)}:
             seen |= {(-1 - a, b), (s, a), (s, b)}
             told.append((float(gains[s, a, b]), (a, b, s)))
-    least = GAIN + PER_MEASURE * measures
-    rest = [gain for gain, _ in told if gain < least]
-    least = max(least, TIMES * max(rest, default=0.0))
-    return [one for gain, one in told if gain >= least]
+    rest = [gain for gain, _ in told[1:]] + [0.0]
+    for k, (gain, _) in enumerate(told[:MOST]):
+        if gain >= max(GAIN, TIMES * rest[k]):
+            return [one for _, one in told[: k + 1]]
+    return []
 
 
-def gains_of(answers: Answers) -> tuple[NDArray[np.float64], int]:
-    """([suite, arm, arm] by how much an exchange betters the fit, number of measures)."""
+def gains_of(answers: Answers) -> NDArray[np.float64]:
+    """[suite, arm, arm] by how much an exchange betters the fit."""
     cube, noise = _measured(answers)
     found, number = correlations(answers)
     arms, gains = len(answers.arms), []
@@ -59,7 +62,7 @@ def gains_of(answers: Answers) -> tuple[NDArray[np.float64], int]:
         fall = _falls(*_deviations(cube, noise, s)) + falls(found, number, s)
         both = (fall > 0) & (fall.T > 0)
         gains.append(np.where(both & np.triu(np.ones((arms, arms), bool), 1), fall + fall.T, 0.0))
-    return np.stack(gains), len(cube)
+    return np.stack(gains)
 
 
 def _deviations(cube: Cube, noise: Cube, s: int) -> tuple[Cube, NDArray[np.bool_]]:
@@ -82,7 +85,9 @@ def _falls(off: Cube, known: NDArray[np.bool_]) -> NDArray[np.float64]:
     diagonal = np.arange(off.shape[1])
     squares = np.minimum(np.square(np.where(known, off, 0.0)), CAP)
     own = squares[:, diagonal, diagonal][:, :, None]
-    return np.asarray(np.where(usable, own - squares, 0.0).sum(axis=0))
+    fall = np.where(usable, own - squares, 0.0).sum(axis=0)
+    after = np.where(usable, squares, 0.0).sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
+    return np.asarray(np.where(after <= FITS, fall, np.minimum(fall, 0.0)))
 
 
 def _measured(answers: Answers) -> tuple[Cube, Cube]:
