@@ -25,6 +25,7 @@ from routeyard.pipelines.metrics.selection import (
 )
 from routeyard.pipelines.metrics.spec import BestSingleCurve, Routed, Swept
 from routeyard.pipelines.metrics.utility import SCALINGS, WEIGHTS, choose, realised
+from routeyard.pipelines.routers.base import no_chances
 
 #: Resamples behind the interval of a metric that is computed curve by curve.
 CURVE_RESAMPLES = 500
@@ -209,11 +210,18 @@ def _exact_unit(costs: Floats) -> float:
 def utilities(
     data: EvaluationData, router: str, scores: Floats, name: str, scaling: str
 ) -> list[MetricRow]:
-    """Utility at every weight, chosen by mean train costs and by what each answer costs."""
+    """Utility at every weight, chosen by mean train costs and by what each answer costs.
+
+    Scores that are no probabilities (ratings of about 1,000) cannot be weighed against a cost
+    from 0 to 1: their utility exists where cost has no weight, and is null elsewhere.
+    """
     scale = SCALINGS[scaling](data.train.costs[name])
     paid = np.asarray(by_rows(scale, data.test.costs[name]))
     can = data.available(name)
     spent = np.asarray(by_rows(lambda known, cost: np.where(known, cost, 0.0), can, paid))
+    judged = by_rows(lambda one, known: np.where(known, one, 0.0), scores, can)
+    beyond = no_chances(judged)
+    why = f"the scores {beyond}, so they are no probabilities to weigh against cost"
     rows = []
     for called, expected in (
         ("utility", scale(data.prices[name])),
@@ -233,10 +241,9 @@ def utilities(
         )
         drawn = data.draws.means(columns)
         for k, weight in enumerate(WEIGHTS):
-            value = float(columns[:, k].mean())
-            rows.append(
-                metric(router, f"{called}[{name},{weight:g}]", data.split, value, drawn[:, k])
-            )
+            value = None if beyond and weight else float(columns[:, k].mean())
+            title = f"{called}[{name},{weight:g}]"
+            rows.append(metric(router, title, data.split, value, drawn[:, k], why))
     return rows
 
 

@@ -100,6 +100,11 @@ def traits_of(router: Any) -> Traits:
     return found if isinstance(found, Traits) else Traits()
 
 
+def deviations_of(router: Any) -> tuple[str, ...]:
+    """What of its published settings a fitted router could not honour; empty where it says none."""
+    return tuple(str(one) for one in getattr(router, "deviations", ()))
+
+
 def architectures_of(router: Any) -> tuple[Mapping[str, Any], ...]:
     """Settings to try; a class without any has one, its defaults.
 

@@ -327,6 +327,11 @@ def test_scores_that_are_no_chances_are_said_to_be_none(core: Core) -> None:
     done = evaluate(core, made, resamples=100)
     assert list(done.facts["no_chances"]) == ["points"]
     assert done.facts["no_chances"]["points"].startswith("reach from ")
+    found = {(r["router"], r["metric"]): r for r in done.metrics.to_pylist()}
+    for name in ("points", "ordered"):  # ratings and costs from 0 to 1 are not weighed
+        assert found[name, "utility[usd,0]"]["value"] is not None
+        assert found[name, "utility[usd,0.2]"]["value"] is None
+        assert "no probabilities" in found[name, "utility[usd,0.2]"]["reason"]
     del made["points"]
     assert "no_chances" not in evaluate(core, made, resamples=100).facts
 

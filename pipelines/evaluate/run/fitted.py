@@ -15,7 +15,7 @@ from routeyard.pipelines.matrix.memmap import on_disk_if_large
 from routeyard.pipelines.matrix.row_blocks import every
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice, best
-from routeyard.pipelines.routers.base import Router, no_chances, traits_of
+from routeyard.pipelines.routers.base import Router, deviations_of, no_chances, traits_of
 
 #: Makes a fresh router for a seed.
 Maker = Callable[[int], Router]
@@ -26,12 +26,14 @@ class Fitted:
     """Scores (n, m) by router, of the first seed; rows over seeds; seconds per decision.
 
     `no_chances`: router whose traits call its scores chances → what keeps them from it.
+    `deviations`: router → what of its published settings its fit could not honour.
     """
 
     scores: dict[str, Floats]
     spread: list[MetricRow]
     seconds: dict[str, float]
     no_chances: dict[str, str]
+    deviations: dict[str, tuple[str, ...]]
 
 
 def fitted(
@@ -53,6 +55,7 @@ def fitted(
     spread: list[MetricRow] = []
     seconds: dict[str, float] = {}
     wrong_scale: dict[str, str] = {}
+    unlike: dict[str, tuple[str, ...]] = {}
     for name, make in routers.items():
         reached = []
         for seed in range(seeds):
@@ -76,6 +79,7 @@ def fitted(
                 )
             if name not in scores:
                 scores[name] = on_disk_if_large(found)
+                unlike |= {name: deviations_of(router)} if deviations_of(router) else {}
                 beyond = no_chances(found)
                 if beyond is not None and traits_of(router).scale == "probability":
                     wrong_scale[name] = beyond
@@ -87,7 +91,7 @@ def fitted(
                 metric(name, "accuracy_seed_mean", data.split, mean),
                 metric(name, "accuracy_seed_sd", data.split, deviation),
             ]
-    return Fitted(scores, spread, seconds, wrong_scale)
+    return Fitted(scores, spread, seconds, wrong_scale, unlike)
 
 
 def _accuracy(data: EvaluationData, scores: Floats) -> float:

@@ -55,10 +55,12 @@ class AvengersPro:
         prior = model_means(train.labels)
         known = ~np.isnan(train.labels)
         filled = np.where(known, train.labels, 0.0)
-        total, n = np.tile(prior, (k, 1)), np.ones((k, len(prior)))
+        # One answer at the model's mean keeps small clusters from extremes; not published.
+        one = 0 if self.as_published else 1
+        total, n = np.tile(one * prior, (k, 1)), np.full((k, len(prior)), float(one))
         np.add.at(total, member, filled)
         np.add.at(n, member, known)
-        self._means = total / n
+        self._means = np.where(n > 0, total / np.maximum(n, 1), prior)
         if self.as_published:
             self._means = self._ranked(train)
         return self

@@ -22,7 +22,7 @@ class EmbedLLM(Trained):
     The published code takes missing labels as wrong, adds the noise in place to
     the stored embedding, and looks at the test loss after each epoch to choose one.
     None of that is followed. Adam 1e-4, batch 2048, 50 epochs are its settings
-    (`as_published`).
+    (`as_published`); `levels`, a bias of each model's own, is ours and not part of them.
     """
 
     name = "embedllm"
@@ -32,6 +32,7 @@ class EmbedLLM(Trained):
         from torch import nn
 
         size, m = self.settings["size"], len(start)
+        levels = self.settings["levels"]
 
         class EmbedLLMFactors(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
             def __init__(self) -> None:
@@ -40,12 +41,14 @@ class EmbedLLM(Trained):
                 self.project = nn.Linear(inputs, size)
                 self.classes = nn.Linear(size, 2)
                 # The classes' biases are shared by all models; each one's level is its own.
-                self.level = nn.Parameter(torch.from_numpy(start.copy()))
+                level = torch.from_numpy(start.copy())
+                self.level = nn.Parameter(level) if levels else None
 
             def forward(self, x: Any) -> Any:
                 difference = self.classes.weight[1] - self.classes.weight[0]
                 offset = self.classes.bias[1] - self.classes.bias[0]
-                return (self.project(x) * difference) @ self.models.T + offset + self.level
+                logits = (self.project(x) * difference) @ self.models.T + offset
+                return logits if self.level is None else logits + self.level
 
         return EmbedLLMFactors()
 

@@ -25,8 +25,9 @@ class NIRT(Trained):
 
     In the paper a language model names 25 abilities of clusters and says which are
     relevant. There is none here: r_i is a softmax of a linear map of the embedding,
-    learnt with the rest. The published layers are 25-512-1 with Adam 2e-3; weights
-    enter by their absolute value, as there.
+    learnt with the rest, and with `scaled` times their number, so that the abilities
+    enter with weight 1 on average. The published layers are 25-512-1 with Adam 2e-3 and
+    r_i unscaled (`as_published`); weights enter by their absolute value, as there.
     """
 
     name = "nirt"
@@ -49,7 +50,7 @@ class NIRT(Trained):
                 self.first, self.second = nn.Linear(size, width), nn.Linear(width, 1)
 
             def forward(self, x: Any, noise: Any = None) -> Any:
-                relevance = torch.softmax(self.relevance(x), dim=1) * size
+                relevance = torch.softmax(self.relevance(x), dim=1) * (size if s["scaled"] else 1)
                 sharp = 9 * torch.sigmoid(self.sharpness(x))
                 gap = torch.sigmoid(self.mastery) - torch.sigmoid(self.demand(x))[:, None, :]
                 seen = sharp[:, None, :] * gap * relevance[:, None, :]

@@ -70,6 +70,8 @@ class Trained(ABC):
     }
     #: Settings of the published code, taken with `as_published=True`.
     published: ClassVar[Mapping[str, Any]] = {}
+    #: What of the published settings the last fit could not honour.
+    deviations: tuple[str, ...] = ()
     #: Whether `targets` reads the questions' embeddings, and not their labels alone.
     targets_read_embeddings: ClassVar[bool] = False
 
@@ -154,16 +156,20 @@ class Trained(ABC):
         noise = torch.Generator().manual_seed(self.seed)
         order = np.random.default_rng(self.seed)
         n = len(whole.x)
-        # Small sets need small batches, else an epoch is a single step.
-        size = min(s["batch"], max(32, n // 32))
+        # Small sets need small batches, else an epoch is a single step; a published one is kept.
+        size = s["batch"] if self.as_published else min(s["batch"], max(32, n // 32))
         best, kept, waited = (-1.0, 0.0), None, 0
         for _ in range(s["epochs"]):
-            pieces = np.array_split(order.permutation(n), max(1, round(n / size)))
+            rows = order.permutation(n)
+            if self.as_published:
+                pieces = [rows[first : first + size] for first in range(0, n, size)]
+            else:
+                pieces = np.array_split(rows, max(1, round(n / size)))
             looks = {len(pieces) // 2, len(pieces)}
-            for step, rows in enumerate(pieces, 1):
+            for step, some in enumerate(pieces, 1):
                 network.train()
                 optimiser.zero_grad()
-                self.loss(network, whole.take(torch.from_numpy(rows), noise)).backward()
+                self.loss(network, whole.take(torch.from_numpy(some), noise)).backward()
                 torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
                 optimiser.step()
                 if check is None or step not in looks:
@@ -173,10 +179,20 @@ class Trained(ABC):
                     best, kept, waited = now, copy.deepcopy(network.state_dict()), 0
                 else:
                     waited += 1
-            if check is not None and waited >= s["patience"]:
+            if check is not None and waited >= s["patience"] and not self.as_published:
                 break
         if kept is not None:
             network.load_state_dict(kept)
+        self.deviations = self._deviations(n, chosen=kept is not None)
+
+    def _deviations(self, n: int, *, chosen: bool) -> tuple[str, ...]:
+        """What differs from the published training on n questions; none without `as_published`."""
+        found = []
+        if self.as_published and n < self.settings["batch"]:
+            found.append(f"batch {self.settings['batch']:,}: all {n:,} train questions are one")
+        if self.as_published and chosen:
+            found.append("of all epochs the weights that route best on validation are kept")
+        return tuple(found)
 
     def batch(
         self, part: Examples, x: Vectors, more: Mapping[str, Array] | None = None
@@ -268,24 +284,3 @@ def dropped(x: Any, share: float, noise: Any) -> Any:
         return x
     keep = (torch.rand(x.shape, generator=noise) >= share).to(x.dtype)
     return x * keep / (1 - share)
-
-
-def pairs_of(y: Any, known: Any, noise: Any, most: int = 128) -> tuple[Any, Any, Any, Any]:
-    """Pairs of models per question: first, second (p,) columns, their sign and weight (b, p).
-
-    All pairs of a small pool; of a large one `most` drawn anew each step, which
-    leaves the mean over pairs unbiased.
-
-    Returns:
-        first, second: (p,) model positions, first < second.
-        sign: (b, p) 1 when the first is better, −1 when the second, 0 for a tie.
-        weight: (b, p) 1 where both are labelled.
-    """
-    import torch
-
-    first, second = torch.triu_indices(y.shape[1], y.shape[1], offset=1)
-    if len(first) > most and noise is not None:
-        some = torch.randperm(len(first), generator=noise)[:most]
-        first, second = first[some], second[some]
-    sign = torch.sign(y[:, first] - y[:, second])
-    return first, second, sign, known[:, first] * known[:, second]

@@ -6,13 +6,9 @@ from typing import Any
 
 from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.routers.base import listed
+from routeyard.pipelines.routers.networks.model_pairs import pairs_of
 from routeyard.pipelines.routers.networks.p2l import bradley_terry
-from routeyard.pipelines.routers.networks.trained import (
-    Trained,
-    TrainingBatch,
-    masked_mean,
-    pairs_of,
-)
+from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 
 
 @listed
