@@ -11,9 +11,10 @@ from routeyard.pipelines.calls.progress import Tally
 from routeyard.pipelines.calls.request import Request
 from routeyard.pipelines.ledger.ledger import Ledger
 
-#: Requests claimed at once; what a killed process had claimed is free again at once.
+#: Requests claimed at once; so many a killed process holds at most until its lease is over.
 CHUNK = 64
-_HELD_WAIT_S = 0.5
+#: Seconds between looks at what other processes hold.
+HELD_WAIT_S = 0.5
 
 
 class _Claimed(NamedTuple):
@@ -61,7 +62,7 @@ async def claimed(
         if not size:
             if not held or halted():
                 return
-            await sleep(_HELD_WAIT_S)
+            await sleep(HELD_WAIT_S)
             again, held = held, []
             upcoming = _claim(ledger, again, after, last=True)
 

@@ -19,7 +19,7 @@ from routeyard.pipelines.calls.attempts import (
     failed_rows,
 )
 from routeyard.pipelines.calls.budget import BudgetLedger, counted, worst_case
-from routeyard.pipelines.calls.claims import claimed
+from routeyard.pipelines.calls.claims import HELD_WAIT_S, claimed
 from routeyard.pipelines.calls.client import TimedReply
 from routeyard.pipelines.calls.limits import Gate
 from routeyard.pipelines.calls.model_queue import ModelQueue, Transport
@@ -80,6 +80,7 @@ class AttemptOutcome:
     """What is still wanted of a request, and the seconds to wait before the next attempt."""
 
     left: Request | None
+    sent: bool = True
     failed: bool = False
     billed: bool = False
     wait_s: float = 0.0
@@ -137,12 +138,14 @@ class ModelWorker:
         """Send a request until it is answered, given up, or the worker is halted."""
         tally = self.tally
         tally.in_flight += 1
-        left, failed = request, False
+        left: Request | None = request
+        failed, number = False, 1
         try:
-            for number in itertools.count(1):
+            while left := await self._still_ours(left):
                 outcome = await self._attempt(left, number)
                 if outcome.left is None:
                     return
+                number += outcome.sent
                 failed |= outcome.failed
                 left = replace(outcome.left, billed=outcome.left.billed + outcome.billed)
                 if not self.halted:
@@ -157,6 +160,23 @@ class ModelWorker:
             tally.in_flight -= 1
             self.gate.window.leave()
 
+    async def _still_ours(self, request: Request) -> Request | None:
+        """What is left to send of a request after its lease has lapsed; null for nothing.
+
+        What another process holds by now is waited for.
+        """
+        left: Request | None = request
+        while left and not self.halted and not self.run.ledger.holds(left.keys):
+            asked = self.run.ledger.claim(left.keys, after=self.run.after)
+            claim = await asyncio.wrap_future(asked)
+            self.tally.elsewhere += len(claim.settled)
+            wanted = {*claim.granted, *claim.held}
+            left = left.only(s for h, s in left.keys if (h, s) in wanted)
+            if not claim.held:
+                break
+            await self.run.sleep(HELD_WAIT_S)
+        return left
+
     async def _attempt(self, request: Request, number: int) -> AttemptOutcome:
         """Send once and store the outcome; its places are free again when that is durable."""
         queue, budget, gates = self.queue, self.run.budget, (self.gate, self.provider)
@@ -167,18 +187,18 @@ class ModelWorker:
             if granted is None:
                 self.tally.out_of_budget |= self.tally.paused is None
                 self.pause(budget.full(queue.model_id))
-                return AttemptOutcome(request)
+                return AttemptOutcome(request, sent=False)
             charge = granted
         expected = request.tokens_expected + (request.max_tokens or 0) * len(request.samples)
         spent: float | None = 0.0
         placed = False
         try:
             placed = await self._pass_gates(expected)
-            if self.halted:
+            if self.halted or not self.run.ledger.holds(request.keys):
                 # While it waited. Other models of the provider may use its share of the rates.
                 for gate in gates:
                     gate.correct(expected, 0)
-                return AttemptOutcome(request)
+                return AttemptOutcome(request, sent=False)
             self.tally.asked += 1
             origin = Origin(self.run.name, self.run.purpose, datetime.now(UTC), queue.price)
             sent_at = time.monotonic()

@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import shutil
-import socket
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routeyard.pipelines.errors import DiskFull
+from routeyard.pipelines.io.processes import pid_space, runs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,8 +27,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 def staging(target: Path) -> Iterator[Path]:
     """A new folder beside `target`, removed at the end unless `place` moved it there.
 
-    Its name says which process of which host makes it; what killed processes of
-    this host left there is removed first, while others may be at work.
+    Its name says which process of which pid namespace makes it; what killed processes of
+    this namespace left there is removed first, while others may be at work.
 
     Raises:
         DiskFull: there was no room.
@@ -98,7 +98,7 @@ def write_parquet(path: Path, table: pa.Table) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """A file to write beside `path`, put in its place in one step; nothing is left of a failure.
 
-    What killed processes of this host left half-written there is removed first.
+    What killed processes left half-written there is removed first.
 
     Raises:
         DiskFull: there was no room.
@@ -113,8 +113,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed processes of this host left half-written in a folder."""
-    for left in folder.glob(f".*.*.{_host()}.*"):
+    """Remove what killed processes left half-written in a folder."""
+    for left in folder.glob(f".*.*.{_space()}.*"):
         pid = left.name.rpartition(".")[2]
         if pid.isdigit() and not runs(int(pid)):
             if left.is_dir() and not left.is_symlink():
@@ -124,20 +124,9 @@ def sweep(folder: Path) -> None:
                     left.unlink()
 
 
-def runs(pid: int) -> bool:
-    """Whether a process of that id is there on this host."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def beside(target: Path) -> Path:
-    """A name that says which process of which host makes it."""
-    name = f".{target.name}.{uuid.uuid4().hex[:8]}.{_host()}.{os.getpid()}"
+    """A name that says which process of which pid namespace makes it."""
+    name = f".{target.name}.{uuid.uuid4().hex[:8]}.{_space()}.{os.getpid()}"
     return target.parent / name
 
 
@@ -160,9 +149,9 @@ def _room_for(target: Path) -> Iterator[None]:
 
 
 @cache
-def _host() -> str:
-    """This host as part of a file name."""
-    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+def _space() -> str:
+    """Where this process's id means this process, as part of a file name."""
+    return hashlib.sha256(pid_space().encode()).hexdigest()[:8]
 
 
 def _flush(path: Path) -> None:

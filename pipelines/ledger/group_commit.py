@@ -6,6 +6,7 @@ share of one disk flush per call where many are asked at once.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -37,7 +38,8 @@ class GroupCommit:
     Args:
         commit: Makes a group durable, or raises.
         run: Runs one piece of work in a transaction of its own, or raises.
-        idle: Called every `idle_seconds`, busy or not, at most one group later.
+        idle: Called every `idle_seconds`, busy or not, at most one piece of work later.
+        now: Seconds by a clock that nobody sets.
 
     After a fault nothing more is accepted, and every waiting caller is told:
     an answer that is not kept would be paid for twice.
@@ -55,13 +57,17 @@ class GroupCommit:
         run: Callable[[Callable[[Any], Any]], Any],
         idle: Callable[[], None],
         idle_seconds: float,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._commit, self._run, self._idle = commit, run, idle
-        self._idle_seconds = idle_seconds
+        self._idle_seconds, self._now = idle_seconds, now
         self._queue: queue.SimpleQueue[Appended | _Task | None] = queue.SimpleQueue()
-        self._rested = time.monotonic()
+        self._rested = now()
         self.failed: BaseException | None = None
         self.untold: BaseException | None = None
+        self._begin()
+
+    def _begin(self) -> None:
         self._thread = threading.Thread(target=self._write, name="ledger", daemon=True)
         self._thread.start()
 
@@ -81,28 +87,32 @@ class GroupCommit:
         self._thread.join()
 
     def _write(self) -> None:
+        while self.work(max(0.0, self._rested + self._idle_seconds - self._now())):
+            pass
+
+    def work(self, wait_s: float) -> bool:
+        """Do all that is queued, after waiting so long for the first of it; false once stopped."""
         waiting: list[Appended] = []
-        while True:
-            try:
-                item = self._queue.get(not waiting, self._idle_seconds)
-            except queue.Empty:
-                if waiting:
-                    waiting = self._keep(waiting)
+        with contextlib.suppress(queue.Empty):
+            item = self._queue.get(wait_s > 0, wait_s)
+            while item is not None:
+                if isinstance(item, Appended):
+                    waiting.append(item)
                 else:
-                    self._rest()
-                continue
-            if isinstance(item, Appended):
-                waiting.append(item)
+                    waiting = self._keep(waiting)
+                    self._perform(item)
                 if len(waiting) >= _MOST:
                     waiting = self._keep(waiting)
-                continue
-            if waiting:
-                waiting = self._keep(waiting)
-            if item is None:
-                return
-            self._perform(item)
+                item = self._queue.get_nowait()
+            self._keep(waiting)
+            return False
+        self._keep(waiting)
+        self._rest_in_time()
+        return True
 
     def _keep(self, waiting: list[Appended]) -> list[Appended]:
+        if not waiting:
+            return waiting
         if self.failed is None:
             self._guard(lambda: self._commit(waiting))
         for item in waiting:
@@ -110,14 +120,14 @@ class GroupCommit:
                 item.done(self.failed)
             except BaseException as error:  # even `SystemExit` would end this thread in silence
                 self.untold = self.untold or error
-        # Who answers steadily never waits in vain, and would be taken for silent.
-        if time.monotonic() - self._rested >= self._idle_seconds:
-            self._rest()
+        self._rest_in_time()
         return []
 
-    def _rest(self) -> None:
-        self._guard(self._idle)
-        self._rested = time.monotonic()
+    def _rest_in_time(self) -> None:
+        # Who works steadily never waits in vain, and would be taken for silent.
+        if self._now() - self._rested >= self._idle_seconds:
+            self._guard(self._idle)
+            self._rested = self._now()
 
     def _perform(self, task: _Task) -> None:
         if not task.future.set_running_or_notify_cancel():
@@ -129,6 +139,7 @@ class GroupCommit:
             task.future.set_exception(self.failed)
         else:
             task.future.set_result(results[0])
+        self._rest_in_time()
 
     def _guard(self, work: Callable[[], object]) -> None:
         if self.failed is not None:

@@ -1,7 +1,8 @@
 """The ledger: every attempt is kept, settled keys are looked up, claims are granted.
 
 It is append-only. An answer is acknowledged after it is durable, never before. A claim makes sure
-that of several processes only one sends a request; claims of a dead process lapse.
+that of several processes only one sends a request; it lasts as long as its process's lease
+(docs/ledger.md).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from routeyard.pipelines.ledger.charges import (
     charged,
 )
 from routeyard.pipelines.ledger.group_commit import Acknowledge, Appended, GroupCommit
-from routeyard.pipelines.ledger.lease import Lease
+from routeyard.pipelines.ledger.lease import Clocks, Lease, Validity, Watch, is_lapsed
 from routeyard.pipelines.ledger.statements import SUMMARY, Dialect
 
 #: Hashes per SELECT (both databases take more), and rows per page of a long read.
@@ -43,16 +44,21 @@ class Ledger(abc.ABC):
     """Durable store of attempts; every method may be called from any thread."""
 
     _dialect: Dialect
+    _clocks = Clocks()
+    _group_commit = GroupCommit
 
     def __init__(self) -> None:
         self._lease = Lease.this_process()
+        self._validity, self._watch = Validity(self._clocks), Watch(self._clocks)
+        self._claimed: set[AnswerKey] = set()
         self._registered = False
         self._closed = False
-        self._group = GroupCommit(
+        self._group = self._group_commit(
             commit=self._commit,
-            run=self._transact,
+            run=self._run,
             idle=self._renew_when_registered,
             idle_seconds=Lease.HEARTBEAT_S,
+            now=self._clocks.monotonic,
         )
 
     def __enter__(self) -> Self:
@@ -82,10 +88,6 @@ class Ledger(abc.ABC):
     @abc.abstractmethod
     def _disconnect(self) -> None:
         """Close every connection."""
-
-    def _silent_s(self, name: str, silence: Any) -> float:
-        """Seconds for which another owner has not renewed its lease."""
-        return float(silence)
 
     def _attempt(self, row: Sequence[Any]) -> Attempt:
         values = dict(zip(COLUMNS, row, strict=True))
@@ -174,6 +176,15 @@ class Ledger(abc.ABC):
         """Claim keys that no attempt newer than `after` has settled."""
         return self._group.submit(partial(self._claim, keys, after))
 
+    def holds(self, keys: Sequence[AnswerKey]) -> bool:
+        """Whether these claims are surely still this process's; else claim them again.
+
+        Asked before a request is sent: who was stopped for longer than its lease finds out here
+        that another process may have taken its claims.
+        """
+        kept = self._group.failed is None and self._validity.holds()
+        return kept and self._claimed.issuperset(keys)
+
     def release(self, keys: Sequence[AnswerKey]) -> None:
         """Give up claims without an answer."""
         self._group.submit(lambda _: self._unclaim(keys))
@@ -221,7 +232,7 @@ class Ledger(abc.ABC):
             return
         self._closed = True
         if self._registered and self._group.failed is None:
-            self._group.submit(self._leave)
+            self._group.submit(lambda execute: self._leave(execute, self._lease.name))
         self._group.stop()
         self._disconnect()
         if self._group.failed is not None:
@@ -238,8 +249,14 @@ class Ledger(abc.ABC):
 
         self._transact(keep)
 
+    def _run(self, work: Callable[[Execute], Any]) -> Any:
+        result = self._transact(work)
+        self._validity.written()
+        return result
+
     def _unclaim(self, keys: Sequence[AnswerKey]) -> None:
         if keys:
+            self._claimed.difference_update(keys)
             self._many(sql.RELEASE, [(*key, self._lease.name) for key in keys])
 
     def _claim(self, keys: Sequence[AnswerKey], after: int, execute: Execute) -> Claim:
@@ -254,8 +271,12 @@ class Ledger(abc.ABC):
         claim = Claim()
         alive = {
             owner: self._lease_held(execute, owner)
-            for owner in {holders[key] for key in keys if key in holders} - {ours}
+            for owner in sorted({holders[key] for key in keys if key in holders} - {ours})
         }
+        for owner, held in alive.items():
+            if not held:
+                # Ended as a whole: its process finds that out with its next renewal.
+                self._leave(execute, owner)
         for key in keys:
             if key in settled:
                 claim.settled.append(key)
@@ -264,33 +285,44 @@ class Ledger(abc.ABC):
             else:
                 claim.granted.append(key)
         self._many(sql.CLAIM, [(*key, ours) for key in claim.granted])
+        self._claimed.update(claim.granted)
         return claim
 
     # -- the lease of this process -----------------------------------------------
 
     def _renew_lease(self, execute: Execute) -> str:
-        """Write that this process lives; returns the name of its lease."""
-        self._registered = True
-        lease = self._lease
-        row = (lease.name, lease.host, lease.pid, lease.started, *self._dialect.clock[1]())
-        execute(self._dialect.renew_lease, row)
-        return lease.name
+        """Write that this process lives; returns the name of its lease.
+
+        Where another process has ended the lease, a new one begins, without claims.
+        """
+        self._validity.begin()
+        if not (self._registered and execute(self._dialect.renew_lease, (self._lease.name,))):
+            if self._registered:
+                self._lease = Lease.this_process()
+            self._claimed.clear()
+            self._registered = True
+            lease = self._lease
+            row = (lease.name, lease.host, lease.pid, lease.started, *self._dialect.clock[1]())
+            execute(self._dialect.begin_lease, row)
+        return self._lease.name
 
     def _lease_held(self, execute: Execute, name: str) -> bool:
-        """Whether the process of another owner still runs."""
-        query = f"SELECT host, pid, started, {self._dialect.silence} FROM owners WHERE owner = ?"
-        return any(
-            Lease.is_held(host, pid, started, self._silent_s(name, silence))
-            for host, pid, started, silence in execute(query, (name,))
-        )
+        """Whether the lease of another process holds its claims and charges."""
+        for host, pid, began, beat, silent_s in execute(self._dialect.read_lease, (name,)):
+            if not self._process_ended(host, pid, began):
+                return not is_lapsed(self._watch.unmoved_s(name, beat), silent_s)
+        return False
+
+    def _process_ended(self, host: str | None, pid: int | None, began: str | None) -> bool:
+        return Lease.process_ended(host, pid, began)
 
     def _renew_when_registered(self) -> None:
         if self._registered:
-            self._transact(self._renew_lease)
+            self._run(self._renew_lease)
 
-    def _leave(self, execute: Execute) -> None:
-        execute(sql.RELEASE_ALL, (self._lease.name,))
-        execute(sql.END_LEASE, (self._lease.name,))
+    def _leave(self, execute: Execute, name: str) -> None:
+        execute(sql.RELEASE_ALL, (name,))
+        execute(sql.END_LEASE, (name,))
 
 
 def _chunks(values: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:

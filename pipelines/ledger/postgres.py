@@ -36,6 +36,8 @@ _DIALECT = Dialect(
     integer="bigint",
     seen="timestamptz",
     clock=("clock_timestamp()", tuple),
+    beat="clock_timestamp()",
+    beat_read="extract(epoch FROM seen)::float8",
     silence="extract(epoch FROM clock_timestamp() - seen)::float8",
     types={
         **dict.fromkeys(_INTEGERS, "bigint"),

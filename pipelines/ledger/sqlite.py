@@ -23,7 +23,6 @@ from typing import Any
 from routeyard.pipelines.errors import BadInput, DiskFull, RouteyardError
 from routeyard.pipelines.ledger.attempt import COLUMNS, Attempt
 from routeyard.pipelines.ledger.charges import Execute
-from routeyard.pipelines.ledger.lease import Lease
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.pipelines.ledger.statements import Dialect
 
@@ -32,8 +31,11 @@ _DIALECT = Dialect(
     default_type="",
     integer="INTEGER",
     seen="REAL",
+    # A counter that begins with the time, for processes of older versions beside this one.
     clock=("?", lambda: (time.time(),)),
-    silence="seen",
+    beat="seen + 1",
+    beat_read="seen",
+    silence="NULL",
     checksum=True,
     table_options="WITHOUT ROWID",
 )
@@ -61,7 +63,6 @@ class SqliteLedger(Ledger):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._heard: dict[str, tuple[float, float]] = {}
         self._readers = threading.local()
         self._opened: list[sqlite3.Connection] = []
         try:
@@ -125,20 +126,6 @@ class SqliteLedger(Ledger):
 
     def _many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
         self._writer.executemany(sql, rows)
-
-    def _silent_s(self, name: str, silence: Any) -> float:
-        # The clocks of two hosts differ, and jump: another host's time counts only where it
-        # has not moved on for two heartbeats by our own.
-        seen = float(silence)
-        now = time.monotonic()
-        last, since = self._heard.get(name, (seen, now))
-        if last != seen:
-            since = now
-        self._heard[name] = (seen, since)
-        unmoved = now - since
-        if unmoved >= 2 * Lease.HEARTBEAT_S:
-            return max(unmoved, time.time() - seen)
-        return unmoved
 
     def _disconnect(self) -> None:
         for connection in (*self._opened, self._writer):

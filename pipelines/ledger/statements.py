@@ -28,9 +28,11 @@ class Dialect:
     Attributes:
         types: Types of columns of `attempts` that are not `default_type`.
         checksum: Whether attempts have a column for one.
-        seen: Type of the time at which a process last renewed its lease.
-        clock: SQL of the present time, and the values for its marks.
-        silence: SQL from which the seconds since that time are known.
+        seen: Type of a lease's heartbeat.
+        clock: SQL of its first value, and the values for the marks in it.
+        beat: SQL of each further value.
+        beat_read: SQL of the heartbeat as a number that differs after each renewal.
+        silence: SQL of the seconds since the renewal by the server's clock; null without one.
         table_options: What ends the definition of a table without ids.
     """
 
@@ -39,6 +41,8 @@ class Dialect:
     integer: str
     seen: str
     clock: tuple[str, Callable[[], tuple[Any, ...]]]
+    beat: str
+    beat_read: str
     silence: str
     types: Mapping[str, str] = field(default_factory=dict)
     checksum: bool = False
@@ -76,11 +80,21 @@ CREATE TABLE IF NOT EXISTS claims (
 """
 
     @property
+    def begin_lease(self) -> str:
+        """Statement that writes a new lease."""
+        return f"INSERT INTO owners VALUES (?, ?, ?, ?, {self.clock[0]})"
+
+    @property
     def renew_lease(self) -> str:
-        """Statement that writes the present time of an owner."""
+        """Statement that gives a row if the lease is still there, and renews it."""
+        return f"UPDATE owners SET seen = {self.beat} WHERE owner = ? RETURNING owner"
+
+    @property
+    def read_lease(self) -> str:
+        """Statement that reads whose a lease is, its heartbeat and the server's silence."""
         return (
-            f"INSERT INTO owners VALUES (?, ?, ?, ?, {self.clock[0]}) "
-            "ON CONFLICT (owner) DO UPDATE SET seen = excluded.seen"
+            f"SELECT host, pid, started, {self.beat_read}, {self.silence} "
+            "FROM owners WHERE owner = ?"
         )
 
 

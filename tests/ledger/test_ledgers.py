@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.processes import started
 from routeyard.pipelines.ledger.answer_keys import misled
 from routeyard.pipelines.ledger.attempt import Attempt
-from routeyard.pipelines.ledger.lease import Lease, _started
+from routeyard.pipelines.ledger.lease import Clocks, Lease
 from routeyard.pipelines.ledger.postgres import PostgresLedger
 from routeyard.pipelines.ledger.sqlite import SqliteLedger
 
@@ -204,7 +205,7 @@ def test_claims_of_a_process_that_says_nothing_lapse_although_it_lives(opened, m
     # One that was stopped, or at work in the ledger that this one is a copy of, was waited for.
     with subprocess.Popen(["sleep", "100"]) as other:
         silent = replace(
-            Lease.this_process(), name="silent", pid=other.pid, started=_started(other.pid)
+            Lease.this_process(), name="silent", pid=other.pid, started=started(other.pid)
         )
         with monkeypatch.context() as patched:
             patched.setattr(Lease, "this_process", classmethod(lambda cls: silent))
@@ -420,18 +421,116 @@ def test_a_ledger_of_an_older_version_has_no_checksums_and_is_read(tmp_path):
         assert [row.text for row in ledger.attempts()] == ["42", "43"]
 
 
-def test_another_hosts_clock_decides_nothing(tmp_path, monkeypatch):
+class Still(Clocks):
+    """A clock that a test moves on."""
+
+    now = 1_000.0
+
+    def monotonic(self):
+        return self.now
+
+    def own(self):
+        return self.now
+
+
+def elsewhere(monkeypatch, cls, clocks, name="away"):
+    """A ledger's class for a process of another machine."""
+    away = replace(Lease.this_process(), name=name, host="far away")
+    made = type("Elsewhere", (cls,), {"_clocks": clocks})
+    monkeypatch.setattr(Lease, "this_process", classmethod(lambda cls: away))
+    return made
+
+
+@pytest.mark.parametrize("step", [-1e8, 1e8])
+def test_another_hosts_clock_decides_nothing(tmp_path, monkeypatch, step):
     # One that was ahead held its claims for years after it was gone; one that was behind lost
     # them while it was at work, and both asked.
-    now = [1_000.0]
-    monkeypatch.setattr("routeyard.pipelines.ledger.sqlite.time.monotonic", lambda: now[0])
-    with SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        ahead, behind = time.time() + 1e8, time.time() - 1e8
-        for seen in (ahead, behind):
-            name = str(seen)
-            assert ledger._silent_s(name, seen) < Lease.LEASE_S
-            now[0] += 3 * Lease.HEARTBEAT_S
-            # It has beaten in the meantime, by its own clock.
-            assert ledger._silent_s(name, seen + 30) < Lease.LEASE_S
-            now[0] += 2 * Lease.LEASE_S
-            assert ledger._silent_s(name, seen + 30) >= Lease.LEASE_S
+    path, clocks = tmp_path / "l.sqlite", Still()
+    monkeypatch.setattr(time, "time", lambda: 1.7e9 + step)
+    with monkeypatch.context() as patched:
+        first = elsewhere(patched, SqliteLedger, Still())(path)
+    first.claim([KEY], after=0).result(20)
+    with type("Here", (SqliteLedger,), {"_clocks": clocks})(path) as second:
+        for _ in range(3):
+            assert second.claim([KEY], after=0).result(20).held == [KEY]
+            clocks.now += Lease.LEASE_S - 1
+            first._group.submit(first._renew_lease).result(20)
+        assert second.claim([KEY], after=0).result(20).held == [KEY]
+        clocks.now += Lease.LEASE_S - 1
+        assert second.claim([KEY], after=0).result(20).held == [KEY]
+        clocks.now += 1
+        assert second.claim([KEY], after=0).result(20).granted == [KEY]
+    first.close()
+
+
+def test_a_lease_that_was_ended_never_comes_back(opened, monkeypatch):
+    # A process that was stopped for longer than its lease went on with what others had taken.
+    away = replace(Lease.this_process(), host="far away")
+    with monkeypatch.context() as patched:
+        patched.setattr(Lease, "this_process", classmethod(lambda cls: away))
+        first = opened()
+    other = ("b" * 32, 0)
+    assert first.claim([KEY, other], after=0).result(20).granted == [KEY, other]
+    assert first.holds([KEY, other])
+    second = opened()
+    with monkeypatch.context() as patched:
+        patched.setattr(Lease, "LEASE_S", 0.0)
+        assert not first.holds([KEY])  # by its own clock, before it has heard of the other
+        assert second.claim([KEY], after=0).result(20).granted == [KEY]
+    first._group.submit(first._renew_lease).result(20)
+    # Its other claims went with the lease: it was ended as a whole.
+    assert not first.holds([KEY])
+    assert not first.holds([other])
+    claim = first.claim([KEY, other], after=0).result(20)
+    assert (claim.held, claim.granted) == ([KEY], [other])
+    # The answer that was on its way is kept, and takes no claim from who holds it now.
+    append(first, BASE)
+    assert [row.text for row in second.attempts()] == ["42"]
+    assert second.holds([KEY])
+    assert first.claim([KEY], after=10).result(20).held == [KEY]
+
+
+def test_the_dead_of_another_pid_namespace_are_not_looked_up(opened, monkeypatch):
+    # Two containers with one host name and one boot: each took the other's claims at once.
+    here = Lease.this_process()
+    name, boot, *spaces = here.host.split()
+    for host in (" ".join([name, boot, *("1" + one for one in spaces)]), f"{name} {boot}"):
+        gone = replace(here, name=host, host=host, pid=2**22 + 1, started="1")
+        with monkeypatch.context() as patched:
+            patched.setattr(Lease, "this_process", classmethod(lambda cls, gone=gone: gone))
+            first = opened()
+        key = (host, 0)
+        assert first.claim([key], after=0).result(20).granted == [key]
+        assert opened().claim([key], after=0).result(20).held == [key]
+
+
+def test_the_servers_clock_alone_ends_no_lease(postgres, monkeypatch):
+    # A server that woke up, or whose clock was set: every deadline had passed at once.
+    clocks = Still()
+    with monkeypatch.context() as patched:
+        first = elsewhere(patched, PostgresLedger, Still())(postgres)
+    first.claim([KEY], after=0).result(20)
+    with type("Here", (PostgresLedger,), {"_clocks": clocks})(postgres) as second:
+
+        def moved(seconds):
+            second._group.submit(
+                lambda run: run(
+                    "UPDATE owners SET seen = seen + make_interval(secs => ?)"
+                    " WHERE host = 'far away'",
+                    (seconds,),
+                )
+            ).result(20)
+
+        moved(-10 * Lease.LEASE_S)
+        assert second.claim([KEY], after=0).result(20).held == [KEY]
+        # Nor does this machine's alone: by the server's the lease runs.
+        moved(10 * Lease.LEASE_S)
+        assert second.claim([KEY], after=0).result(20).held == [KEY]
+        clocks.now += 2 * Lease.LEASE_S
+        assert second.claim([KEY], after=0).result(20).held == [KEY]
+        # Both agree; a deadline that no renewal can have written counts for nothing.
+        moved(-2 * Lease.LEASE_S)
+        second.claim([KEY], after=0).result(20)
+        clocks.now += Lease.LEASE_S
+        assert second.claim([KEY], after=0).result(20).granted == [KEY]
+    first.close()
