@@ -29,6 +29,7 @@ from routeyard.pipelines.calls.attempts import (
 from routeyard.pipelines.calls.batch_note import PREFIX, BatchNote
 from routeyard.pipelines.calls.batch_results import Line, find, reply_of, results
 from routeyard.pipelines.calls.budget import BudgetLedger, counted, worst_case
+from routeyard.pipelines.calls.claims import HELD_WAIT_S
 from routeyard.pipelines.calls.client import Client
 from routeyard.pipelines.calls.model_queue import ModelQueue
 from routeyard.pipelines.calls.progress import OnProgress, Tally
@@ -39,6 +40,7 @@ from routeyard.pipelines.calls.wire.address import address_of
 from routeyard.pipelines.calls.wire.timeouts_and_sizes import Timeouts
 from routeyard.pipelines.ledger.answer_keys import AnswerKey
 from routeyard.pipelines.ledger.attempt import Attempt, is_billed
+from routeyard.pipelines.ledger.lease import Lease
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.schemas.recipe.collect import BatchSettings
 
@@ -82,10 +84,13 @@ async def run_batches(
             await batches.resume()
             for queue in queues:
                 await batches.submit(queue)
-            while batches.open:
+            while batches.open or batches.held_elsewhere():
+                await batches.resume()
                 await batches.poll()
                 if batches.open:
                     await asyncio.sleep(batch.poll_s)
+                elif batches.held_elsewhere():
+                    await asyncio.sleep(min(batch.poll_s, HELD_WAIT_S))
         finally:
             for client in batches.clients.values():
                 await client.__aexit__(None, None, None)
@@ -110,18 +115,31 @@ class _Batches:
     clients: dict[str, Client] = field(default_factory=dict)
     open: list[BatchNote] = field(default_factory=list)
     _pending: set[AnswerKey] = field(default_factory=set)
+    #: Batches that other processes hold; null before anybody looked.
+    _held: list[str] | None = None
+    _began: float = field(default_factory=time.monotonic)
 
     # -- what an earlier run left ------------------------------------------------
 
+    def held_elsewhere(self) -> bool:
+        """Whether a batch is held by a process that may be dead: its lease can still be running."""
+        return bool(self._held) and time.monotonic() < self._began + Lease.LEASE_S + 1
+
     async def resume(self) -> None:
         """Adopt the batches of dead runs; what a live process waits for is left to it."""
+        if self._held is not None and not self.held_elsewhere():
+            return
+        ours = {one.name for one in self.open}
+        self._held = []
         for name, text in (await asyncio.to_thread(self._ledger.recall, PREFIX)).items():
             left = BatchNote.read(text)
-            if left.model_id not in self.queues or left.purpose != self._purpose:
+            known = left.model_id in self.queues and left.purpose == self._purpose
+            if name in ours or not known:
                 continue
             claim = await asyncio.wrap_future(self._ledger.claim(left.keys, after=left.position))
             if claim.held:
                 await asyncio.to_thread(self._ledger.release, claim.granted)
+                self._held.append(name)
                 continue
             client = self.clients[self.queues[left.model_id].provider.name]
             if left.batch_id is None and left.file_id is not None:
@@ -202,6 +220,8 @@ class _Batches:
             content = ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
             made.file_id = await client.upload(content)
             await asyncio.to_thread(self._ledger.remember, made.note())
+            if not await self._still_ours(made):
+                return
             made.batch_id = await client.create_batch(
                 made.file_id, url, self._settings.completion_window, made.name
             )
@@ -221,6 +241,18 @@ class _Batches:
         tally.in_flight += len(requests)
         self._pending |= set(made.keys)
         self.open.append(made)
+
+    async def _still_ours(self, made: BatchNote) -> bool:
+        """Whether no other process took the requests of a batch before it is created."""
+        if self._ledger.holds(made.keys):
+            return True
+        claim = await asyncio.wrap_future(self._ledger.claim(made.keys, after=self._after))
+        if len(claim.granted) == len(made.keys):
+            return True
+        await asyncio.to_thread(self._ledger.forget, [made.note_name])
+        self._ledger.release(claim.granted)
+        await self._settle(made, [0.0] * len(made.charges))
+        return False
 
     # -- receiving ---------------------------------------------------------------
 
@@ -249,6 +281,11 @@ class _Batches:
     ) -> None:
         queue, tally = self.queues[one.model_id], self.tallies[one.model_id]
         claim = await asyncio.wrap_future(self._ledger.claim(one.keys, after=one.position))
+        if claim.held:
+            # Another process took this batch over while this one was stopped, and imports it.
+            self._ledger.release(claim.granted)
+            tally.in_flight -= len(one.items)
+            return
         already = set(claim.settled)
         when = datetime.fromisoformat(one.requested_at)
         origin = Origin(one.run, one.purpose, when, queue.price)

@@ -1,0 +1,105 @@
+"""Two builds in pid namespaces of their own, as two containers with one host name are."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.calls.loopback import Do, Loopback, answer, completion
+
+QUESTIONS = 100
+#: Calls of one model at a time: so many a build has on their way.
+CONCURRENCY = 4
+RECIPE: dict[str, Any] = {
+    "name": "twice",
+    "version": "1.0.0",
+    "sources": [
+        {
+            "name": "sums",
+            "path": "questions.jsonl",
+            "scorer": "numeric",
+            "license": "CC0-1.0",
+            "fields": {"id": "id", "question": "question", "references": "answer"},
+        }
+    ],
+    "pool": {
+        "models": [
+            {"model_id": name, "price_in": 1.0, "price_out": 1.0, "price_date": "2026-01-01"}
+            for name in ("m0", "m1", "m2")
+        ]
+    },
+    "collect": {"max_tokens": 64, "limits": {"concurrency": CONCURRENCY}},
+    "release": {"license": "CC0-1.0"},
+}
+
+
+@pytest.fixture(scope="module")
+def apart() -> list[str]:
+    """The words that run a command in a pid namespace of its own."""
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        pytest.skip("util-linux's `unshare` is not installed: no pid namespaces to build in")
+    words = [unshare, *([] if os.geteuid() == 0 else ["-U", "-r"]), "-p", "-f", "--mount-proc"]
+    tried = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"no pid namespace can be made here: {tried.stderr.strip()}")
+    return words
+
+
+def slow(body: dict[str, Any], seen: int) -> Do:
+    return answer(completion("Answer: 1", model=body["model"]), delay=0.6)
+
+
+def recipe(folder: Path, server: Loopback) -> Path:
+    folder.mkdir()
+    rows = [{"id": str(i), "question": f"1 + {i}?", "answer": str(i + 1)} for i in range(QUESTIONS)]
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    pool = RECIPE["pool"] | {"providers": [{"name": "p", "base_url": server.base_url}]}
+    path = folder / "recipe.yaml"
+    path.write_text(json.dumps(RECIPE | {"pool": pool}))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_two_containers_pay_once(
+    kind: str, apart: list[str], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    # Each took the other's claims at once: 403 of 450 calls were paid for again, 440 with
+    # PostgreSQL, and both builds exited 0.
+    environment = {**os.environ, "PREFECT_LOGGING_LEVEL": "ERROR"}
+    yards = [tmp_path / "yard"] * 2
+    if kind == "postgres":
+        environment |= {"ROUTEYARD_LEDGER": request.getfixturevalue("postgres")}
+        environment |= {"ROUTEYARD_COLLECTORS": "2"}
+        yards = [tmp_path / "one", tmp_path / "other"]
+    with Loopback(slow) as server:
+        path = recipe(tmp_path / "recipe", server)
+        builds = []
+        for number, yard in enumerate(yards):
+            words = ["-m", "routeyard", "build", str(path), "--workspace", str(yard)]
+            with (tmp_path / f"{number}.txt").open("w") as said:
+                build = subprocess.Popen(
+                    [*apart, sys.executable, *words, "--until", "collect"],
+                    env=environment,
+                    stdout=said,
+                    stderr=subprocess.STDOUT,
+                )
+            builds.append(build)
+            until = time.monotonic() + 60
+            while server.requests < 20 and time.monotonic() < until and build.poll() is None:
+                time.sleep(0.05)
+        codes = [build.wait(240) for build in builds]
+        said = "\n".join((tmp_path / f"{n}.txt").read_text()[-2000:] for n in range(2))
+        assert codes == [0, 0], said
+        twice = sum(times - 1 for times in server.seen.values())
+        print(f"{kind}: {twice} of {len(server.seen)} calls paid twice")
+        assert len(server.seen) == 3 * QUESTIONS
+        assert twice == 0
