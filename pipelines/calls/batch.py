@@ -123,7 +123,7 @@ class _Batches:
 
     def held_elsewhere(self) -> bool:
         """Whether a batch is held by a process that may be dead: its lease can still be running."""
-        return bool(self._held) and time.monotonic() < self._began + Lease.LEASE_S + 1
+        return bool(self._held) and time.monotonic() < self._began + Lease.ends_after_s() + 1
 
     async def resume(self) -> None:
         """Adopt the batches of dead runs; what a live process waits for is left to it."""

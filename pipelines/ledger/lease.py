@@ -29,9 +29,14 @@ class Lease:
     pid: int
     started: str | None
 
-    #: Seconds between renewals, and without one until others may end the lease.
+    #: Seconds between renewals, and for which a renewal holds by the holder's own clock.
     HEARTBEAT_S: ClassVar[float] = 10.0
     LEASE_S: ClassVar[float] = 120.0
+
+    @classmethod
+    def ends_after_s(cls) -> float:
+        """Silence after which others may end a lease: who was stopped for less keeps it."""
+        return cls.LEASE_S + 2 * cls.HEARTBEAT_S
 
     @classmethod
     def this_process(cls) -> Lease:
@@ -62,7 +67,7 @@ class Clocks:
 class Validity:
     """Whether this process may still rely on its own lease, by its own clock.
 
-    It ends one heartbeat before others may end the lease.
+    It ends two heartbeats before others may end the lease.
     """
 
     _clocks: Clocks
@@ -81,7 +86,7 @@ class Validity:
     def holds(self) -> bool:
         if self._renewed is None:
             return False
-        return self._clocks.own() - self._renewed < Lease.LEASE_S - Lease.HEARTBEAT_S
+        return self._clocks.own() - self._renewed < Lease.LEASE_S
 
 
 @dataclass
@@ -109,6 +114,6 @@ def is_lapsed(unmoved_s: float, server_silent_s: float | None) -> bool:
             there is none. One that lies outside the lease says either that it has run out, or
             that the server's clock was set: then the heartbeat alone decides.
     """
-    if server_silent_s is not None and 0 <= server_silent_s < Lease.LEASE_S:
+    if server_silent_s is not None and 0 <= server_silent_s < Lease.ends_after_s():
         return False
-    return unmoved_s >= Lease.LEASE_S
+    return unmoved_s >= Lease.ends_after_s()

@@ -48,7 +48,7 @@ class Ledger(abc.ABC):
     _group_commit = GroupCommit
 
     def __init__(self) -> None:
-        self._lease = Lease.this_process()
+        self._lease = self._new_lease()
         self._validity, self._watch = Validity(self._clocks), Watch(self._clocks)
         self._claimed: set[AnswerKey] = set()
         self._registered = False
@@ -298,7 +298,7 @@ class Ledger(abc.ABC):
         self._validity.begin()
         if not (self._registered and execute(self._dialect.renew_lease, (self._lease.name,))):
             if self._registered:
-                self._lease = Lease.this_process()
+                self._lease = self._new_lease()
             self._claimed.clear()
             self._registered = True
             lease = self._lease
@@ -312,6 +312,9 @@ class Ledger(abc.ABC):
             if not self._process_ended(host, pid, began):
                 return not is_lapsed(self._watch.unmoved_s(name, beat), silent_s)
         return False
+
+    def _new_lease(self) -> Lease:
+        return Lease.this_process()
 
     def _process_ended(self, host: str | None, pid: int | None, began: str | None) -> bool:
         return Lease.process_ended(host, pid, began)

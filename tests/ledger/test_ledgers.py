@@ -197,7 +197,7 @@ def test_claims_of_another_host_hold_until_their_lease_ends(opened, monkeypatch)
     first.claim([KEY], after=0).result(20)
     second = opened()
     assert second.claim([KEY], after=0).result(20).held == [KEY]
-    monkeypatch.setattr(Lease, "LEASE_S", 0.0)
+    monkeypatch.setattr(Lease, "ends_after_s", lambda: 0.0)
     assert second.claim([KEY], after=0).result(20).granted == [KEY]
 
 
@@ -213,7 +213,7 @@ def test_claims_of_a_process_that_says_nothing_lapse_although_it_lives(opened, m
         first.claim([KEY], after=0).result(20)
         second = opened()
         assert second.claim([KEY], after=0).result(20).held == [KEY]
-        monkeypatch.setattr(Lease, "LEASE_S", 0.0)
+        monkeypatch.setattr(Lease, "ends_after_s", lambda: 0.0)
         assert second.claim([KEY], after=0).result(20).granted == [KEY]
         other.kill()
 
@@ -453,10 +453,10 @@ def test_another_hosts_clock_decides_nothing(tmp_path, monkeypatch, step):
     with type("Here", (SqliteLedger,), {"_clocks": clocks})(path) as second:
         for _ in range(3):
             assert second.claim([KEY], after=0).result(20).held == [KEY]
-            clocks.now += Lease.LEASE_S - 1
+            clocks.now += Lease.ends_after_s() - 1
             first._group.submit(first._renew_lease).result(20)
         assert second.claim([KEY], after=0).result(20).held == [KEY]
-        clocks.now += Lease.LEASE_S - 1
+        clocks.now += Lease.ends_after_s() - 1
         assert second.claim([KEY], after=0).result(20).held == [KEY]
         clocks.now += 1
         assert second.claim([KEY], after=0).result(20).granted == [KEY]
@@ -475,6 +475,7 @@ def test_a_lease_that_was_ended_never_comes_back(opened, monkeypatch):
     second = opened()
     with monkeypatch.context() as patched:
         patched.setattr(Lease, "LEASE_S", 0.0)
+        patched.setattr(Lease, "ends_after_s", lambda: 0.0)
         assert not first.holds([KEY])  # by its own clock, before it has heard of the other
         assert second.claim([KEY], after=0).result(20).granted == [KEY]
     first._group.submit(first._renew_lease).result(20)
@@ -521,16 +522,16 @@ def test_the_servers_clock_alone_ends_no_lease(postgres, monkeypatch):
                 )
             ).result(20)
 
-        moved(-10 * Lease.LEASE_S)
+        moved(-10 * Lease.ends_after_s())
         assert second.claim([KEY], after=0).result(20).held == [KEY]
         # Nor does this machine's alone: by the server's the lease runs.
-        moved(10 * Lease.LEASE_S)
+        moved(10 * Lease.ends_after_s())
         assert second.claim([KEY], after=0).result(20).held == [KEY]
-        clocks.now += 2 * Lease.LEASE_S
+        clocks.now += 2 * Lease.ends_after_s()
         assert second.claim([KEY], after=0).result(20).held == [KEY]
         # Both agree; a deadline that no renewal can have written counts for nothing.
-        moved(-2 * Lease.LEASE_S)
+        moved(-2 * Lease.ends_after_s())
         second.claim([KEY], after=0).result(20)
-        clocks.now += Lease.LEASE_S
+        clocks.now += Lease.ends_after_s()
         assert second.claim([KEY], after=0).result(20).granted == [KEY]
     first.close()

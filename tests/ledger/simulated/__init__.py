@@ -1,0 +1,1 @@
+"""The ledger, the budget and the workers under a virtual clock, with faults that a seed chooses."""
