@@ -67,6 +67,31 @@ async def claimed(
             upcoming = _claim(ledger, again, after, last=True)
 
 
+async def still_ours(
+    request: Request,
+    ledger: Ledger,
+    *,
+    after: int,
+    tally: Tally,
+    halted: Callable[[], bool],
+    sleep: Callable[[float], Awaitable[None]],
+) -> Request | None:
+    """What is left to send of a claimed request whose lease may have lapsed; null for nothing.
+
+    What another process holds by now is waited for.
+    """
+    left: Request | None = request
+    while left and not halted() and not ledger.holds(left.keys):
+        claim = await asyncio.wrap_future(ledger.claim(left.keys, after=after))
+        tally.elsewhere += len(claim.settled)
+        wanted = {*claim.granted, *claim.held}
+        left = left.only(s for h, s in left.keys if (h, s) in wanted)
+        if not claim.held:
+            break
+        await sleep(HELD_WAIT_S)
+    return left
+
+
 def _claim(
     ledger: Ledger, requests: list[Request], after: int, *, last: bool = False
 ) -> asyncio.Future[_Claimed]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import random
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Any
 
 from routeyard.pipelines.calls.attempts import (
     AttemptWriter,
@@ -19,7 +19,7 @@ from routeyard.pipelines.calls.attempts import (
     failed_rows,
 )
 from routeyard.pipelines.calls.budget import BudgetLedger, counted, worst_case
-from routeyard.pipelines.calls.claims import HELD_WAIT_S, claimed
+from routeyard.pipelines.calls.claims import claimed, still_ours
 from routeyard.pipelines.calls.client import TimedReply
 from routeyard.pipelines.calls.limits import Gate
 from routeyard.pipelines.calls.model_queue import ModelQueue, Transport
@@ -105,6 +105,15 @@ class ModelWorker:
         #: Ask for one sample per call: the server gave fewer than `n`.
         self.single = False
 
+        #: How requests are claimed.
+        self._how: dict[str, Any] = {
+            "ledger": run.ledger,
+            "after": run.after,
+            "tally": self.tally,
+            "halted": lambda: self.halted,
+            "sleep": run.sleep,
+        }
+
     @property
     def halted(self) -> bool:
         return bool(self.run.stopped or self.tally.paused)
@@ -113,14 +122,7 @@ class ModelWorker:
         """Send every request of the queue; returns when the last call has ended."""
         calls: set[asyncio.Task[None]] = set()
         try:
-            async for request in claimed(
-                self.queue.requests,
-                self.run.ledger,
-                after=self.run.after,
-                tally=self.tally,
-                halted=lambda: self.halted,
-                sleep=self.run.sleep,
-            ):
+            async for request in claimed(self.queue.requests, **self._how):
                 for part in request.singly() if self.single else (request,):
                     await self.gate.window.enter()
                     if self.halted:
@@ -141,7 +143,7 @@ class ModelWorker:
         left: Request | None = request
         failed, number = False, 1
         try:
-            while left := await self._still_ours(left):
+            while left := await still_ours(left, **self._how):
                 outcome = await self._attempt(left, number)
                 if outcome.left is None:
                     return
@@ -159,23 +161,6 @@ class ModelWorker:
         finally:
             tally.in_flight -= 1
             self.gate.window.leave()
-
-    async def _still_ours(self, request: Request) -> Request | None:
-        """What is left to send of a request after its lease has lapsed; null for nothing.
-
-        What another process holds by now is waited for.
-        """
-        left: Request | None = request
-        while left and not self.halted and not self.run.ledger.holds(left.keys):
-            asked = self.run.ledger.claim(left.keys, after=self.run.after)
-            claim = await asyncio.wrap_future(asked)
-            self.tally.elsewhere += len(claim.settled)
-            wanted = {*claim.granted, *claim.held}
-            left = left.only(s for h, s in left.keys if (h, s) in wanted)
-            if not claim.held:
-                break
-            await self.run.sleep(HELD_WAIT_S)
-        return left
 
     async def _attempt(self, request: Request, number: int) -> AttemptOutcome:
         """Send once and store the outcome; its places are free again when that is durable."""

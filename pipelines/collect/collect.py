@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from routeyard.pipelines.calls.attempts import OnStored
-from routeyard.pipelines.calls.batch import run_batches
-from routeyard.pipelines.calls.batch_note import PREFIX, BatchNote
+from routeyard.pipelines.calls.batch.note import PREFIX, BatchNote
+from routeyard.pipelines.calls.batch.run import run_batches
 from routeyard.pipelines.calls.budget import BudgetLedger
 from routeyard.pipelines.calls.canary import END, START, canary_requests
 from routeyard.pipelines.calls.known_answers import notes

@@ -33,7 +33,8 @@ from routeyard.pipelines.ledger.charges import (
     charged,
 )
 from routeyard.pipelines.ledger.group_commit import Acknowledge, Appended, GroupCommit
-from routeyard.pipelines.ledger.lease import Clocks, Lease, Validity, Watch, is_lapsed
+from routeyard.pipelines.ledger.held_lease import HeldLease
+from routeyard.pipelines.ledger.lease import Clocks, Lease
 from routeyard.pipelines.ledger.statements import SUMMARY, Dialect
 
 #: Hashes per SELECT (both databases take more), and rows per page of a long read.
@@ -49,9 +50,6 @@ class Ledger(abc.ABC):
 
     def __init__(self) -> None:
         self._lease = self._new_lease()
-        self._validity, self._watch = Validity(self._clocks), Watch(self._clocks)
-        self._claimed: set[AnswerKey] = set()
-        self._registered = False
         self._closed = False
         self._group = self._group_commit(
             commit=self._commit,
@@ -179,11 +177,9 @@ class Ledger(abc.ABC):
     def holds(self, keys: Sequence[AnswerKey]) -> bool:
         """Whether these claims are surely still this process's; else claim them again.
 
-        Asked before a request is sent: who was stopped for longer than its lease finds out here
-        that another process may have taken its claims.
+        Asked before a request is sent: the process may have been stopped for too long.
         """
-        kept = self._group.failed is None and self._validity.holds()
-        return kept and self._claimed.issuperset(keys)
+        return self._group.failed is None and self._lease.holds(keys)
 
     def release(self, keys: Sequence[AnswerKey]) -> None:
         """Give up claims without an answer."""
@@ -213,10 +209,10 @@ class Ledger(abc.ABC):
         """Set money aside for calls and settle what was set aside; see `charges.charge`."""
 
         def work(execute: Execute) -> list[Granted]:
-            owner = self._renew_lease(execute)
+            owner = self._lease.renew(execute)
 
             def lives(name: str) -> bool:
-                return name == owner or self._lease_held(execute, name)
+                return name == owner or self._lease.is_held(execute, name)
 
             return charge(execute, account, bounds, wanted, settled, owner=owner, lives=lives)
 
@@ -231,8 +227,8 @@ class Ledger(abc.ABC):
         if self._closed:
             return
         self._closed = True
-        if self._registered and self._group.failed is None:
-            self._group.submit(lambda execute: self._leave(execute, self._lease.name))
+        if self._lease.begun and self._group.failed is None:
+            self._group.submit(lambda execute: self._lease.end(execute, self._lease.name))
         self._group.stop()
         self._disconnect()
         if self._group.failed is not None:
@@ -251,16 +247,16 @@ class Ledger(abc.ABC):
 
     def _run(self, work: Callable[[Execute], Any]) -> Any:
         result = self._transact(work)
-        self._validity.written()
+        self._lease.written()
         return result
 
     def _unclaim(self, keys: Sequence[AnswerKey]) -> None:
         if keys:
-            self._claimed.difference_update(keys)
+            self._lease.claimed.difference_update(keys)
             self._many(sql.RELEASE, [(*key, self._lease.name) for key in keys])
 
     def _claim(self, keys: Sequence[AnswerKey], after: int, execute: Execute) -> Claim:
-        ours = self._renew_lease(execute)
+        ours = self._lease.renew(execute)
         settled: set[AnswerKey] = set()
         holders: dict[AnswerKey, str] = {}
         for marks, chunk in _chunks(sorted({request_hash for request_hash, _ in keys})):
@@ -270,13 +266,12 @@ class Ledger(abc.ABC):
                 holders[name, sample] = owner
         claim = Claim()
         alive = {
-            owner: self._lease_held(execute, owner)
+            owner: self._lease.is_held(execute, owner)
             for owner in sorted({holders[key] for key in keys if key in holders} - {ours})
         }
         for owner, held in alive.items():
             if not held:
-                # Ended as a whole: its process finds that out with its next renewal.
-                self._leave(execute, owner)
+                self._lease.end(execute, owner)
         for key in keys:
             if key in settled:
                 claim.settled.append(key)
@@ -285,47 +280,17 @@ class Ledger(abc.ABC):
             else:
                 claim.granted.append(key)
         self._many(sql.CLAIM, [(*key, ours) for key in claim.granted])
-        self._claimed.update(claim.granted)
+        self._lease.claimed.update(claim.granted)
         return claim
 
     # -- the lease of this process -----------------------------------------------
 
-    def _renew_lease(self, execute: Execute) -> str:
-        """Write that this process lives; returns the name of its lease.
-
-        Where another process has ended the lease, a new one begins, without claims.
-        """
-        self._validity.begin()
-        if not (self._registered and execute(self._dialect.renew_lease, (self._lease.name,))):
-            if self._registered:
-                self._lease = self._new_lease()
-            self._claimed.clear()
-            self._registered = True
-            lease = self._lease
-            row = (lease.name, lease.host, lease.pid, lease.started, *self._dialect.clock[1]())
-            execute(self._dialect.begin_lease, row)
-        return self._lease.name
-
-    def _lease_held(self, execute: Execute, name: str) -> bool:
-        """Whether the lease of another process holds its claims and charges."""
-        for host, pid, began, beat, silent_s in execute(self._dialect.read_lease, (name,)):
-            if not self._process_ended(host, pid, began):
-                return not is_lapsed(self._watch.unmoved_s(name, beat), silent_s)
-        return False
-
-    def _new_lease(self) -> Lease:
-        return Lease.this_process()
-
-    def _process_ended(self, host: str | None, pid: int | None, began: str | None) -> bool:
-        return Lease.process_ended(host, pid, began)
+    def _new_lease(self) -> HeldLease:
+        return HeldLease(self._dialect, self._clocks)
 
     def _renew_when_registered(self) -> None:
-        if self._registered:
-            self._run(self._renew_lease)
-
-    def _leave(self, execute: Execute, name: str) -> None:
-        execute(sql.RELEASE_ALL, (name,))
-        execute(sql.END_LEASE, (name,))
+        if self._lease.begun:
+            self._run(self._lease.renew)
 
 
 def _chunks(values: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:

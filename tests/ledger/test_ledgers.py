@@ -454,7 +454,7 @@ def test_another_hosts_clock_decides_nothing(tmp_path, monkeypatch, step):
         for _ in range(3):
             assert second.claim([KEY], after=0).result(20).held == [KEY]
             clocks.now += Lease.ends_after_s() - 1
-            first._group.submit(first._renew_lease).result(20)
+            first._group.submit(first._lease.renew).result(20)
         assert second.claim([KEY], after=0).result(20).held == [KEY]
         clocks.now += Lease.ends_after_s() - 1
         assert second.claim([KEY], after=0).result(20).held == [KEY]
@@ -478,7 +478,7 @@ def test_a_lease_that_was_ended_never_comes_back(opened, monkeypatch):
         patched.setattr(Lease, "ends_after_s", lambda: 0.0)
         assert not first.holds([KEY])  # by its own clock, before it has heard of the other
         assert second.claim([KEY], after=0).result(20).granted == [KEY]
-    first._group.submit(first._renew_lease).result(20)
+    first._group.submit(first._lease.renew).result(20)
     # Its other claims went with the lease: it was ended as a whole.
     assert not first.holds([KEY])
     assert not first.holds([other])

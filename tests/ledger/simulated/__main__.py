@@ -1,9 +1,9 @@
 """Run schedules: `python -m tests.ledger.simulated --schedules 200000`.
 
-    --seed N          the first seed; each failure names its own, and `--seed N --schedules 1`
-                      gives it again
-    --backend NAME    sqlite, model (of PostgreSQL), or both (each second schedule)
-    --postgres URL    a real PostgreSQL server in which a database may be made and dropped
+--seed N          the first seed; each failure names its own, and `--seed N --schedules 1`
+                  gives it again
+--backend NAME    sqlite, model (of PostgreSQL), or both (each second schedule)
+--postgres URL    a real PostgreSQL server in which a database may be made and dropped
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 import time
 import uuid
 
-from tests.ledger.simulated.run import DATABASES, Tally, run
 from tests.ledger.simulated.ledgers import PostgresDatabase
+from tests.ledger.simulated.run import DATABASES, Tally, run
 
 
 def main() -> None:
@@ -42,7 +42,8 @@ def _on_postgres(server: str, seeds: range) -> Tally:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
         try:
-            return run(seeds, [PostgresDatabase(f"{server.rpartition('/')[0]}/{name}")])
+            with PostgresDatabase(f"{server.rpartition('/')[0]}/{name}") as database:
+                return run(seeds, [database])
         finally:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -16,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ledger.charges import Execute
 from routeyard.pipelines.ledger.group_commit import Appended, GroupCommit
+from routeyard.pipelines.ledger.held_lease import HeldLease
 from routeyard.pipelines.ledger.lease import Clocks, Lease
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.pipelines.ledger.postgres import PostgresLedger, connect
 from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.ledger.statements import Dialect
 
 if TYPE_CHECKING:
     from tests.ledger.simulated.world import Process, World
@@ -84,6 +87,23 @@ class LoopCommit(GroupCommit):
         self.process.loop.call_later(self._idle_seconds, self._beat)
 
 
+class _SimulatedLease(HeldLease):
+    """The lease of a process whose id and namespace are the world's."""
+
+    def __init__(self, dialect: Dialect, clocks: Clocks, process: Process) -> None:
+        self._process = process
+        super().__init__(dialect, clocks)
+
+    def new(self) -> Lease:
+        process = self._process
+        process.leases += 1
+        return Lease(f"{process.name}.{process.leases}", process.space, process.pid, "0")
+
+    def process_ended(self, host: str | None, pid: int | None, began: str | None) -> bool:
+        process = self._process
+        return host == process.space and pid not in process.world.living(process.space)
+
+
 class _Simulated(Ledger):
     """What all simulated ledgers share: whose they are, and the faults of their database."""
 
@@ -96,15 +116,8 @@ class _Simulated(Ledger):
         Ledger.__init__(self)
         self._group.attach(process)
 
-    def _new_lease(self) -> Lease:
-        process = self.process
-        process.leases += 1
-        name = f"{process.name}.{process.leases}"
-        return Lease(name, process.space, process.pid, "0")
-
-    def _process_ended(self, host: str | None, pid: int | None, began: str | None) -> bool:
-        same = host == self.process.space
-        return same and pid not in self.process.world.living(self.process.space)
+    def _new_lease(self) -> HeldLease:
+        return _SimulatedLease(self._dialect, self._clocks, self.process)
 
     def _transact(self, work: Callable[[Execute], Any]) -> Any:
         if self.process.crashed:
@@ -162,8 +175,6 @@ class RealPostgres(_Simulated, PostgresLedger):
         database = process.world.database
         self._psycopg, self._url = database.driver, database.url
         self._writer = database.writer
-        import threading
-
         self._reader, self._reading = database.writer, threading.Lock()
         self._of(process)
 
@@ -199,3 +210,9 @@ class PostgresDatabase:
 
     def begin(self, world: World) -> None:
         self.writer.execute(f"TRUNCATE {', '.join(TABLES)} RESTART IDENTITY".encode())
+
+    def __enter__(self) -> PostgresDatabase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.writer.close()

@@ -54,7 +54,7 @@ def run(seeds: Iterable[int], databases: Sequence[Any]) -> Tally:
         # So that several processes have a part in few questions.
         mock.patch.object(claims, "CHUNK", 2),
         # A killed process's callbacks are dropped with it; Python says so each time.
-        mock.patch.object(sys, "unraisablehook", lambda _: None),
+        mock.patch.object(sys, "unraisablehook"),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")

@@ -345,9 +345,11 @@ class World:
 
     def _promises(self, last: Process) -> list[str]:
         broken = [f"{p.name}: {error}" for p in self.processes for error in p.loop.errors]
-        for process in self.processes:
-            if process.task.done() and (error := process.task.exception()) is not None:
-                broken.append(f"{process.name} ended in {error!r}")
+        broken += [
+            f"{process.name} ended in {error!r}"
+            for process in self.processes
+            if process.task.done() and (error := process.task.exception()) is not None
+        ]
         for name, times in self.paid.items():
             if times > 1 + self.excused[name]:
                 broken.append(
@@ -355,8 +357,8 @@ class World:
                 )
         settled = last.ledger.settled(list(self.wanted))
         answered = {name for (name, _), found in settled.items() if found.status == "ok"}
-        for name in self.acknowledged - answered:
-            broken.append(f"the answer to {self.wanted[name].query_id} was lost")
+        lost = [name for name in self.wanted if name in self.acknowledged - answered]
+        broken += [f"the answer to {self.wanted[name].query_id} was lost" for name in lost]
         if self.limit == 100.0 and len(answered) < len(self.wanted) and last.ended:
             broken.append(f"{len(self.wanted) - len(answered)} questions without an answer")
         if self.billed > self.limit + 1e-9:

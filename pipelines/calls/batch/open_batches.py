@@ -1,11 +1,4 @@
-"""The batch endpoints as another transport: submit, poll, import row by row.
-
-A batch is noted in the ledger before it is created, with everything that its
-results need, and its keys stay claimed while a process waits for it. A killed
-run finds its batches again: by their id, or by our name in their metadata when
-it was killed between creating and noting. What was imported is not imported
-twice. Budget, keeping and counting are those of live calls.
-"""
+"""The batches of one run: sent, adopted from dead runs, polled and imported row by row."""
 
 from __future__ import annotations
 
@@ -21,23 +14,19 @@ from urllib.parse import urlsplit
 
 from routeyard.pipelines.calls.attempts import (
     AttemptWriter,
-    OnStored,
     Origin,
     answered_rows,
     failed_rows,
 )
-from routeyard.pipelines.calls.batch_note import PREFIX, BatchNote
-from routeyard.pipelines.calls.batch_results import Line, find, reply_of, results
+from routeyard.pipelines.calls.batch.note import PREFIX, BatchNote
+from routeyard.pipelines.calls.batch.results import Line, find, reply_of, results
 from routeyard.pipelines.calls.budget import BudgetLedger, counted, worst_case
-from routeyard.pipelines.calls.claims import HELD_WAIT_S
 from routeyard.pipelines.calls.client import Client
 from routeyard.pipelines.calls.model_queue import ModelQueue
-from routeyard.pipelines.calls.progress import OnProgress, Tally
+from routeyard.pipelines.calls.progress import Tally
 from routeyard.pipelines.calls.reply import CallFault
 from routeyard.pipelines.calls.request import Request
-from routeyard.pipelines.calls.runner import RunResult, progress_shown
 from routeyard.pipelines.calls.wire.address import address_of
-from routeyard.pipelines.calls.wire.timeouts_and_sizes import Timeouts
 from routeyard.pipelines.ledger.answer_keys import AnswerKey
 from routeyard.pipelines.ledger.attempt import Attempt, is_billed
 from routeyard.pipelines.ledger.lease import Lease
@@ -49,58 +38,8 @@ _ENDED = ("completed", "failed", "expired", "cancelled")
 _ROWS = 256
 
 
-async def run_batches(
-    queues: Sequence[ModelQueue],
-    ledger: Ledger,
-    *,
-    after: int,
-    run: str,
-    budget: BudgetLedger,
-    batch: BatchSettings,
-    purpose: str = "collect",
-    timeouts: Timeouts | None = None,
-    on_progress: OnProgress | None = None,
-    on_stored: OnStored | None = None,
-) -> RunResult:
-    """As `runner.run_requests`, through `/v1/files` and `/v1/batches`.
-
-    Batches that an earlier run left are waited for first. Time to answer is not
-    kept: it says nothing of the model.
-    """
-    named = {queue.model_id: queue for queue in queues}
-    tallies = {name: Tally(queue.wanted, queue.before) for name, queue in named.items()}
-    # A fault of the ledger is raised where its rows are waited for.
-    keeping = AttemptWriter(ledger, on_stored, lambda fault: None)
-    batches = _Batches(named, ledger, after, run, purpose, budget, batch, keeping, tallies)
-    started = time.monotonic()
-    timeouts = timeouts or Timeouts()
-    for queue in queues:
-        name = queue.provider.name
-        if name not in batches.clients:
-            batches.clients[name] = Client(queue.provider, connections=8, timeouts=timeouts)
-    with progress_shown(batches.tallies, started, on_progress):
-        try:
-            await budget.begin(run)
-            await batches.resume()
-            for queue in queues:
-                await batches.submit(queue)
-            while batches.open or batches.held_elsewhere():
-                await batches.resume()
-                await batches.poll()
-                if batches.open:
-                    await asyncio.sleep(batch.poll_s)
-                elif batches.held_elsewhere():
-                    await asyncio.sleep(min(batch.poll_s, HELD_WAIT_S))
-        finally:
-            for client in batches.clients.values():
-                await client.__aexit__(None, None, None)
-            await budget.close()
-            await asyncio.to_thread(ledger.flush)
-    return RunResult(batches.tallies, None, time.monotonic() - started)
-
-
 @dataclass(eq=False)
-class _Batches:
+class OpenBatches:
     """The batches of one run."""
 
     queues: dict[str, ModelQueue]

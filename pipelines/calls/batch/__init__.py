@@ -1,0 +1,1 @@
+"""The batch endpoints of providers as another transport; see `run.py`."""

@@ -1,1 +1,0 @@
-"""The ledger, the budget and the workers under a virtual clock, with faults that a seed chooses."""
