@@ -42,6 +42,17 @@ class Origin:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class AttemptOutcome:
+    """What is still wanted of a request, and the seconds to wait before the next attempt."""
+
+    left: Request | None
+    sent: bool = True
+    failed: bool = False
+    billed: bool = False
+    wait_s: float = 0.0
+
+
 def _metered(usage: Usage, price: Price, count: int) -> dict[str, Any]:
     """Columns of usage and cost of one of `count` samples that share a call."""
     usd, source = cost_of(usage, price)

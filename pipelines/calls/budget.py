@@ -5,7 +5,8 @@ prompt a token (no byte-level tokenizer makes more) plus what a chat template ad
 and `max_tokens` for each answer. When the answer comes the charge becomes its
 cost. A call whose outcome is not known (time-out, reset, 5xx, a kill) may have
 been billed: its charge stays. What a provider says a call cost is believed only
-where it is not below what the price table makes of its tokens.
+where it is not below what the price table makes of its tokens, and tokens only where they are not
+fewer than the text must have (`bill.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.calls.reply import Usage
 from routeyard.pipelines.calls.request import Request
 from routeyard.pipelines.ledger.charges import Charge, ChargeBounds
 from routeyard.pipelines.ledger.ledger import Ledger
@@ -190,15 +190,6 @@ class BudgetLedger:
             if ours:
                 spent[model_id] += usd
         return dict(spent)
-
-
-def counted(usage: Usage, price: Price) -> float | None:
-    """USD that a budget counts for an answer; null when it cannot be known."""
-    by_table = price.of(usage.prompt_tokens, usage.completion_tokens)
-    if by_table is None:
-        # Without a price nothing can be held against the provider's own figure.
-        return None if price.known else usage.cost_usd
-    return max(by_table, usage.cost_usd or 0.0)
 
 
 def worst_case(request: Request, price: Price, max_tokens: int | None) -> float:

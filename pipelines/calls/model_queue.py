@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from routeyard.pipelines.calls.bill import TOKENS_PER_WORD
 from routeyard.pipelines.calls.client import Client, TimedReply
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.calls.reply import CallFault, ModelReply
@@ -35,6 +36,8 @@ class ModelQueue:
         unusable: Checks a reply: the fault that makes it no answer (it is stored and the
             request is sent again), or null.
         unanswered_after: Billed attempts over all runs after which a pair is given up.
+        tokens_per_word: Fewest tokens per word, for the lower bound of a bill.
+        judged_after: Answers after which impossible usage pauses the model, under a budget.
         transport: Made once per provider.
     """
 
@@ -48,6 +51,8 @@ class ModelQueue:
     max_tokens: int | None = None
     unusable: Callable[[ModelReply], CallFault | None] | None = None
     unanswered_after: int | None = None
+    tokens_per_word: float = TOKENS_PER_WORD
+    judged_after: int = 20
     transport: Callable[..., Transport] = Client
 
     def check(self, reply: ModelReply) -> None:

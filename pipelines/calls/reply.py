@@ -112,20 +112,21 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
     """
     error = data.get("error")
     if error:
-        raise _error_in_body(error)
+        raise _error_in_body(error, data)
     raw = data.get("choices")
     choices: dict[int, ReplyChoice] = {}
     for position, item in enumerate(raw if isinstance(raw, list) else []):
         if not isinstance(item, dict):
             continue
         if item.get("error") or item.get("finish_reason") == "error":
-            raise _error_in_body(item.get("error"))
+            raise _error_in_body(item.get("error"), data)
         index = _count(item.get("index"))
         # The first choice of an index stands; a repeat is not another sample.
         choices.setdefault(position if index is None else index, _choice(item, tools))
     found = tuple(choices[index] for index in sorted(choices))
     if not found:
-        raise CallFault("no_choices", "the server answered 200 without a choice", status=200)
+        why = "the server answered 200 without a choice"
+        raise CallFault("no_choices", why, status=200, usage=usage_in(data))
     usage = _usage(data.get("usage"))
     if usage.completion_tokens == 0 and any(choice.text for choice in found):
         usage = replace(usage, completion_tokens=None)  # an answer has tokens, too
@@ -241,15 +242,25 @@ def _number(value: Any, *, low: float) -> float | None:
     return number if math.isfinite(number) and number >= low else None
 
 
-def _error_in_body(error: Any) -> CallFault:
+def usage_in(body: Mapping[str, Any]) -> Usage | None:
+    """What a body without an answer says was metered; null for nothing."""
+    inner = body.get("error")
+    given = body.get("usage") or (inner.get("usage") if isinstance(inner, dict) else None)
+    found = _usage(given)
+    return found if any((found.prompt_tokens, found.completion_tokens, found.cost_usd)) else None
+
+
+def _error_in_body(error: Any, body: Mapping[str, Any]) -> CallFault:
     """An error that came with HTTP 200, as some gateways send it."""
     detail = error if isinstance(error, dict) else {"message": error}
     code = detail.get("code")
     # Not cut here: what is secret in it is not hidden yet (`wire.received`).
     message = str(detail.get("message") or "the server reported an error")
+    fault = CallFault("error_in_body", message, status=200)
     if isinstance(code, int) and 400 <= code < 600:
-        return from_status(code, message, code_name=None, retry_after=None)
-    return CallFault("error_in_body", message, status=200)
+        fault = from_status(code, message, code_name=None, retry_after=None)
+    fault.usage = usage_in(body)
+    return fault
 
 
 #: What may succeed when it is asked again.

@@ -12,13 +12,21 @@ from functools import cached_property
 from typing import Any
 
 from routeyard.pipelines.calls.attempts import (
+    AttemptOutcome,
     AttemptWriter,
     OnStored,
     Origin,
     answered_rows,
     failed_rows,
 )
-from routeyard.pipelines.calls.budget import BudgetLedger, counted, worst_case
+from routeyard.pipelines.calls.bill import (
+    LeastUsage,
+    UsageWatch,
+    counted,
+    counted_fault,
+    least_usage,
+)
+from routeyard.pipelines.calls.budget import BudgetLedger, worst_case
 from routeyard.pipelines.calls.claims import claimed, still_ours
 from routeyard.pipelines.calls.client import TimedReply
 from routeyard.pipelines.calls.limits import Gate
@@ -75,17 +83,6 @@ class RequestRun:
                 await asyncio.wait_for(self._stopping.wait(), seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptOutcome:
-    """What is still wanted of a request, and the seconds to wait before the next attempt."""
-
-    left: Request | None
-    sent: bool = True
-    failed: bool = False
-    billed: bool = False
-    wait_s: float = 0.0
-
-
 class ModelWorker:
     """Sends one model's requests, and pauses when further ones would fail as well.
 
@@ -102,6 +99,7 @@ class ModelWorker:
         # Failures in a row: pairs given up, refusals of model or key, attempts without connection.
         self.failures = self.refusals = self.unreachable = 0
         self.answered = False
+        self._usage = UsageWatch(queue.judged_after)
         #: Ask for one sample per call: the server gave fewer than `n`.
         self.single = False
 
@@ -165,7 +163,7 @@ class ModelWorker:
     async def _attempt(self, request: Request, number: int) -> AttemptOutcome:
         """Send once and store the outcome; its places are free again when that is durable."""
         queue, budget, gates = self.queue, self.run.budget, (self.gate, self.provider)
-        charge = ""
+        charge, worst = "", 0.0
         if budget.limited:
             worst = worst_case(request, queue.price, request.max_tokens or queue.max_tokens)
             granted = await budget.reserve(queue.model_id, worst)
@@ -187,19 +185,23 @@ class ModelWorker:
             self.tally.asked += 1
             origin = Origin(self.run.name, self.run.purpose, datetime.now(UTC), queue.price)
             sent_at = time.monotonic()
-            spent = None
+            spent, least = None, LeastUsage()
+            if charge:
+                least = least_usage(request.messages, (), queue.tokens_per_word)
             sent = await self.client.complete(
                 request.settings.endpoint, request.body(stream=self.client.streams)
             )
+            if charge:
+                least = least_usage(request.messages, sent.reply.choices, queue.tokens_per_word)
             queue.check(sent.reply)
         except CallFault as fault:
-            spent = None if fault.maybe_billed else 0.0
-            if fault.usage is not None:
-                spent = counted(fault.usage, queue.price)
+            spent = counted_fault(fault, queue.price, least, worst)
             return await self._failed(request, fault, origin, sent_at, number)
         else:
             self.gate.window.succeeded()
-            spent = counted(sent.reply.usage, queue.price)
+            spent = counted(sent.reply.usage, queue.price, least)
+            if charge and (why := self._usage.add(sent.reply.usage, least)):
+                self.pause(why)
             for gate in gates:
                 gate.correct(expected, sent.reply.usage.total_tokens)
             return await self._answered(request, sent, origin)

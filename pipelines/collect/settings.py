@@ -89,6 +89,8 @@ def queue_of(
         price=Price.of_model(model),
         max_tokens=model.context_window,
         unanswered_after=collect.unanswered.after,
+        tokens_per_word=collect.metering.tokens_per_word,
+        judged_after=collect.metering.min_answers,
     )
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from routeyard.pipelines.calls.bill import words
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.metering.findings import MeteringFinding, MeteringInput, Row, finding
 
@@ -109,14 +110,6 @@ def _implausible(known: MeteringInput, row: Row) -> bool:
         return False
     # A system prompt or template may add to it, nothing may take away.
     return bool(row["prompt_tokens"] + slack < least * words(prompt))
-
-
-_WORD = re.compile(r"\w+|[^\w\s]+")
-
-
-def words(text: str) -> int:
-    """Words and runs of signs: no common tokenizer joins two of them."""
-    return sum(1 for _ in _WORD.finditer(text))
 
 
 def _other_logprob_count(known: MeteringInput, row: Row) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -58,13 +58,14 @@ class Budget(Strict):
     """Most USD, over all runs of the benchmark."""
     per_model_usd: float | None = Field(default=None, gt=0)
     """For each model that `models` does not name."""
-    models: dict[str, float] = Field(default_factory=dict)
+    models: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
     """Most USD of single models, by name."""
 
-    @field_validator("usd", "per_model_usd", mode="before")
+    @field_validator("usd", "per_model_usd", "models", mode="before")
     @classmethod
     def _an_amount(cls, value: object) -> object:
-        if isinstance(value, bool):
+        given = value.values() if isinstance(value, dict) else [value]
+        if any(isinstance(one, bool) for one in given):
             raise ValueError("an amount in USD is a number, not yes or no")
         return value
 

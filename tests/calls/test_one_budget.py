@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.calls.budget import TEMPLATE_TOKENS, BudgetLedger, counted, worst_case
+from routeyard.pipelines.calls.bill import counted
+from routeyard.pipelines.calls.budget import TEMPLATE_TOKENS, BudgetLedger, worst_case
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.calls.reply import Usage
 from routeyard.pipelines.calls.request import Request, RequestSettings

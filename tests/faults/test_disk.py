@@ -157,15 +157,16 @@ def _hold(yard: Yard, host: str, pid: int, started: str | None, seen: float) -> 
 def test_locks_of_who_is_gone(
     right: Yard, yards: Callable[[], Yard], row: Rows, size: Size
 ) -> None:
-    from routeyard.pipelines.ledger.lease import _host
+    from routeyard.pipelines.io.processes import pid_space
 
     found = row("stale locks")
     now = time.time()
     locks: dict[str, tuple[str, int, str | None, float]] = {
-        "a process that was killed": (_host(), 2**22 - 3, "1", now),
-        "another process of that number": (_host(), os.getpid(), "1", now),
+        "a process that was killed": (pid_space(), 2**22 - 3, "1", now),
+        "another process of that number": (pid_space(), os.getpid(), "1", now),
         "a host that is silent": ("elsewhere", 1, "1", now - 3_600),
         "a host whose clock is ahead": ("elsewhere", 1, "1", now + 3.2e8),
+        "an owner of an earlier version": (pid_space().rsplit(" ", 2)[0], 1, "1", now),
     }
     for name, lock in locks.items():
         yard = yards()

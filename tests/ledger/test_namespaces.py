@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 import time
+import uuid
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +43,8 @@ RECIPE: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def apart() -> list[str]:
-    """The words that run a command in a pid namespace of its own."""
+def apart_words() -> list[str]:
+    """The words that run a command in a pid namespace of its own; skips where none can be."""
     unshare = shutil.which("unshare")
     if unshare is None:
         pytest.skip("util-linux's `unshare` is not installed: no pid namespaces to build in")
@@ -68,38 +69,55 @@ def recipe(folder: Path, server: Loopback) -> Path:
     return path
 
 
+def begin(words: list[str], folder: Path, path: Path, yard: Path, **env: str) -> Any:
+    """A build in a pid namespace of its own, whose output is a file."""
+    with (folder / f"{uuid.uuid4().hex}.txt").open("w") as said:
+        return subprocess.Popen(
+            [
+                *words,
+                *(sys.executable, "-m", "routeyard", "build", str(path)),
+                *("--workspace", str(yard), "--until", "collect"),
+            ],
+            env={**os.environ, "PREFECT_LOGGING_LEVEL": "ERROR", **env},
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def asked(server: Loopback, calls: int, build: Any) -> None:
+    """Wait until the server had so many calls."""
+    until = time.monotonic() + 90
+    while server.requests < calls and time.monotonic() < until and build.poll() is None:
+        time.sleep(0.05)
+
+
+def two_containers(folder: Path, postgres: str | None) -> Counter[Any]:
+    """How often the server had each call of two builds; 3 s lie between their beginnings."""
+    words = apart_words()
+    env, yards = {}, [folder / "yard"] * 2
+    if postgres:
+        env = {"ROUTEYARD_LEDGER": postgres, "ROUTEYARD_COLLECTORS": "2"}
+        yards = [folder / "one", folder / "other"]
+    with Loopback(slow) as server:
+        path = recipe(folder / "recipe", server)
+        builds = []
+        for yard in yards:
+            builds.append(begin(words, folder, path, yard, **env))
+            asked(server, 20, builds[0])
+        codes = [build.wait(240) for build in builds]
+        said = "\n".join(one.read_text()[-2000:] for one in folder.glob("*.txt"))
+        assert codes == [0, 0], said
+        assert len(server.seen) == 3 * QUESTIONS
+        return server.seen
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_two_containers_pay_once(
-    kind: str, apart: list[str], tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_two_containers_pay_once(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     # Each took the other's claims at once: 403 of 450 calls were paid for again, 440 with
     # PostgreSQL, and both builds exited 0.
-    environment = {**os.environ, "PREFECT_LOGGING_LEVEL": "ERROR"}
-    yards = [tmp_path / "yard"] * 2
-    if kind == "postgres":
-        environment |= {"ROUTEYARD_LEDGER": request.getfixturevalue("postgres")}
-        environment |= {"ROUTEYARD_COLLECTORS": "2"}
-        yards = [tmp_path / "one", tmp_path / "other"]
-    with Loopback(slow) as server:
-        path = recipe(tmp_path / "recipe", server)
-        builds = []
-        for number, yard in enumerate(yards):
-            words = ["-m", "routeyard", "build", str(path), "--workspace", str(yard)]
-            with (tmp_path / f"{number}.txt").open("w") as said:
-                build = subprocess.Popen(
-                    [*apart, sys.executable, *words, "--until", "collect"],
-                    env=environment,
-                    stdout=said,
-                    stderr=subprocess.STDOUT,
-                )
-            builds.append(build)
-            until = time.monotonic() + 60
-            while server.requests < 20 and time.monotonic() < until and build.poll() is None:
-                time.sleep(0.05)
-        codes = [build.wait(240) for build in builds]
-        said = "\n".join((tmp_path / f"{n}.txt").read_text()[-2000:] for n in range(2))
-        assert codes == [0, 0], said
-        twice = sum(times - 1 for times in server.seen.values())
-        print(f"{kind}: {twice} of {len(server.seen)} calls paid twice")
-        assert len(server.seen) == 3 * QUESTIONS
-        assert twice == 0
+    url = request.getfixturevalue("postgres") if kind == "postgres" else None
+    seen = two_containers(tmp_path, url)
+    twice = sum(times - 1 for times in seen.values())
+    print(f"{kind}: {twice} of {len(seen)} calls paid twice")
+    assert twice == 0

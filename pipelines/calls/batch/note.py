@@ -34,6 +34,8 @@ class BatchNote:
     charges: list[str] = field(default_factory=list)
     #: Per line: attempts before this one that were billed without an answer.
     billed: list[int] = field(default_factory=list)
+    #: Per line: fewest tokens of its prompt, for the lower bound of its bill.
+    least: list[int] = field(default_factory=list)
 
     @classmethod
     def read(cls, text: str) -> BatchNote:

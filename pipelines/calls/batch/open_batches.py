@@ -8,7 +8,7 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -20,7 +20,8 @@ from routeyard.pipelines.calls.attempts import (
 )
 from routeyard.pipelines.calls.batch.note import PREFIX, BatchNote
 from routeyard.pipelines.calls.batch.results import Line, find, reply_of, results
-from routeyard.pipelines.calls.budget import BudgetLedger, counted, worst_case
+from routeyard.pipelines.calls.bill import LeastUsage, counted, counted_fault, least_usage
+from routeyard.pipelines.calls.budget import BudgetLedger, worst_case
 from routeyard.pipelines.calls.client import Client
 from routeyard.pipelines.calls.model_queue import ModelQueue
 from routeyard.pipelines.calls.progress import Tally
@@ -154,6 +155,7 @@ class OpenBatches:
             ],
             charges=charges,
             billed=[r.billed for r in requests],
+            least=[least_usage(r.messages).prompt for r in requests],
         )
         try:
             content = ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
@@ -232,14 +234,19 @@ class OpenBatches:
         spent: list[float | None] = []
         for number, request in enumerate(one.requests()):
             made: list[Attempt] = []
+            asked = one.least[number] if number < len(one.least) else 0
             try:
                 reply = reply_of(found.get(str(number)), status, client.secret)
             except CallFault as fault:
                 made = failed_rows(request, fault, origin, latency_s=None)
-                spent.append(counted(fault.usage, queue.price) if fault.usage else 0.0)
+                least = LeastUsage(asked)
+                spent.append(
+                    counted_fault(fault, queue.price, least) if fault.usage is not None else 0.0
+                )
             else:
                 made = answered_rows(request, reply, origin, latency_s=None, ttft_s=None)
-                spent.append(counted(reply.usage, queue.price))
+                least = least_usage((), reply.choices, queue.tokens_per_word)
+                spent.append(counted(reply.usage, queue.price, replace(least, prompt=asked)))
                 if rest := request.only(request.samples[len(made) :]):
                     why = "the server gave fewer answers than asked for"
                     few = CallFault("few_choices", why, status=200)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from routeyard.pipelines.calls.client import Client
-from routeyard.pipelines.calls.reply import CallFault, ModelReply, from_status
+from routeyard.pipelines.calls.reply import CallFault, ModelReply, from_status, usage_in
 from routeyard.pipelines.calls.wire.received import cleaned, completion
 from routeyard.pipelines.calls.wire.secret import Secret
 
@@ -53,7 +53,9 @@ def _body(line: Line | None, status: str) -> Line:
     if isinstance(code, int) and code >= 400:
         inner = body.get("error") if isinstance(body, dict) else None
         message = inner.get("message") if isinstance(inner, dict) else body
-        raise from_status(code, str(message), code_name=None, retry_after=None)
+        fault = from_status(code, str(message), code_name=None, retry_after=None)
+        fault.usage = usage_in(body) if isinstance(body, dict) else None
+        raise fault
     if not isinstance(body, dict):
         raise CallFault("invalid_json", "the result holds no completion", status=200)
     return body

@@ -14,9 +14,11 @@ from typing import Any
 from routeyard.pipelines.calls.reply import (
     CallFault,
     ModelReply,
+    Usage,
     from_status,
     read_json,
     reply_from,
+    usage_in,
 )
 from routeyard.pipelines.calls.wire.secret import Secret
 
@@ -65,8 +67,9 @@ def completion(data: Mapping[str, Any], secret: Secret, *, tools: bool = False) 
 
 def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> CallFault:
     """The fault that an HTTP status and its body mean."""
-    message, code = _said(body)
+    message, code, usage = _said(body)
     fault = from_status(status, message or f"HTTP {status}", code_name=code, retry_after=wait)
+    fault.usage = usage
     if 300 <= status < 400:
         fault = CallFault(
             "redirect",
@@ -84,15 +87,16 @@ def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> 
         return clean
 
 
-def _said(body: bytes) -> tuple[str, str | None]:
-    """Message and code of an error body, as far as it can be read."""
+def _said(body: bytes) -> tuple[str, str | None, Usage | None]:
+    """Message, code and usage of an error body, as far as it can be read."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        return body[:100_000].decode("utf-8", "replace"), None
+        return body[:100_000].decode("utf-8", "replace"), None, None
     error = data.get("error", data) if isinstance(data, dict) else data
     if not isinstance(error, dict):
-        return str(error), None
+        return str(error), None, None
+    usage = usage_in(data) if isinstance(data, dict) else None
     code = error.get("code") or error.get("type")
     message = error.get("message") or error.get("detail") or error
-    return str(message), code if isinstance(code, str) else None
+    return str(message), code if isinstance(code, str) else None, usage
