@@ -141,7 +141,7 @@ class ModelWorker:
         left: Request | None = request
         failed, number = False, 1
         try:
-            while left := await still_ours(left, **self._how):
+            while left and (left := await still_ours(left, **self._how)):
                 outcome = await self._attempt(left, number)
                 if outcome.left is None:
                     return
