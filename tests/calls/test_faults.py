@@ -95,7 +95,7 @@ ANSWERED: dict[str, Fault] = {
         "ok",
     ),
     "1 MB": (always(answer(completion(BIG))), "ok"),
-    "empty text": (always(answer(completion(""))), "ok"),
+    "empty text": (always(answer(completion(""))), "empty"),
     "fine": (always(answer(completion())), "ok"),
 }
 FAULTS = TRANSIENT | LASTING | ANSWERED
