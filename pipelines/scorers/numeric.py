@@ -26,7 +26,7 @@ from routeyard.pipelines.scorers.comparison.number import in_main_clause, numeri
 from routeyard.pipelines.scorers.comparison.number_context import part_of_more
 from routeyard.pipelines.scorers.comparison.number_words import spoken
 from routeyard.pipelines.scorers.comparison.quantities import agree
-from routeyard.pipelines.scorers.comparison.quantity import Quantity, plain, scan
+from routeyard.pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
 from routeyard.pipelines.scorers.comparison.units import Measure, measure_at, measured
 from routeyard.pipelines.scorers.extraction.commitment import (
     breaks_off,
@@ -35,7 +35,7 @@ from routeyard.pipelines.scorers.extraction.commitment import (
     settle,
 )
 from routeyard.pipelines.scorers.extraction.envelopes import after_draft, without_closers
-from routeyard.pipelines.scorers.extraction.languages import supposes, uncommitted
+from routeyard.pipelines.scorers.extraction.languages import declines, supposes, uncommitted
 from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.plain import amount
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
@@ -67,7 +67,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
             return _not_a_number(marks[-1], asked)
         if breaks_off(output, truncated=asked.truncated):
             return ScoreResult("abstain", reason="cut off or looping, and no committed answer")
-        concluded = _conclusion(output)
+        concluded = _conclusion(output, asked)
         if concluded is None:
             return ScoreResult("abstain", reason="no committed answer")
         start, end, got = concluded
@@ -134,14 +134,14 @@ def _agree(
     )
 
 
-def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
+def _conclusion(output: str, asked: ScoringInput) -> tuple[int, int, Quantity] | None:
     """Number of the concluding sentence of an output without a marked answer."""
     end = end_of_answer(output)
     start = max(after_draft(output, end), end - 1500, 0)
     text = output[start : without_closers(output, start, end)].rstrip()
     line_start = text.rfind("\n") + 1
     line = text[line_start:]
-    if supposes(line):
+    if supposes(line) or declines(line) or _RE["program"].search(line):
         return None
     line = _committed_numbers(line)
     numbers = scan(plain(line))
@@ -153,16 +153,25 @@ def _conclusion(output: str) -> tuple[int, int, Quantity] | None:
     ):
         return None
     got = _computed(text[:line_start], plain(line)) if "=" not in line else None
-    got = got or numeric_answer(line)
-    shown = plain(line)
-    if got is None and numbers:
-        last = numbers[-1]
-        worked_out = not _RE["operator"].search(shown, max(0, last.start - 12), last.start)
-        if worked_out and not part_of_more(shown, last.start, last.end):
-            got = last.quantity
-    if got is None:
+    got = got or numeric_answer(line) or _said_of(numbers, plain(line))
+    if got is None or ("=" not in text and _echoes(got, numbers, asked.question)):
         return None
     return start + line_start, start + line_start + len(line), got
+
+
+def _said_of(numbers: list[QuantityMatch], line: str) -> Quantity | None:
+    """The last number where it is said to be what the one before it is: "$0.10 is 10 cents"."""
+    if len(numbers) < 2 or part_of_more(line, numbers[-1].start, numbers[-1].end):
+        return None
+    said = _RE["is"].search(line, numbers[-2].end, numbers[-1].start)
+    return numbers[-1].quantity if said else None
+
+
+def _echoes(got: Quantity, numbers: list[QuantityMatch], question: str) -> bool:
+    """Whether a number is the question's, beside another that is not: either may be meant."""
+    asked = {one.quantity.value for one in scan(plain(question)) if one.quantity}
+    said = {one.quantity.value for one in numbers if one.quantity}
+    return got.value in asked and bool(said - asked)
 
 
 def _committed_numbers(line: str) -> str:

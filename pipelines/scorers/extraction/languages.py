@@ -112,6 +112,11 @@ def supposes(text: str) -> bool:
     )
 
 
+def declines(text: str) -> bool:
+    """Whether a sentence says that it cannot answer, in any language."""
+    return _DECLINES.search(text) is not None
+
+
 _ROWS = tuple(table("languages").values())
 _BEFORE = any_of([word for row in _ROWS for key in ("not", "than") for word in row.get(key, ())])
 _DENIED = re.compile(
@@ -136,3 +141,6 @@ def all_words(*keys: str) -> str:
 
 def _glued(word: str) -> bool:
     return "\u0e00" <= word[0] <= "\u0e7f" or word[0] >= "\u3000"
+
+
+_DECLINES = re.compile(all_words("declines"), re.IGNORECASE)
