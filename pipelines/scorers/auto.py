@@ -75,10 +75,10 @@ def shape_of(reference: str, has_choices: bool = False) -> str:
         return "option"
     if any(text.casefold().rstrip(".") in pair for pair in PAIRS):
         return "word of a closed pair"
+    if text[:1] in "[{('\"" and _is_literal(text):  # "[]" as well
+        return "literal"
     if _RE["brackets"].fullmatch(text):
         return "bracket sequence"
-    if text[:1] in "[{('\"" and _is_literal(text):
-        return "literal"
     if _RE["number"].fullmatch(text):
         return "number"
     if _RE["maths"].search(text) and len(text) <= 300:

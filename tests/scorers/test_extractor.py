@@ -85,6 +85,8 @@ def test_every_language_states_and_denies() -> None:
             "<solution>So the answer is 8, and not 9 as before.</solution>",
             "correct",
         ),
+        ("auto", "[]", '{"answer": "[3]"}', "incorrect"),  # a list, and no brackets to close
+        ("auto", "[]", '{"answer": "[]"}', "correct"),
         ("auto", '"8.0"', "<solution> 8 </solution>", "correct"),  # a JSON string as reference
     ],
 )

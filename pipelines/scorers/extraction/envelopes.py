@@ -31,9 +31,11 @@ _TAG = re.compile(
     r"<\s?(?P<end>/?)\s?(?P<name>[^\W\d][\w.-]{0,30})(?:\s[^<>\n]{0,80})?>"
     r"|\[\s?(?P<end2>/?)\s?(?P<name2>[A-Za-z]{3,20})\s?\]"
 )
+#: What one of them is in every text that has tags which matter: a closing one, or one left open.
+_TAGGED = ("</", "[/", "<think", "<ans", "<ANS", "<Ans", "[ANS", "[ans", "[THINK", "<|")
 _OBJECT = re.compile(r"\{\s{0,80}(?=[\"'“]?[^\W\d][^\"'\n:{}“”\\]{0,40}[\"'”]?\s{0,4}[:：])")
 _KEY = re.compile(r"\s{0,80}[\"'“]?([^\"'\n:{},“”\\]{1,41})[\"'”]?\s{0,4}[:：]\s{0,80}")
-_STRING = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*", re.DOTALL) for quote in "\"'"}
+_STRING = {quote: re.compile(rf"[^{quote}\\]*(?:\\.[^{quote}\\]*)*", re.DOTALL) for quote in "\"'"}
 _FOLLOWS = re.compile(
     r"\s{0,80}(?:[}\]]|$|,\s{0,80}(?:[\"'“]?[^\"'\n:{},]{1,41}[\"'”]?\s{0,4}:|\}|$))"
     r"|[ \t]*(?:\n|//|#)"
@@ -61,8 +63,11 @@ class Held:
     tag: bool = False
 
 
+_DROPPED = str.maketrans("", "", " \t_-*`")
+
+
 def _plain(name: str) -> str:
-    return name.strip().strip("*_`").replace(" ", "").replace("_", "").replace("-", "").lower()
+    return name.translate(_DROPPED).lower()
 
 
 def objects(text: str, start: int, end: int) -> Iterator[Held]:
@@ -153,8 +158,12 @@ def elements(text: str, start: int, end: int) -> Iterator[Held]:
             yield Held(first, stop, True, False, (outer, stop), True)
 
 
+def _tagged(text: str) -> bool:
+    return ("<" in text or "[" in text) and any(map(text.__contains__, _TAGGED))
+
+
 def _tags(text: str, start: int, end: int) -> list[re.Match[str]]:
-    if "<" not in text and "[" not in text:
+    if not _tagged(text):
         return []
     return list(_TAG.finditer(text, start, end))[-_MOST:]
 
@@ -162,7 +171,7 @@ def _tags(text: str, start: int, end: int) -> list[re.Match[str]]:
 def drafts(text: str, end: int) -> tuple[list[tuple[int, int]], bool]:
     """Spans of thinking that something follows, and whether the output ends within one."""
     spans: list[tuple[int, int]] = []
-    if "<" not in text and "[" not in text:
+    if not _tagged(text):
         return spans, False
     floor = opening_of(text, end)
     if floor:

@@ -42,8 +42,8 @@ MOST_READ, HEAD = 400_000, 100_000
 
 
 #: Keywords of marks that are no nouns → the kind of mark; the expression has the kind's name.
-_SIGNS = {"boxed": "boxed", "fbox": "boxed", "####": "hash", "ans:": "label", "a:": "label",
-          'answer"': "field", "answer'": "field", 'answer\\"': "field"}  # fmt: skip
+_SIGNS = {"boxed": "boxed", "fbox": "boxed", "####": "hash", "ans:": "label", "a:": "label"}
+_QUOTES = ('"', "'", "\\")
 _FIRST = (*_SIGNS, *ENGLISH.nouns)
 _ASCII = tuple(noun for noun in NOUNS if noun.isascii() and noun not in ENGLISH.nouns)
 _OTHER = tuple(noun for noun in NOUNS if not noun.isascii())
@@ -89,8 +89,7 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
     every: list[Held] = []
     if "{" in text:
         every += objects(text, 0, end)
-    if "</" in text or "[" in text or "<" in text:
-        every += elements(text, 0, end)
+    every += elements(text, 0, end)
     every.sort(key=lambda one: (one.outer[0], -one.outer[1]))
     kept: list[Held] = []
     for one in every:
@@ -133,6 +132,8 @@ def _stated(
         stop = min((start for start, _ in skipped if start > position), default=end)
         if keyword in _SIGNS:
             one = _signed(_SIGNS[keyword], text, position, stop)
+        elif keyword == "answer" and text[position + 6 : position + 7] in _QUOTES:
+            one = _signed("field", text, position, stop)
         else:
             one = stated(NOUNS[keyword], text, position, stop)
         if one is not None and not _RE["fence"].fullmatch(one.text):
