@@ -27,7 +27,7 @@ def command(
     Pairs without a label are left out; they are never written as wrong.
 
     Args:
-        format: routellm, embedllm, llmrouterbench, ulab.
+        format: embedllm, llmrouterbench, routellm, routerarena, sprout, ulab.
         directory: New folder to write.
         strong: Strong model (routellm).
         weak: Weak model (routellm).

@@ -27,7 +27,7 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
         reworded = {path for path in paths if path.stem.endswith(_REWORDED)}
         result.left_out["robustness files, which reword the queries"] += len(reworded)
         paths = [path for path in paths if path not in reworded]
-    seen: dict[tuple[str, str], str] = {}
+    seen: dict[tuple[str, str], str | None] = {}
     for path in paths:
         for where, row in reading.records(reading.json_rows(path), _COLUMNS, path.name, result):
             index, model = str(row["global index"]), str(row["prediction"])
@@ -38,11 +38,11 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
                 task=index.rsplit("_", 1)[0],
             )
             result.ask(question, where)
-            call = _call(row["generated_result"], where)
+            call = _call(row["generated_result"], where, graded=row.get("accuracy") is not None)
             if call is None:
                 result.left_out["failed or absent calls"] += 1
                 continue
-            output = reading.text(call["generated_answer"])
+            output = reading.output_text(call["generated_answer"])
             if (index, model) in seen:
                 # Several routers that chose the same model share one cached answer.
                 same = "same answer" if seen[index, model] == output else "other answer"
@@ -65,10 +65,10 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
             )
 
 
-def _call(value: Any, where: str) -> dict[str, Any] | None:
+def _call(value: Any, where: str, *, graded: bool) -> dict[str, Any] | None:
     """What was generated; None for a call that failed, was not made or stands for an example."""
     call = {} if value is None else reading.obj(value, where)
-    absent = not call.get("success") or call.get("generated_answer") is None
+    absent = not call.get("success") or (call.get("generated_answer") is None and not graded)
     return None if absent or call.get("provider") == "placeholder" else call
 
 

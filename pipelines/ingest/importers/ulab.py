@@ -41,7 +41,8 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
             )
             result.ask(question, where)
             output = row["response"]
-            if output is None or str(output).startswith(_FAILED):
+            unanswered = output is None and row["performance"] is None
+            if unanswered or str(output).startswith(_FAILED):
                 result.left_out["failed calls"] += 1
                 continue
             model = str(row["model_name"])

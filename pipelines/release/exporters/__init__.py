@@ -14,7 +14,9 @@ EXPORTERS = Registry(
     builtin={
         "embedllm": "routeyard.pipelines.release.exporters.embedllm:EXPORTER",
         "llmrouterbench": "routeyard.pipelines.release.exporters.llmrouterbench:EXPORTER",
+        "routerarena": "routeyard.pipelines.release.exporters.routerarena:EXPORTER",
         "routellm": "routeyard.pipelines.release.exporters.routellm:EXPORTER",
+        "sprout": "routeyard.pipelines.release.exporters.sprout:EXPORTER",
         "ulab": "routeyard.pipelines.release.exporters.ulab:EXPORTER",
     },
 )

@@ -15,6 +15,8 @@ from routeyard.pipelines.release.reader import OpenRelease
 from routeyard.pipelines.release.sql import sql_of
 
 _SQL = sql_of("pairs")
+#: Option that every exporter gets: the absolute path that the bundle will have.
+TARGET = "(target)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,10 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """One layout. `write(release, folder, options)` fills an empty folder."""
+    """One layout. `write(release, folder, options)` fills an empty folder.
+
+    `options` also holds `TARGET`, the path that the folder will have.
+    """
 
     name: str
     title: str
@@ -54,7 +59,7 @@ def export(
                 next_step="options: " + (", ".join(exporter.options) or "none"),
             )
     with staging(target) as folder:
-        done = exporter.write(release, folder, options)
+        done = exporter.write(release, folder, {**options, TARGET: str(target.absolute())})
         try:
             place(folder, target)
         except FileExistsError:  # another export made it while this one wrote

@@ -8,19 +8,34 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.release.exporters.bundle import Exported, Exporter, numbers, pairs
 from routeyard.pipelines.release.reader import OpenRelease
 
+#: What the layout's loader adds up.
+_NUMBERS = ("prompt_tokens", "completion_tokens", "cost_usd")
+
 
 def write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exported:
-    """One run per task, split and model; what is not known is null, not zero."""
+    """One run per task, split and model; a run whose cost or tokens are unknown is left out.
+
+    The layout's own loader adds costs and tokens up and fails at a null; 0 would say free.
+
+    Raises:
+        BadInput: no run is complete.
+    """
     rows = pairs(release)
     index = numbers(release, "queries", "query_id")
+    rows_left_out = 0
     runs: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in rows:
         runs.setdefault((row["task"], row["split"], row["model_id"]), []).append(row)
-    files = []
+    files, left_out = [], 0
     for (task, split, model), found in sorted(runs.items()):
+        if any(row[name] is None for row in found for name in _NUMBERS):
+            left_out += 1
+            rows_left_out += len(found)
+            continue
         folders = (_safe(task), _safe(split), _safe(model))
         path = Path("results/bench", *folders, f"{_safe(model)}.json")
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -28,7 +43,14 @@ def write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exp
         text = json.dumps(run, ensure_ascii=False, indent=1)
         (folder / path).write_text(text + "\n", encoding="utf-8")
         files.append(path.as_posix())
-    return Exported(tuple(files), len(rows))
+    if not files:
+        raise BadInput(
+            "no run has the cost and tokens of all its answers, which this layout needs",
+            where=f"release {release.manifest.name}",
+            next_step="state prices in the pool, or export another layout (embedllm, ulab)",
+        )
+    dropped = {"runs without all costs and tokens (files left out)": left_out} if left_out else {}
+    return Exported(tuple(files), len(rows) - rows_left_out, dropped)
 
 
 def _run(
@@ -36,7 +58,7 @@ def _run(
 ) -> dict[str, Any]:
     return {
         "performance": sum(row["score"] for row in found) / len(found),
-        "time_taken": _total(found, "latency_s"),
+        "time_taken": _total(found, "latency_s") or 0.0,
         "prompt_tokens": _total(found, "prompt_tokens"),
         "completion_tokens": _total(found, "completion_tokens"),
         "cost": _total(found, "cost_usd"),
@@ -45,7 +67,7 @@ def _run(
         "dataset_name": task,
         "split": split,
         "demo": False,
-        "extra_metrics": {},
+        "extra_metrics": {"time_taken_known": _total(found, "latency_s") is not None},
         "records": [
             {
                 "index": index[row["query_id"]],
@@ -55,7 +77,7 @@ def _run(
                 "completion_tokens": row["completion_tokens"],
                 "cost": row["cost_usd"],
                 "score": row["score"],
-                "prediction": None,
+                "prediction": "",
                 "ground_truth": row["references"],
                 "raw_output": row["text"],
                 "extra_fields": {"query_id": row["query_id"]},
