@@ -25,8 +25,9 @@ def command(
 
     Looks at: agreement and confusion of scorers per task, models that cannot be
     read, runs whose texts commit to several answers, constants filled in where
-    nothing was found, questions where the strong models agree against the reference,
-    conflicts among near-duplicates, and stored labels that a regrade contradicts.
+    nothing was found, references that are probably wrong, texts that are no answers (stubs,
+    refusals, cut-off answers, errors of a harness, constants), conflicts among
+    near-duplicates, and stored labels that a regrade contradicts.
     Every model's accuracy is printed over all and over readable answers, with the
     interval its doubtful labels leave open.
 
@@ -52,7 +53,9 @@ def command(
             write_csv(table, out / f"{name}.csv")
     data = {
         "findings": [
-            {"kind": one.kind, "about": one.about, "says": one.says} for one in found.audit.findings
+            {"kind": one.kind, "about": one.about, "says": one.says}
+            | ({} if one.probability is None else {"probability": one.probability})
+            for one in found.audit.findings
         ],
         "accuracy": found.audit.tables.get("accuracy", []),
         "not_labelled": found.losses,

@@ -100,7 +100,7 @@ def test_messages_of_a_harness(text: str) -> None:
 def test_a_text_that_stops_in_mid_sentence_is_cut_off(text: str, cut: bool) -> None:
     assert kind_of(text, LONG) == ("truncated" if cut else None)
     # Trap: a model that never ends its sentences is not cut off; an open bracket still is.
-    habit = kind_of(text, replace(LONG, ends=0.1))
+    habit = kind_of(text, replace(LONG, ends=0.1, unread=None))
     assert habit == ("truncated" if cut and text[-1] != "c" else None)
 
 

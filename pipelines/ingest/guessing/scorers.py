@@ -139,7 +139,8 @@ def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
 
     Tried are `auto`, which goes by the shape of each reference, and what the references as
     a whole suggest; `auto` where both agree equally often. None where no graded answer has a
-    text and a reference.
+    text and a reference, or where no rule follows the grades: those of preferences go by which
+    of two answers a judge likes, and no rule for exact answers may be proposed for them.
 
     Args:
         questions: `queries.parquet` of an import.
@@ -168,9 +169,20 @@ def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
     for name in names:
         read = SCORERS.get(name).read
         pairs = [(read(one, row["text"]), row) for one, row in zip(asked, rows, strict=True)]
-        agrees = sum((got.outcome == "correct") == (row["score"] >= 0.5) for got, row in pairs)
-        tried.append(ScorerAgreement(name, agrees, len(rows)))
-    return max(tried, key=lambda one: one.agrees)
+        said = [(got.outcome == "correct", row["score"] >= 0.5) for got, row in pairs]
+        if _follows(said):
+            agrees = sum(ours == theirs for ours, theirs in said)
+            tried.append(ScorerAgreement(name, agrees, len(rows)))
+    return max(tried, key=lambda one: one.agrees, default=None)
+
+
+def _follows(said: Sequence[tuple[bool, bool]]) -> bool:
+    """Whether a rule finds right answers, and agrees with grades far beyond chance (κ ≥ 0.4)."""
+    n = len(said)
+    ours, theirs = (sum(side) / n for side in zip(*said, strict=True))
+    chance = ours * theirs + (1 - ours) * (1 - theirs)
+    agree = sum(a == b for a, b in said) / n
+    return ours > 0 and (agree == 1 or agree - chance >= 0.4 * (1 - chance))
 
 
 def _graded(answers: Path) -> list[dict[str, Any]]:

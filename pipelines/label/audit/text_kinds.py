@@ -97,25 +97,22 @@ def kind_of(text: str, at: Setting) -> str | None:
         return "stub"
     if low and not at.vocabulary.isdisjoint((low, said.casefold())):
         return None
-    if len(said) <= MESSAGE and _is_harness(said.casefold(), low):
+    if _is_harness(said, low):
         return "harness_error"
-    opened = _THINKS.findall(said)
-    if opened and not any(f"</{name}>" in said for name in opened):
-        return "harness_error"
-    if (
-        # A refusal that was scored as right is one the more; the text is then all of it.
-        len(said) <= (MESSAGE if at.right else REFUSAL)
-        and at.unread is not False
-        and _refuses(said[:MESSAGE].casefold())
-    ):
+    # A refusal that was scored as right is one the more; the text is then all of it.
+    longest = MESSAGE if at.right else REFUSAL
+    if at.unread is not False and len(said) <= longest and _refuses(said[:MESSAGE].casefold()):
         return "refusal"
-    shaped = _is_answer(low, at)
-    repeated = at.answers[0] >= 5 and at.answers[1] >= 3 and not at.right and not shaped
-    if len(said) <= SHORT and not shaped and _is_stub(said, low, at, repeated):
-        return "stub"
-    if repeated and at.answers[0] >= CONSTANT:
+    n, references = at.answers
+    repeated = n >= 5 and references >= 3 and not at.right
+    if len(said) <= SHORT:
+        if _is_answer(low, at):
+            return None
+        if _is_stub(said, low, at, repeated):
+            return "stub"
+    if repeated and n >= CONSTANT:
         return "constant"
-    return "truncated" if len(said) > SHORT and _is_cut(text, said, at) else None
+    return "truncated" if len(said) > SHORT and _is_cut(said, at) else None
 
 
 def plain(text: str) -> str:
@@ -124,13 +121,20 @@ def plain(text: str) -> str:
 
 
 def _is_harness(said: str, low: str) -> bool:
-    if said in _VALUES or low in _VALUES:
+    """Whether a harness wrote it, or reasoning was opened and never closed."""
+    if any(f"</{name}>" not in said for name in _THINKS.findall(said)):
         return True
-    words = len(low.split())
-    machine = set(_MACHINE.findall(said))
-    if _BEGINS.match(said) or (len(machine) >= 2 and words <= 8 * len(machine)):
-        return True
-    return words <= 12 and bool(_PHRASE.search(said))
+    if len(said) > MESSAGE:
+        return False
+    folded, words = said.casefold(), len(low.split())
+    machine = len({*_MACHINE.findall(folded)})
+    return (
+        folded in _VALUES
+        or low in _VALUES
+        or bool(_BEGINS.match(folded))
+        or (machine >= 2 and words <= 8 * machine)
+        or (words <= 12 and bool(_PHRASE.search(folded)))
+    )
 
 
 def _refuses(said: str) -> bool:
@@ -161,9 +165,9 @@ def _is_stub(said: str, low: str, at: Setting, repeated: bool) -> bool:
     )
 
 
-def _is_cut(text: str, said: str, at: Setting) -> bool:
+def _is_cut(said: str, at: Setting) -> bool:
     """Whether a longer text stops before its end: something stays open, or it ends in mid-sentence
-    although the model's answers do not."""
+    although the model's answers do not, or without an answer before it."""
     ended = said[-1] in ENDS or (said[-1] == "$" and said.count("$") % 2 == 0)
     structured = said[0] in "{[<" or said.startswith("```")
     open_ = said.count("```") % 2 == 1 or said.count("\\[") > said.count("\\]")
@@ -173,4 +177,4 @@ def _is_cut(text: str, said: str, at: Setting) -> bool:
         return True
     if said[-1] in _GOES_ON and not at.right:
         return True
-    return not ended and at.ends >= (0.9 if at.right else 0.6)
+    return not ended and (at.unread is True or at.ends >= (0.9 if at.right else 0.6))

@@ -390,6 +390,28 @@ def test_an_import_says_which_rule_reads_its_graded_answers_as_the_source_does(t
     assert done.scorer_agreement == ScorerAgreement("auto", 3, 3)
 
 
+def test_no_rule_is_proposed_for_preferences(tmp_path):
+    # Trap: a judge prefers the reference's answer in most rows, and `auto`, which finds no answer
+    # right, "agrees" with it there: it was proposed as the scorer of a preference benchmark.
+    rows = [
+        {
+            "instruction": f"Name a city with {n} letters.",
+            "output_1": "Paris" if n % 2 else "Vienna",
+            "generator_1": "reference",
+            "dataset": "koala",
+            "output_2": "Rome is a fine city.",
+            "generator_2": "claude",
+            "annotator": "judge",
+            "preference": 2.0 if n % 5 == 0 else 1.0,
+        }
+        for n in range(40)
+    ]
+    _json(tmp_path / "results/claude/judge/annotations.json", rows)
+    done, questions, _ = _import("alpaca_eval", tmp_path / "results", tmp_path)
+    assert {one["scorer"] for one in questions} == {"given"}
+    assert done.scorer_agreement is None
+
+
 def _mmlu_pro_zip(folder: Path, model: str, field: str, answer: str) -> None:
     records: list[Any] = [
         {
