@@ -11,10 +11,10 @@ from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.collect.recorded_row import (
     RecipeQuestion,
     RecordedRowReader,
+    amount_of,
     answer_of,
     asks_the_same,
     count_of,
-    number_of,
     recorded_status,
     score_of,
 )
@@ -177,7 +177,7 @@ def _as_response(
     against = [graded] if isinstance(graded, str) else graded
     prompt = count_of(said.get("prompt_tokens"), place)
     completion = count_of(said.get("completion_tokens"), place)
-    cost, source = number_of(said.get("cost_usd"), place), "provider"
+    cost, source = amount_of(said.get("cost_usd"), place), "provider"
     if cost is None:
         cost, source = price.of(prompt, completion), "price_table"
     return {
@@ -193,7 +193,7 @@ def _as_response(
         "completion_tokens": completion,
         "cost_usd": cost,
         "cost_source": None if cost is None else source,
-        "latency_s": number_of(said.get("latency_s"), place),
+        "latency_s": amount_of(said.get("latency_s"), place),
         "attempts": 1,
         "given_score": score,
         "graded_against": against if against and against != asked.references else None,

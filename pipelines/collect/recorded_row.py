@@ -17,6 +17,8 @@ from routeyard.schemas.leaks import same_words
 from routeyard.schemas.recipe import Recorded
 from routeyard.schemas.statuses import STATUSES, response_status, status_of
 
+#: More tokens than any call takes or gives.
+MOST_TOKENS = 100_000_000
 #: What every row has to say.
 NEEDED = ("query", "model")
 #: What is read as text.
@@ -149,9 +151,35 @@ def number_of(value: Any, place: str) -> float | None:
 
 
 def count_of(value: Any, place: str) -> int | None:
-    """The same as a whole number, such as tokens."""
-    number = number_of(value, place)
+    """The same as a whole number of tokens.
+
+    Raises:
+        RecordedError: it is true or false, below zero, no whole number, or more than a call takes.
+    """
+    number = amount_of(value, place)
+    if number is not None and (number != int(number) or number > MOST_TOKENS):
+        raise RecordedError(
+            f"expected a whole number of tokens; found {str(value)[:60]!r}",
+            where=place,
+            next_step="name the column of the tokens, or scale it in 'fields'",
+        )
     return None if number is None else int(number)
+
+
+def amount_of(value: Any, place: str) -> float | None:
+    """The same as an amount, such as seconds or dollars.
+
+    Raises:
+        RecordedError: it is true or false, or below zero.
+    """
+    number = number_of(value, place)
+    if isinstance(value, bool) or (number is not None and number < 0):
+        raise RecordedError(
+            f"expected an amount of 0 or more; found {value!r}",
+            where=place,
+            next_step="where it stands for 'unknown', map it to null in 'fields'",
+        )
+    return number
 
 
 def _no_number(value: Any, place: str) -> RecordedError:

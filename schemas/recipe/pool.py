@@ -86,6 +86,18 @@ class Model(Strict):
         return text
 
     @model_validator(mode="after")
+    def _price_is_per_million(self) -> Model:
+        # The dearest model costs less than 1e-3 a token, the cheapest more than 1e-3 a million.
+        for name in ("price_in", "price_out"):
+            price = getattr(self, name)
+            if price and price < 1e-3:
+                raise ValueError(
+                    f"model {self.model_id!r}: {name} is {price:g} USD per million tokens; is that "
+                    f"the price of one token? Then write {price * 1e6:g}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _price_has_date(self) -> Model:
         if (self.price_in is not None or self.price_out is not None) and not self.price_date:
             raise ValueError(f"model {self.model_id!r} has a price but no 'price_date'")

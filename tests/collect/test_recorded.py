@@ -161,6 +161,27 @@ def test_not_a_number_is_unknown_and_without_end_is_an_error(tmp_path: Path) -> 
             run(tmp_path, [row(**odd)], fields=fields)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("prompt_tokens", True), ("prompt_tokens", 20.5), ("prompt_tokens", 10**17),
+        ("prompt_tokens", -1), ("latency_s", -0.5), ("cost_usd", -1e-6), ("latency_s", True),
+    ],
+)  # fmt: skip
+def test_amounts_that_cannot_be_are_refused_with_the_row(
+    tmp_path: Path, field: str, value: object
+) -> None:
+    # 20.5 tokens became 20, true became 1, and a time below zero was taken.
+    with pytest.raises(RecordedError, match="expected a") as error:
+        run(
+            tmp_path,
+            [row(), row("b", odd=value)],
+            fields=FIELDS | {field: "{{ odd | default(none) }}"},
+        )
+    assert "r.jsonl" in str(error.value)
+    assert "2" in str(error.value.where)
+
+
 def test_an_empty_cell_is_no_answer(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("id,model,output\na,m1,\nb,m1,4\n")
     entry = Recorded.model_validate({"path": "r.csv", "fields": FIELDS})

@@ -78,7 +78,7 @@ def _run(
             served_model=(state.get("request") or {}).get("model_deployment"),
             prompt_tokens=reading.count(prompt_tokens, where),
             completion_tokens=reading.count(completion_tokens, where),
-            latency_s=reading.number(seconds, where),
+            latency_s=reading.amount(seconds, where),
             status="error" if failed else None,
         )
 

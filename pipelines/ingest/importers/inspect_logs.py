@@ -139,7 +139,7 @@ def _answer(query: str, model: str, sample: dict[str, Any], where: str) -> spec.
         served_model=output.get("model"),
         prompt_tokens=reading.count(usage.get("input_tokens"), where),
         completion_tokens=reading.count(usage.get("output_tokens"), where),
-        latency_s=reading.number(output.get("time"), where),
+        latency_s=reading.amount(output.get("time"), where),
         status="error" if error else None,
         error=str(error.get("message") if isinstance(error, dict) else error)[:500]
         if error

@@ -14,6 +14,8 @@ from routeyard.pipelines.ingest.importers.spec import ImportResult
 from routeyard.pipelines.io import files
 from routeyard.pipelines.io.untrusted import regular
 
+#: More tokens than any call takes or gives.
+MOST_TOKENS = 100_000_000
 #: Start of a file's name → split.
 SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
@@ -210,9 +212,27 @@ def number(value: Any, where: str) -> float | None:
 
 
 def count(value: Any, where: str) -> int | None:
-    """A whole number of tokens; None for null."""
-    found = number(value, where)
+    """A whole number of tokens; None for null.
+
+    Raises:
+        SourceError: it is true or false, below zero, no whole number, or more than any call takes.
+    """
+    found = amount(value, where)
+    if found is not None and (found > MOST_TOKENS or found != math.floor(found)):
+        raise SourceError(f"{str(value)[:60]!r} is no number of tokens", where=where)
     return None if found is None else int(found)
+
+
+def amount(value: Any, where: str) -> float | None:
+    """An amount, such as seconds; None for null.
+
+    Raises:
+        SourceError: it is true or false, or below zero.
+    """
+    found = number(value, where)
+    if isinstance(value, bool) or (found is not None and found < 0):
+        raise SourceError(f"{value!r} is no amount of 0 or more", where=where)
+    return found
 
 
 def score(value: Any, where: str, *, low: float = 0.0, high: float = 1.0) -> float | None:

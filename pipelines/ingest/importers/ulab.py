@@ -54,7 +54,7 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
                 score=reading.score(row["performance"], where),
                 prompt_tokens=reading.count(row.get("input_tokens"), where),
                 completion_tokens=reading.count(row.get("output_tokens"), where),
-                latency_s=reading.number(row.get("response_time"), where),
+                latency_s=reading.amount(row.get("response_time"), where),
             )
 
 

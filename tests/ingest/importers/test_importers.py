@@ -599,3 +599,14 @@ def test_unknown_format_is_suggested():
     with pytest.raises(UnknownName) as error:
         IMPORTERS.get("routerbnch")
     assert "routerbench" in str(error.value)
+
+
+@pytest.mark.parametrize("usage", [True, 9.5, -3, 10**17])
+def test_tokens_that_cannot_be_are_refused_with_the_sample(tmp_path, usage):
+    header = {"version": 2, "status": "success", "eval": {"task": "sums", "model": "openai/gpt-x"}}
+    sample = _inspect_sample(1, "C")
+    sample["output"]["usage"]["input_tokens"] = usage
+    _json(tmp_path / "log.json", {**header, "samples": [sample]})
+    with pytest.raises(SourceError, match="no number of tokens|no amount") as error:
+        run_import(IMPORTERS.get("inspect"), tmp_path / "log.json", tmp_path / "out" / "inspect")
+    assert "sample 1" in str(error.value.where)
