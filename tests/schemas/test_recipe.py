@@ -47,6 +47,7 @@ def test_a_minimal_recipe_loads_and_paths_start_at_its_folder(tmp_path: Path) ->
         ({"curate": [{"rule": "dedup", "treshold": 0.9}]}, "did you mean 'threshold'"),
         ({"pool": {"models": [{"model_id": "m"}, {"model_id": "m"}]}}, "twice"),
         ({"pool": {"models": [{"model_id": "m", "price_in": 1.0}]}}, "price_date"),
+        ({"pool": {"models": [{"model_id": "m", "price_in": 2.5e-6}]}}, "the price of one token"),
         ({"pool": {"file": "nowhere.yaml"}}, "no pool file"),
         ({"split": {"train": 0.9, "validation": 0.9, "test": 0.9}}, "more than the whole"),
         ({"collect": {"max_tokens": 10**30}}, "max_tokens"),
