@@ -39,7 +39,7 @@ CHECKS = (
           "label.status: {empty: missing}"),
     Check("odd_cell", suites.anomalies, ("score", "suite"), "doubt", "score",
           "sources[].exclude"),
-    Check("arms_swapped", suites.swapped_arms, ("score", "suite"), "doubt", "score",
+    Check("arms_swapped", suites.swapped_arms, (), "doubt", "score",
           f"{_RECORDED}.model"),
     Check("broken_grader", suites.broken_graders, ("score", "suite"), "doubt", "score",
           "sources[].scorer"),

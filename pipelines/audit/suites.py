@@ -11,7 +11,7 @@ import numpy as np
 from routeyard.pipelines.audit.answers import Answers, Floats, Mask
 from routeyard.pipelines.audit.cells import GAP, Grid, grid_of, odd_cells
 from routeyard.pipelines.audit.finding import Found
-from routeyard.pipelines.audit.swapped import exchanged
+from routeyard.pipelines.audit.swapped import exchanged, in_blocks
 
 #: Best accuracy on a suite, and median of the arms' own medians elsewhere, of a broken grader.
 FAILED, GOOD = 0.25, 0.33
@@ -50,7 +50,8 @@ def _explained(z: float) -> str:
 
 
 def swapped_arms(answers: Answers) -> Iterator[Found]:
-    """Suites on which two arms' answers have changed places."""
+    """Suites, or stretches of a file without them, on which two arms' answers changed places."""
+    answers = in_blocks(answers)
     for a, b, s in answers.cached("swaps", exchanged):
         first, second = _rows(answers, a, s), _rows(answers, b, s)
         yield Found(

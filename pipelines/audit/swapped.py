@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -20,6 +21,10 @@ _SIGNS = ("\n", "*", "#", "\\", "`", ",", ":", "I ")
 GAIN, TIMES, MOST = 24.0, 1.8, 3
 #: Mean squared deviation up to which an arm's cell fits another arm.
 FITS = 3.0
+#: Or by how many times nearer it is than to its own.
+MUCH = 4.0
+#: Stretches of a file without suites.
+BLOCKS = 8
 #: Cap of a squared deviation, so that one measure alone decides nothing.
 CAP = 25.0
 
@@ -87,7 +92,27 @@ def _falls(off: Cube, known: NDArray[np.bool_]) -> NDArray[np.float64]:
     own = squares[:, diagonal, diagonal][:, :, None]
     fall = np.where(usable, own - squares, 0.0).sum(axis=0)
     after = np.where(usable, squares, 0.0).sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
-    return np.asarray(np.where(after <= FITS, fall, np.minimum(fall, 0.0)))
+    before = np.where(usable, own, 0.0).sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
+    fits = (after <= FITS) | (after <= before / MUCH)
+    return np.asarray(np.where(fits, fall, np.minimum(fall, 0.0)))
+
+
+def in_blocks(answers: Answers) -> Answers:
+    """The answers with stretches of the file as suites, where the source has none.
+
+    Two files of one model each, cut into the same stretches, are exchanged by stretches.
+    """
+    if answers.has("suite") or answers.n_questions < 2 * BLOCKS * FEWEST:
+        return answers
+    order = np.argsort(answers.first, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    size = -(-len(order) // BLOCKS)
+    names = np.array([f"questions {k * size + 1:,} to {(k + 1) * size:,}" for k in range(BLOCKS)])
+    made = pa.array(names[rank[answers.question] // size].tolist(), pa.string())
+    at = answers.table.column_names.index("suite")
+    blocked = Answers.of(answers.table.set_column(at, "suite", made), answers.free)
+    return blocked if np.array_equal(blocked.arm, answers.arm) else answers
 
 
 def _measured(answers: Answers) -> tuple[Cube, Cube]:
