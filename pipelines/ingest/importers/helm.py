@@ -66,21 +66,29 @@ def _run(
             continue
         state = states.get((str(row["instance_id"]), trial), {})
         result.ask(_question(query, task, state, where), where)
-        prompt_tokens, completion_tokens, seconds = (_first(found, names) for names in _USAGE)
-        text = _text(state)
-        failed = (state.get("result") or {}).get("success") is False
-        yield spec.ImportedAnswer(
-            query=query,
-            model=model,
-            sample=trial,
-            text=text,
-            score=reading.score(found.get(metric), where),
-            served_model=(state.get("request") or {}).get("model_deployment"),
-            prompt_tokens=reading.count(prompt_tokens, where),
-            completion_tokens=reading.count(completion_tokens, where),
-            latency_s=reading.amount(seconds, where),
-            status="error" if failed else None,
-        )
+        score = reading.score(found.get(metric), where)
+        yield _answer(query, model, trial, score, state, found, where)
+
+
+def _answer(
+    query: str, model: str, trial: int, score: float | None, state: Mapping[str, Any],
+    found: Mapping[str, Any], where: str,
+) -> spec.ImportedAnswer:  # fmt: skip
+    """One instance's answer; `found` holds the metrics of what the request took."""
+    prompt_tokens, completion_tokens, seconds = (_first(found, names) for names in _USAGE)
+    failed = (state.get("result") or {}).get("success") is False
+    return spec.ImportedAnswer(
+        query=query,
+        model=model,
+        sample=trial,
+        text=_text(state),
+        score=score,
+        served_model=(state.get("request") or {}).get("model_deployment"),
+        prompt_tokens=reading.count(prompt_tokens, where),
+        completion_tokens=reading.count(completion_tokens, where),
+        latency_s=reading.amount(seconds, where),
+        status="error" if failed else None,
+    )
 
 
 def _object(path: Path, folder: Path) -> dict[str, Any]:

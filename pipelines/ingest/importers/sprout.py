@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.io import files
+from routeyard.pipelines.io.untrusted import bounded
 
 _COLUMNS = ("key", "dataset", "prompt", "golden_answer")
 _STRUCT = ("num_input_tokens", "num_output_tokens", "score")
@@ -63,14 +64,7 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
 
 def _models(path: Path) -> list[str]:
     """Columns that hold a struct with a score: the schema knows, a single row may lack some."""
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise SourceError(
-            f"the Parquet file cannot be read: {error}",
-            where=str(path),
-            next_step="fetch the file again",
-        ) from error
+    schema = pq.read_schema(bounded(path))
     reading.need(dict.fromkeys(schema.names), _COLUMNS, str(path))
     structs = [field for field in schema if pa.types.is_struct(field.type)]
     models = [field.name for field in structs if field.type.get_field_index("score") >= 0]

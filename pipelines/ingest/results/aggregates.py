@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +24,8 @@ def why_aggregate(done: Assigned, around: set[str]) -> str:
     if table.num_rows == 0:
         return ""
     names = [n for n in table.column_names if not n.startswith("(") and n not in around]
-    if any(_SPREAD.search(n) for n in names) and "text" not in done.roles:
-        name = next(n for n in names if _SPREAD.search(n))
-        return f"{name!r} states how far many scores spread"
+    if spread := [n for n in names if _SPREAD.search(n) and "text" not in done.roles]:
+        return f"{spread[0]!r} states how far many scores spread"
     counts = [c.column for c in candidates(table, "aggregate", frozenset(around))]
     for name in counts:
         values = numbers(table.column(name))
@@ -34,16 +34,23 @@ def why_aggregate(done: Assigned, around: set[str]) -> str:
     arm, question = done.roles.get("arm"), done.roles.get("question")
     if arm is None or done.per_question:
         return ""
-    unique = len(pc.unique(table.column(arm)))
-    if question is None and unique > 0.9 * table.num_rows and table.num_rows >= 2:
-        figures = [n for n in names if n != arm and _figures(table.column(n))]
-        if len(figures) >= 2 or "score" in done.roles:
-            such = ", ".join(figures[:3])
-            return f"each row is one model with {len(figures)} figures, such as {such}"
-    if question is not None and _task_figures(done, question):
+    if question is None:
+        return _model_figures(done, arm, names)
+    if _task_figures(done, question):
         tasks = len(pc.unique(table.column(question)))
         return f"{question!r} names {tasks} tasks, with one figure each"
     return ""
+
+
+def _model_figures(done: Assigned, arm: str, names: Sequence[str]) -> str:
+    """Why each row is a whole model, where no column names a question; else empty."""
+    table = done.table
+    if table.num_rows < 2 or len(pc.unique(table.column(arm))) <= 0.9 * table.num_rows:
+        return ""
+    figures = [n for n in names if n != arm and _figures(table.column(n))]
+    if len(figures) < 2 and "score" not in done.roles:
+        return ""
+    return f"each row is one model with {len(figures)} figures, such as {', '.join(figures[:3])}"
 
 
 def _of_many(done: Assigned, values: np.ndarray) -> bool:

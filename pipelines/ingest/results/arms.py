@@ -49,17 +49,10 @@ def find_arm(done: Assigned, around: set[str]) -> None:
     if "arm" in done.roles:
         return
     table = done.table
-    named = [c for c in candidates(table, "arm") if not _is_count(table, c.column)]
-    # `(model)` of a wide table, then names, then keys and paths that look like models.
-    best = min(named, key=lambda c: (c.rank + (0 if _family(table, c.column) else 12), c.column),
-               default=None)  # fmt: skip
-    sure = best is not None and (best.rank < 12 or _family(table, best.column) > 0)
-    if best is not None and sure:
-        done.roles["arm"] = best.column
-        return
+    named, sure = _named(table)
     keys = [n for n in table.column_names if n.startswith("(key") and _family(table, n) >= 0.5]
-    if keys:
-        done.roles["arm"] = keys[0]
+    if (name := named if sure else next(iter(keys), None)) is not None:
+        done.roles["arm"] = name
         return
     own = [n for n in table.column_names if n not in around and not n.startswith("(")]
     models, known = model_columns(table.select(own))
@@ -70,29 +63,38 @@ def find_arm(done: Assigned, around: set[str]) -> None:
     varied = [n for n in paths if not constant(table.column(n))]
     like = [n for n in (varied or paths) if _family(table, n) >= 0.5]
     if like:
-        done.roles["arm"] = like[0]
         kind = "choice" if varied else "question"
-        names = ", ".join(sorted({str(v) for v in some(table.column(like[0]), 50)})[:3])
-        done.note(kind, f"the model is named only in the path of the file ({names})", "arm")
-    elif models and not _named_score(table, around):
+        _from_path(done, like[0], kind, "the model is named only in the path of the file")
+    elif models and not candidates(table, "score", frozenset(around)):
         _unpivoted(done, models, sure=False)
-    elif best is not None:
-        done.roles["arm"] = best.column
-    else:
-        fitting = [n for n in varied if _crosses(table, n)] or varied or paths[:1]
-        if fitting:
-            done.roles["arm"] = fitting[0]
-            done.note(
-                "question",
-                "no column names the model; the name of the file or folder is taken "
-                f"({', '.join(sorted({str(v) for v in some(table.column(fitting[0]), 50)})[:3])})",
-                "arm",
-            )
+    elif named is not None:
+        done.roles["arm"] = named
+    elif paths:
+        fitting = [n for n in varied if _crosses(table, n)] or varied or paths
+        why = "no column names the model; the name of the file or folder is taken"
+        _from_path(done, fitting[0], "question", why)
 
 
-def _named_score(table: pa.Table, around: set[str]) -> bool:
-    """Whether a column is named as a score is."""
-    return bool(candidates(table, "score", frozenset(around)))
+def _named(table: pa.Table) -> tuple[str | None, bool]:
+    """The column that is named best for an arm, and whether it surely holds names of models.
+
+    `(model)` of a wide table comes first, then names, then keys and paths that look like models.
+    """
+    named = [c for c in candidates(table, "arm") if not _is_count(table, c.column)]
+    likes = {c.column: _family(table, c.column) for c in named}
+    best = min(
+        named, key=lambda c: (c.rank + (0 if likes[c.column] else 12), c.column), default=None
+    )
+    if best is None:
+        return None, False
+    return best.column, best.rank < 12 or likes[best.column] > 0
+
+
+def _from_path(done: Assigned, name: str, kind: str, why: str) -> None:
+    """Take a part of the files' paths for the arm, and say so."""
+    done.roles["arm"] = name
+    names = sorted({str(v) for v in some(done.table.column(name), 50)})
+    done.note(kind, f"{why} ({', '.join(names[:3])})", "arm")
 
 
 def _is_count(table: pa.Table, name: str) -> bool:

@@ -48,7 +48,6 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
             "further samples, in the order of the file",
             "sample", again,
         )  # fmt: skip
-        sample = _codes(pa.chunked_array([pc.add(pc.multiply(sample.combine_chunks(), 1), 0)]))
         sample = _counted([arm, suite, question])
     return {"arm": arm, "suite": suite, "question": question, "sample": sample}
 
@@ -74,13 +73,11 @@ def _suite(done: Assigned, arm: pa.ChunkedArray, question: pa.ChunkedArray) -> p
         if _distinct([column, question]) == ids and name in named:
             done.roles["suite"] = name  # each question has one
             return column
-        if collide and _distinct([column, arm, question]) > 1.2 * pairs:
-            spread = _distinct([column, question]) / max(1, _distinct([column, arm]))
-            if spread > 1 and _shared(column, arm):
-                done.roles["suite"] = name
-                if name in paths:
-                    done.note("choice", "the suite is named only in the path of the file", "suite")
-                return column
+        if collide and _tells_apart(column, arm, question, pairs):
+            done.roles["suite"] = name
+            if name in paths:
+                done.note("choice", "the suite is named only in the path of the file", "suite")
+            return column
     if (prefix := _prefix(question)) is not None:
         done.note("choice", "the suite is the start of the question's id", "suite")
         return prefix
@@ -89,6 +86,16 @@ def _suite(done: Assigned, arm: pa.ChunkedArray, question: pa.ChunkedArray) -> p
         done.roles["suite"] = fixed
         return texts(table.column(fixed)).fill_null("")
     return _same(table, "")
+
+
+def _tells_apart(
+    column: pa.ChunkedArray, arm: pa.ChunkedArray, question: pa.ChunkedArray, pairs: int
+) -> bool:
+    """Whether a column tells answers of one arm and question apart as suites do."""
+    if _distinct([column, arm, question]) <= 1.2 * pairs:
+        return False
+    spread = _distinct([column, question]) / max(1, _distinct([column, arm]))
+    return spread > 1 and _shared(column, arm)
 
 
 def _prefix(question: pa.ChunkedArray) -> pa.ChunkedArray | None:

@@ -15,6 +15,14 @@ from routeyard.schemas.recording import recording
 
 #: Bytes of a file's start that are looked at.
 _START = 1 << 16
+#: Columns of the normal form that are a field of each answer → the field.
+_OF_ANSWER = {"arm": "model", "question": "query"} | {
+    name: name
+    for name in (
+        "sample", "score", "error", "cost_usd", "prompt_tokens", "completion_tokens", "latency_s",
+        "served_model", "text",
+    )
+}  # fmt: skip
 
 
 def harness_of(paths: Sequence[Path]) -> tuple[str, list[Path]] | None:
@@ -61,19 +69,11 @@ def read_harness(
 def _normal(answers: Sequence[ImportedAnswer], result: ImportResult) -> pa.Table:
     asked = [result.questions[one.query] for one in answers]
     columns: dict[str, list[object]] = {
-        "arm": [one.model for one in answers],
-        "question": [one.query for one in answers],
+        name: [getattr(one, field) for one in answers] for name, field in _OF_ANSWER.items()
+    }
+    columns |= {
         "suite": [one.task for one in asked],
-        "sample": [one.sample for one in answers],
-        "score": [one.score for one in answers],
         "status": [one.status or one.finish_reason for one in answers],
-        "error": [one.error for one in answers],
-        "cost_usd": [one.cost_usd for one in answers],
-        "prompt_tokens": [one.prompt_tokens for one in answers],
-        "completion_tokens": [one.completion_tokens for one in answers],
-        "latency_s": [one.latency_s for one in answers],
-        "served_model": [one.served_model for one in answers],
-        "text": [one.text for one in answers],
         "prompt": [_prompt(one) for one in asked],
         "reference": ["\n".join(one.references) or None for one in asked],
         "split": [one.split for one in asked],

@@ -12,7 +12,7 @@ from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.keys import keyed
 from routeyard.pipelines.ingest.results.values import (
     ReadingNote,
-    Scale,
+    ScoreScale,
     factor,
     numbers,
     scale_of,
@@ -136,7 +136,7 @@ def scored(done: Assigned, name: str, *, aloud: bool) -> pa.Array | None:
     if values is None:
         return None
     label = done.roles.get("score", name) if name.startswith("(") else name
-    scale = scale_of(values, label) or Scale(0, 1, "")
+    scale = scale_of(values, label) or ScoreScale(0, 1, "")
     found = (values - scale.low) / (scale.high - scale.low)
     if aloud:
         if scale.words:

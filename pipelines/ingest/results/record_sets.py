@@ -66,17 +66,14 @@ def _of_object(
         rows = outcomes(value, lists, around)
         places = [f"{at}.{row['listed_in']}" for row in rows]
         yield RecordSet((*trail, "(lists of ids)"), rows, places, {**around, **_scalars(value)})
-    if len(value) >= 2 and all(isinstance(one, dict) and one for one in value.values()):
+    if _of_objects(value):
         parts = list(value.values())
-        if alike(parts):
-            columns = [{**around, f"(key {keys})": key} for key in value]
+        of_one = alike(parts)
+        if of_one:
             places = [f"{at}.{key}" for key in value]
             records = [{f"(key {keys})": key, **flat(part)} for key, part in value.items()]
             yield RecordSet((*trail, "*"), records, places, dict(around))
-            for part, known, place in zip(parts, columns, places, strict=True):
-                yield from _of_object(part, (*trail, "*"), known, place, keys + 1)
-            return
-        if all(_maps_records(part) for part in parts):  # model → question → record
+        if of_one or all(map(_maps_records, parts)):  # model → question → record
             for key, part in value.items():
                 known = {**around, f"(key {keys})": key}
                 yield from _of_object(part, (*trail, "*"), known, f"{at}.{key}", keys + 1)
@@ -115,11 +112,13 @@ def alike(parts: Sequence[Mapping[str, Any]]) -> bool:
     return bool(common) and (2 * len(common) >= len(every) or len(common) >= 3)
 
 
+def _of_objects(value: Mapping[str, Any]) -> bool:
+    """Whether each of several values is an object that holds something."""
+    return len(value) >= 2 and all(isinstance(one, dict) and one for one in value.values())
+
+
 def _maps_records(part: Mapping[str, Any]) -> bool:
-    values = list(part.values())
-    return (
-        len(values) >= 2 and all(isinstance(one, dict) and one for one in values) and alike(values)
-    )
+    return _of_objects(part) and alike(list(part.values()))
 
 
 def _plain_map(value: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -123,6 +123,11 @@ def numbers(column: Column, read: Callable[[str], float | None] = word) -> np.nd
     bad = sum(isinstance(v := read(one), float) and math.isnan(v) for one in sampled)
     if sampled and bad > 0.05 * len(sampled) and not _are_letters(sampled):
         return None
+    return _numbers_of_texts(column, read)
+
+
+def _numbers_of_texts(column: Column, read: Callable[[str], float | None]) -> np.ndarray | None:
+    """Each different text read once; None where more than a few are no number or word."""
     coded = column.dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     texts = coded.dictionary.to_pylist()
@@ -151,7 +156,7 @@ def _are_letters(texts: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class ScoreScale:
     """How scores become 1 for right and 0 for wrong; not `sure` where a person has to look."""
 
     low: float
@@ -160,7 +165,7 @@ class Scale:
     sure: bool = True
 
 
-def scale_of(values: np.ndarray, name: str) -> Scale | None:
+def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
     """The scale of scores; None where the numbers cannot be scores."""
     there = values[~np.isnan(values)]
     if not len(there):
@@ -168,17 +173,19 @@ def scale_of(values: np.ndarray, name: str) -> Scale | None:
     low, high = float(there.min()), float(there.max())
     inside = float(np.mean((there >= 0) & (there <= 1)))
     if high <= 1 and inside >= 0.9:
-        return Scale(0, 1, "")
+        return ScoreScale(0, 1, "")
     if plain(name).endswith(("preference", "pref")) and low >= 1 and high <= 2:
-        return Scale(1, 2, "from 1 (the other is preferred) to 2 (this is preferred)", sure=False)
+        return ScoreScale(
+            1, 2, "from 1 (the other is preferred) to 2 (this is preferred)", sure=False
+        )
     percent = bool(re.search(r"percent|pct|%|rate", name, re.IGNORECASE))
     if 1 < high <= 100 and low >= 0 and (percent or high > 10):
-        return Scale(0, 100, "percent", sure=percent or high == 100)
+        return ScoreScale(0, 100, "percent", sure=percent or high == 100)
     if 1 < high <= 10 and low >= 0 and inside < 0.9:
         top = 5.0 if high <= 5 else 10.0
-        return Scale(0, top, f"points from 0 to {top:g}", sure=False)
+        return ScoreScale(0, top, f"points from 0 to {top:g}", sure=False)
     if high <= 1.5 and inside >= 0.9:
-        return Scale(0, 1, "")  # some values outside are named, row by row
+        return ScoreScale(0, 1, "")  # some values outside are named, row by row
     return None
 
 

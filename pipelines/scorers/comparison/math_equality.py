@@ -57,24 +57,24 @@ def _same_quantity(
     given, wanted = (_measure(text) for text in (one, other))
     if given is not None and wanted is not None:
         return given.same_as(wanted)
-    if first is None and second is not None and given is not None:
-        return len(given.parts) == 1 and agree(given.parts[0][0], second, asked)
-    if second is None and first is not None and wanted is not None:
-        return len(wanted.parts) == 1 and agree(first, wanted.parts[0][0], asked)
+    for measure, said, read in ((given, second, first), (wanted, first, second)):
+        if read is None and said is not None and measure is not None:
+            return len(measure.parts) == 1 and agree(measure.parts[0][0], said, asked)
     if (first is None) != (second is None) and (third := _decimal_comma(one, other, asked)):
         return agree(third, first or second, asked)  # type: ignore[arg-type]
-    if second is not None and (_RE["prose"].search(one) or _in_steps(one)):
+    if second is not None and _in_prose(one):
         first = numeric_answer(one)
-    elif first is not None and (_RE["prose"].search(other) or _in_steps(other)):
+    elif first is not None and _in_prose(other):
         second = numeric_answer(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
     return None
 
 
-def _in_steps(text: str) -> bool:
+def _in_prose(text: str) -> bool:
+    """Whether a text holds words or several steps around its number."""
     several = text.count("=") > 1 and (";" in text or ", " in text)
-    return several and bool(_RE["steps"].fullmatch(text))
+    return bool(_RE["prose"].search(text) or (several and _RE["steps"].fullmatch(text)))
 
 
 @lru_cache(maxsize=65536)
@@ -143,14 +143,8 @@ def _same(one: Form, other: Form, asked: ScoringInput | None) -> bool:
 def _same_parts(one: Form, other: Form, asked: ScoringInput | None) -> bool:
     """Whether two forms without equations or names are the same, part by part."""
     kinds = {one.kind, other.kind}
-    if kinds == {"list"} and {part.kind for part in (*one.parts, *other.parts)} == {
-        "equation", "ordered",
-    }:  # fmt: skip
-        one, other = (Form("list", f.text, _tuples(f) or f.parts) for f in (one, other))
-    if kinds == {"set"}:  # {2, 1, 1} is {1, 2}
-        one, other = (Form("set", f.text, tuple(dict.fromkeys(f.parts))) for f in (one, other))
     if kinds <= {"set", "list"} or kinds == {"union"}:
-        return _unordered(one.parts, other.parts, asked)
+        return _unordered(*_elements(one, other), asked)
     if kinds in ({"ordered"}, {"matrix"}):
         return (
             one.name == other.name
@@ -170,6 +164,17 @@ def _same_parts(one: Form, other: Form, asked: ScoringInput | None) -> bool:
     if kinds == {"matrix", "scalar"}:
         return symbolically(one.text, other.text)
     return False
+
+
+def _elements(one: Form, other: Form) -> list[tuple[Form, ...]]:
+    """Parts of two sets, lists or unions, in forms that can be compared."""
+    kinds, parts = {one.kind, other.kind}, [one.parts, other.parts]
+    if kinds == {"set"}:  # {2, 1, 1} is {1, 2}
+        return [tuple(dict.fromkeys(of)) for of in parts]
+    mixed = {part.kind for of in parts for part in of} == {"equation", "ordered"}
+    if kinds == {"list"} and mixed:
+        return [_tuples(form) or form.parts for form in (one, other)]
+    return parts
 
 
 def _same_named(one: Form, other: Form, asked: ScoringInput | None) -> bool:

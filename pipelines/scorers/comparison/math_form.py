@@ -69,10 +69,15 @@ def _form(text: str, depth: int) -> Form:
     if len(sides) >= 2 and all(one.strip() for one in sides):
         return _equation(text, sides, depth)
     bracketed = _bracketed(text, depth)
-    ratio = _split(text, (":",)) if bracketed is None and ":" in text else []
+    return bracketed if bracketed is not None else _plain(text, depth)
+
+
+def _plain(text: str, depth: int) -> Form:
+    """A ratio, or else a scalar."""
+    ratio = _split(text, (":",))
     if len(ratio) > 1 and all(one.strip() for one in ratio):
         return Form("ratio", text, tuple(_form(one, depth + 1) for one in ratio))
-    return bracketed if bracketed is not None else Form("scalar", _without_unit(text))
+    return Form("scalar", _without_unit(text))
 
 
 def _worded(text: str, depth: int) -> Form | None:

@@ -14,6 +14,8 @@ _ORDINALS = "third fourth fifth sixth seventh eighth ninth tenth"
 UNITS = {word: value for value, word in enumerate(_TEENS.split())}
 _TENS = {word: 10 * value for value, word in enumerate(_TY.split(), start=2)}
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_ONES = UNITS | _TENS
+_TIMES = {"hundred": 100, "dozen": 12}
 _PARTS = {"half": 2, "halves": 2, "quarter": 4, "quarters": 4} | {
     name + plural: part
     for part, name in enumerate(_ORDINALS.split(), start=3)
@@ -42,8 +44,8 @@ def spoken(text: str) -> tuple[Fraction, int, int] | None:
 
 def _known(word: str) -> bool:
     return (
-        word in UNITS or word in _TENS or word in _SCALES or word in _PARTS
-        or word in ("hundred", "and", "a", "an", "dozen", "minus", "negative", "of")
+        word in _ONES or word in _TIMES or word in _SCALES or word in _PARTS
+        or word in ("and", "a", "an", "minus", "negative", "of")
     )  # fmt: skip
 
 
@@ -77,50 +79,53 @@ def _value(run: list[re.Match[str]]) -> Fraction | None:
     total, part = Fraction(0), Fraction(0)
     seen = False
     for index, word in enumerate(words):
-        if word in UNITS or word in _TENS:
-            value = UNITS.get(word, 0) or _TENS.get(word, 0)
-            # "one two", "nineteen eighty": two numbers, not one; but "three and two thirds"
-            then = words[index + 1] if index + 1 < len(words) else ""
-            fraction = words[index - 1] == "and" and then in _PARTS
-            follows = part % 10 == 0 and part % 100 != 10 if value < 10 else part % 100 == 0
-            if not follows and not fraction:
+        if word in ("and", "a", "an"):
+            continue
+        seen = True
+        if word in _ONES:
+            if not _joins(words, index, part):
                 return None
-            part += value
-            seen = True
-        elif word == "hundred":
-            part = Fraction((part or 1) * 100)
-            seen = True
+            part += _ONES[word]
+        elif word in _TIMES:
+            part = Fraction((part or 1) * _TIMES[word])
         elif word in _SCALES:
-            total += (part or 1) * _SCALES[word]
-            part, seen = Fraction(0), True
-        elif word == "dozen":
-            part = Fraction((part or 1) * 12)
-            seen = True
-        elif word in _PARTS:
-            previous = words[index - 1] if index else ""
-            if previous in ("a", "an", ""):
-                part += Fraction(1, _PARTS[word])
-            elif index >= 2 and "and" in words[:index]:  # three and two thirds
-                cut = len(words[:index]) - 1 - words[:index][::-1].index("and")
-                whole = _plain_value(words[:cut])
-                over = _plain_value(words[cut + 1 : index])
-                if whole is None or over is None:
-                    return None
-                return sign * (whole + over / _PARTS[word])
-            else:
-                part = (total + part) / _PARTS[word]
-                total = Fraction(0)
-            seen = True
-        elif word not in ("and", "a", "an"):
+            total, part = total + (part or 1) * _SCALES[word], Fraction(0)
+        elif word not in _PARTS:
             return None
+        elif index == 0 or words[index - 1] in ("a", "an"):
+            part += Fraction(1, _PARTS[word])
+        elif index > 1 and "and" in words[:index]:
+            mixed = _mixed(words, index)
+            return None if mixed is None else sign * mixed
+        else:
+            total, part = Fraction(0), (total + part) / _PARTS[word]
     return sign * (total + part) if seen else None
+
+
+def _joins(words: list[str], index: int, part: Fraction) -> bool:
+    """Whether a word goes on with the number before it.
+
+    "one two" and "nineteen eighty" are two numbers, but "three and two thirds" is one.
+    """
+    then = words[index + 1] if index + 1 < len(words) else ""
+    if words[index - 1] == "and" and then in _PARTS:
+        return True
+    small = _ONES[words[index]] < 10
+    return part % 10 == 0 and part % 100 != 10 if small else part % 100 == 0
+
+
+def _mixed(words: list[str], index: int) -> Fraction | None:
+    """Value of words such as "three and two thirds", whose fraction is named at `index`."""
+    cut = index - 1 - words[:index][::-1].index("and")
+    whole, over = _plain_value(words[:cut]), _plain_value(words[cut + 1 : index])
+    return None if whole is None or over is None else whole + over / _PARTS[words[index]]
 
 
 def _plain_value(words: list[str]) -> Fraction | None:
     total = Fraction(0)
     for word in words:
-        if word in UNITS or word in _TENS:
-            total += UNITS.get(word, 0) or _TENS.get(word, 0)
+        if word in _ONES:
+            total += _ONES[word]
         elif word == "hundred":
             total = Fraction((total or 1) * 100)
         elif word in _SCALES:

@@ -6,6 +6,8 @@ import json
 import os
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from routeyard.pipelines.errors import SourceError
@@ -78,3 +80,16 @@ def test_memory_that_is_not_there_is_said(
     monkeypatch.setattr("routeyard.pipelines.ingest.importers.lm_eval.files.rows", short)
     with pytest.raises(SourceError, match="more memory than there is"):
         read(folder, tmp_path)
+
+
+def test_a_parquet_footer_is_read_after_the_file_was_in_the_limited_process(
+    folder: Path, tmp_path: Path
+) -> None:
+    # The footer alone is sound, and lacks the columns of models: what it says would be the error.
+    columns = {name: ["a" * 999] for name in ("key", "dataset", "prompt", "golden_answer")}
+    path = folder / "test-00000.parquet"
+    pq.write_table(pa.table(columns), path, compression="none")
+    pages = path.read_bytes()
+    path.write_bytes(pages[:4] + b"\xff" * 900 + pages[904:])
+    with pytest.raises(SourceError, match=r"test-00000.parquet cannot be read"):
+        run_import(IMPORTERS.get("sprout"), folder, tmp_path / "sprout")
