@@ -48,7 +48,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "reported cost": Fault(
         "a cost of nothing was believed",
-        "pipelines/calls/budget.py",
+        "pipelines/calls/bill.py",
         "    return max(by_table, usage.cost_usd or 0.0)",
         "    return by_table if usage.cost_usd is None else usage.cost_usd",
         "tests/calls/test_one_budget.py::test_a_provider_that_says_it_costs_nothing_is_not_believed",
@@ -77,7 +77,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "same questions": Fault(
         "models were compared by means over different questions",
-        "pipelines/metrics/baselines.py",
+        "pipelines/matrix/ranking.py",
         "    return single_means(evened(labels))",
         "    return single_means(labels)",
         "tests/evaluate/test_same_questions.py::"
@@ -85,9 +85,9 @@ FAULTS: dict[str, Fault] = {
     ),
     "read-only": Fault(
         "a read-only workspace was a traceback",
-        "flows/cli/__init__.py",
-        '        errno.EROFS: ("the file system is read-only", place),\n',
-        "",
+        "flows/cli/disk_errors.json",
+        '  "EROFS": [',
+        '  "ERANGE": [',
         "tests/flows/test_stopped.py::test_what_the_file_system_refuses_is_no_traceback",
     ),
     "mappings": Fault(
