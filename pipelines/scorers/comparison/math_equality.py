@@ -166,15 +166,15 @@ def _same_parts(one: Form, other: Form, asked: ScoringInput | None) -> bool:
     return False
 
 
-def _elements(one: Form, other: Form) -> list[tuple[Form, ...]]:
+def _elements(one: Form, other: Form) -> tuple[tuple[Form, ...], tuple[Form, ...]]:
     """Parts of two sets, lists or unions, in forms that can be compared."""
-    kinds, parts = {one.kind, other.kind}, [one.parts, other.parts]
+    kinds = {one.kind, other.kind}
     if kinds == {"set"}:  # {2, 1, 1} is {1, 2}
-        return [tuple(dict.fromkeys(of)) for of in parts]
-    mixed = {part.kind for of in parts for part in of} == {"equation", "ordered"}
+        return tuple(dict.fromkeys(one.parts)), tuple(dict.fromkeys(other.parts))
+    mixed = {part.kind for part in (*one.parts, *other.parts)} == {"equation", "ordered"}
     if kinds == {"list"} and mixed:
-        return [_tuples(form) or form.parts for form in (one, other)]
-    return parts
+        return _tuples(one) or one.parts, _tuples(other) or other.parts
+    return one.parts, other.parts
 
 
 def _same_named(one: Form, other: Form, asked: ScoringInput | None) -> bool:
