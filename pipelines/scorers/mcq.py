@@ -28,6 +28,7 @@ from routeyard.pipelines.scorers.extraction.marks import HEAD, MOST_READ
 from routeyard.pipelines.scorers.extraction.option_marks import (
     NamedOption,
     commitments,
+    names_none,
     spelled_out,
 )
 from routeyard.pipelines.scorers.extraction.option_text import Options, contradicts
@@ -64,6 +65,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     found = found or _bare_output(output, end, allowed, options)
     if found and (refusal := _refusal(output, found[-1], end)):
         return ScoreResult("abstain", reason=refusal)
+    if not found and names_none(output, end):
+        return ScoreResult("abstain", reason="the marked answer is none of the options")
     if not found and not breaks_off(output, truncated=asked.truncated):
         found = spelled_out(output, end, options) or _plain(output, end, allowed)
     if not found:

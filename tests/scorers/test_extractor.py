@@ -106,6 +106,9 @@ CHOICES = ("heavy", "light", "Elif", "Noor")
         ("<solution> B ) light </solution>", "B"),
         ("【解析】选项A正确。<eoe>\n【答案】C <eoa>", "C"),
         ("【答案】: BC <eoa>", ""),  # several
+        ("【答案】B，C <eoa>", ""),
+        ("【答案】A和D <eoa>", ""),
+        ("选项B正确。\n【答案】: 题目可能有误 <eoa>", None),  # the marked answer is none of them
         ("选项A、B、C都不正确，选项D正确。", "D"),
         ("A и B неверно, C верно.", "C"),
         ("A: light.", "conflict"),

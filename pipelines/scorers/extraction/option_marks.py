@@ -47,7 +47,8 @@ _MARKS = {
 }
 _MARKS |= {word: [("choose", re.compile(re.escape(word), re.IGNORECASE))] for word in CHOOSING}
 _ASCII_MARKS = tuple(keyword for keyword in _MARKS if keyword.isascii())
-#: Marks that hold nothing but the answer.
+#: Marks that nothing follows but the answer, and those that hold nothing but the answer.
+_SURE = frozenset({"field", "hash", "final", "label"})
 _WHOLE = frozenset({"field", "key", "boxed", "hash"})
 
 
@@ -96,6 +97,12 @@ def _worded(text: str, end: int, allowed: str, options: Options) -> Iterator[Nam
                 yield choice
                 floor = max(mark.end(), 0 if choice.how.endswith("content") else choice.end)
                 break
+
+
+def names_none(text: str, end: int) -> bool:
+    """Whether a text marks an answer, and the last one is written where no option can be read."""
+    marks = [one for one in committed(text[:end]) if one.kind in _SURE]
+    return any(not _RE["option_a"].search(text, max(0, m.start - 8), m.start) for m in marks[-1:])
 
 
 def _glued(one: Committed, allowed: str) -> NamedOption | None:
@@ -155,7 +162,7 @@ def _lettered(
     firm: bool,
 ) -> NamedOption | None:
     raw = option["letters"]
-    glued = len(raw) > 1 and raw.isalpha()  # "(BFI)": three options
+    glued = len(raw) > 1 and raw.isascii() and raw.isalpha()  # "(BFI)": three options
     letters = "".join(dict.fromkeys(raw if glued else _RE["letter"].findall(raw))).upper()
     if not letters or any(letter not in allowed for letter in letters):
         return None
