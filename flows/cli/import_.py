@@ -61,7 +61,20 @@ def command(
             f"{rule.tried:,} answers\n(to label them here, set `scorer: {rule.scorer}` in "
             "recipe.yaml)"
         )
+    lines += _audited(done.folder)
     return Output(done, [*lines, f"next: routeyard build {done.recipe} --workspace {workspace}"])
+
+
+def _audited(folder: Path) -> list[str]:
+    """What the audit says of the imported answers: the verdict and the grave findings."""
+    from routeyard.flows.audits.imported import audit_import
+
+    found = audit_import(folder)
+    grave = [one for one in found.findings if one.severity == "grave"]
+    doubts = sum(one.severity == "doubt" for one in found.findings)
+    lines = [f"audit: {found.verdict} ({len(grave):,} grave findings, {doubts:,} doubts)"]
+    lines += [f"  {one.kind}: {one.about}: {one.says}" for one in grave[:5]]
+    return lines
 
 
 def _shown(format: str, title: str, license: str, layout: str) -> list[str]:

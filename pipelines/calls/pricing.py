@@ -43,6 +43,11 @@ class Price:
     def known(self) -> bool:
         return self.input is not None and self.output is not None
 
+    @property
+    def free(self) -> bool:
+        """Whether it is stated as 0, as of a model on one's own machine."""
+        return self.input == 0 and self.output == 0
+
     def of(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
         """USD for so many tokens; null when a count or a price is unknown."""
         if prompt_tokens is None or completion_tokens is None:

@@ -15,6 +15,7 @@ from routeyard.pipelines.collect.recorded_row import (
     answer_of,
     asks_the_same,
     count_of,
+    measured,
     recorded_status,
     score_of,
 )
@@ -175,9 +176,11 @@ def _as_response(
     without = said["status"] in ANSWERLESS
     graded = said.get("graded_against")
     against = [graded] if isinstance(graded, str) else graded
-    prompt = count_of(said.get("prompt_tokens"), place)
-    completion = count_of(said.get("completion_tokens"), place)
+    answered = not without and bool(said["text"] or score)
+    prompt = measured(count_of(said.get("prompt_tokens"), place), not without)
+    completion = measured(count_of(said.get("completion_tokens"), place), answered)
     cost, source = amount_of(said.get("cost_usd"), place), "provider"
+    cost = measured(cost, not without and not price.free)
     if cost is None:
         cost, source = price.of(prompt, completion), "price_table"
     return {
@@ -193,7 +196,7 @@ def _as_response(
         "completion_tokens": completion,
         "cost_usd": cost,
         "cost_source": None if cost is None else source,
-        "latency_s": amount_of(said.get("latency_s"), place),
+        "latency_s": measured(amount_of(said.get("latency_s"), place), not without),
         "attempts": 1,
         "given_score": score,
         "graded_against": against if against and against != asked.references else None,

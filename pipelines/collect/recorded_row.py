@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from routeyard.pipelines.errors import RecordedError
 from routeyard.pipelines.mapping.fields import Sparse, compile_field
@@ -180,6 +180,14 @@ def amount_of(value: Any, place: str) -> float | None:
             next_step="where it stands for 'unknown', map it to null in 'fields'",
         )
     return number
+
+
+Amount = TypeVar("Amount", int, float)
+
+
+def measured(value: Amount | None, answered: bool) -> Amount | None:
+    """The value, or None where it is 0 beside an answer: nobody measured it, and it is not free."""
+    return None if answered and value == 0 else value
 
 
 def _no_number(value: Any, place: str) -> RecordedError:

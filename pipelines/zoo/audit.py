@@ -17,6 +17,7 @@ from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.baselines import query_oracle, task_oracle
 from routeyard.pipelines.metrics.plateau import right, solvable
 from routeyard.pipelines.metrics.selection import at_choice
+from routeyard.pipelines.zoo.deviations import changed, deviations
 
 #: Share of solvable questions on which choices may equal the cheapest right model.
 LEAK = 0.98
@@ -62,6 +63,7 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
     choice = np.array([at_model[models[k]] for k in use], dtype=np.int64)
     part = test.take(rows)
     found += [_constant(part, choice), _leak(part, choice), _oracle(part, choice, core, scheme)]
+    found.append(_switches(part, choice))
     for name in ("cost", "tokens"):
         if name in table.column_names:
             try:
@@ -161,6 +163,45 @@ def _oracle(part: Core, choice: Ints, core: Core, scheme: str) -> Suspicion:
     if len(y) >= FEWEST and gain > 3 * error and gain > 0.1:
         return Suspicion("beyond its features", "warn", says + ": far above what tasks can tell")
     return Suspicion("beyond its features", "ok", says)
+
+
+def _switches(part: Core, choice: Ints) -> Suspicion:
+    """Leaving the habitual model is right more often than the router's own skill explains."""
+    seen = deviations(part.labels, choice, part.tasks)
+    says = (
+        f"{seen.switches} of {len(choice)} choices leave the model that is chosen most on their "
+        f"task; where one of the two is right, the choice is in {seen.won} of "
+        f"{seen.told} (skill elsewhere explains {seen.expected:.0%}; p {seen.p:.2g}, "
+        f"q {seen.q:.2g})"
+    )
+    if seen.fails:
+        says += ": choices were changed to right answers"
+    return Suspicion("switches", "fail" if seen.fails else "ok", says)
+
+
+def compare(core: Core, scheme: str, before: pa.Table, now: pa.Table) -> Suspicion:
+    """Whether a team's choices changed towards right answers since an earlier submission."""
+    test = core.take(core.rows(scheme, "test"))
+    old, new = dict(_rows(before)), dict(_rows(now))
+    models = {m: k for k, m in enumerate(test.model_ids)}
+    use = [k for k, q in enumerate(test.query_ids) if old.get(q) in models and new.get(q) in models]
+    names = [test.query_ids[k] for k in use]
+    chosen = [np.array([models[one[q]] for q in names], np.int64) for one in (old, new)]
+    seen = changed(test.labels[use], *chosen)
+    says = (
+        f"{seen.changed} of {len(use)} choices changed since the earlier submission: "
+        f"{seen.gained} to right ones, {seen.lost} to wrong ones (p {seen.p:.2g})"
+    )
+    if seen.fails:
+        says += ": they follow the answers of the test set"
+    return Suspicion("changes", "fail" if seen.fails else "ok", says)
+
+
+def _rows(table: pa.Table) -> list[tuple[str, str]]:
+    columns = (
+        table.column(name).cast(pa.string()).to_pylist() for name in ("query_id", "model_id")
+    )
+    return list(zip(*columns, strict=True))
 
 
 def _prices(part: Core, choice: Ints, cost: Floats) -> Suspicion:

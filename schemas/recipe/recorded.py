@@ -44,7 +44,8 @@ class RecordedFields(Strict):
     completion_tokens: str | None = None
     """Column of metered completion tokens."""
     cost_usd: str | None = None
-    """Column of the cost in USD."""
+    """Column of the cost in USD. 0 beside an answer is unknown, unless the pool states a price of 0
+    for the model; so are 0 tokens and a latency of 0."""
     latency_s: str | None = None
     """Column of the latency in seconds."""
 

@@ -38,10 +38,10 @@ def queries():
     return QUERIES.from_rows(rows)
 
 
-def run(folder: Path, rows: list[dict[str, object]], **more: object):
+def run(folder: Path, rows: list[dict[str, object]], models=None, **more: object):
     (folder / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     entry = Recorded.model_validate({"path": "r.jsonl", "fields": FIELDS, **more})
-    return import_recorded(queries(), POOL, [entry], base=folder)
+    return import_recorded(queries(), models or POOL, [entry], base=folder)
 
 
 def row(query: str = "a", model: str = "m1", output: str | None = "4", **more: object):
@@ -243,3 +243,16 @@ def test_a_timeout_of_a_recording_gets_no_verdict(tmp_path: Path) -> None:
     done = run(tmp_path, rows, fields=fields).responses
     verdicts = file_verdicts(queries(), done)
     assert {v["query_id"][-1] for v in verdicts.to_pylist()} == {"1"}
+
+
+def test_a_cost_of_0_beside_an_answer_is_unknown_unless_the_price_is_0(tmp_path: Path) -> None:
+    # Harnesses write 0 where nothing was metered; a ranking by cost would crown such a model.
+    rows = [row(usd=0, tokens=0, s=0.0), row("b", usd=0.25, tokens=7, s=1.5)]
+    fields = FIELDS | {"cost_usd": "usd", "prompt_tokens": "tokens", "latency_s": "s"}
+    table = run(tmp_path, rows, fields=fields).responses
+    for name, known in (("cost_usd", 0.25), ("prompt_tokens", 7), ("latency_s", 1.5)):
+        assert table.column(name).to_pylist() == [None, known]
+    priced = {"model_id": "m1", "price_in": 0, "price_out": 0, "price_date": "2026-11-01"}
+    free = models_table(Pool.model_validate({"models": [priced]}))
+    table = run(tmp_path, rows, fields=fields, models=free).responses
+    assert table.column("cost_usd").to_pylist() == [0, 0.25]
