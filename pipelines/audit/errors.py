@@ -161,6 +161,8 @@ def failures_in_a_row(answers: Answers) -> Iterator[Found]:
     there = (_others(answers) >= EASY) & ~np.isnan(answers.score)
     order = np.argsort(answers.cell, kind="stable")
     order = order[there[order]]
+    if not len(order):
+        return
     cells, starts = np.unique(answers.cell[order], return_index=True)
     for cell, rows in zip(cells, np.split(order, starts[1:]), strict=True):
         wrong = answers.score[rows] == 0

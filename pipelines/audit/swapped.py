@@ -130,7 +130,8 @@ def _measured(answers: Answers) -> tuple[Cube, Cube]:
         square = means(answers.cell, np.square(values), size) - np.square(mean)
         tables.append(np.where(known >= FEWEST, mean, np.nan))
         noises.append(np.sqrt(np.maximum(square, 0) / np.maximum(known, 1)))
-    whole = [k for k, table in enumerate(tables) if np.isfinite(table).any()]
+    # A table of nothing says nothing, and accuracies are kept so that there is one.
+    whole = [k for k, table in enumerate(tables) if k == 0 or np.isfinite(table).any()]
     return tuple(np.stack([made[k].reshape(shape) for k in whole]) for made in (tables, noises))  # type: ignore[return-value]
 
 

@@ -1,0 +1,42 @@
+"""The audit of whatever a stranger has: columns missing, few rows, nothing but texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from routeyard.pipelines.audit.leaderboard import leaderboard
+from routeyard.pipelines.audit.run import audit_recording
+from routeyard.schemas.recording import RECORDING, recording
+from tests.audit.planted import honest
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_recording_stops_the_audit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    columns = honest(seed)
+    n = int(rng.choice([0, 1, 2, 7, 40, 300, 1800]))
+    rows = np.sort(rng.choice(len(columns["arm"]), n, replace=False))
+    given = {}
+    for field in RECORDING:
+        if field.name in ("arm", "question"):
+            given[field.name] = [str(one) for one in columns[field.name][rows]]
+        elif rng.random() < 0.6:
+            values = columns.get(field.name)
+            odd = [None, "", "error", "train", "test", "0"]
+            made = list(values[rows]) if values is not None else list(rng.choice(odd, n))
+            if str(field.type) != "string":
+                made = [float(one) if values is not None else 0.0 for one in made]
+                made = [one if rng.random() < 0.8 else None for one in made]
+            if str(field.type) == "int32":
+                made = [0 if one is None else int(one) for one in made]
+            given[field.name] = made
+    table = recording(given)
+    found = audit_recording(table)
+    assert found.verdict in ("clean", "doubtful", "defective")
+    assert len(leaderboard(table)) <= 6
+
+
+def test_an_empty_recording_is_clean_and_says_that_it_is_empty() -> None:
+    found = audit_recording(recording({}))
+    assert (found.verdict, found.looked_at["answers"]) == ("clean", 0)
