@@ -36,7 +36,9 @@ def command(
     board, different = read_leaderboard(results)
     if len(different) > 1:
         line("note", f"rows of {' and '.join(different)} cannot be compared with each other")
-    shown = ["accuracy", *(metric or [])]
+    # Where labels are undecided, how far they could move each router.
+    bounds = [name for name in ("accuracy_floor", "accuracy_ceiling") if name in board.column_names]
+    shown = list(dict.fromkeys(["accuracy", *bounds, *(metric or [])]))
     for name in shown:
         if name not in board.column_names:
             raise BadInput(

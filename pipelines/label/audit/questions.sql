@@ -55,6 +55,7 @@ SELECT w.query_id, w.task, c.consensus, q."references", w.agreeing, w.answered,
 FROM wrong w JOIN queries q USING (query_id)
 JOIN (SELECT query_id, answer, min(extracted) AS consensus FROM said GROUP BY ALL) c
   USING (query_id, answer)
+WHERE NOT w.apart OR w.probability >= 0.5
 ORDER BY probability DESC, query_id
 
 -- name: fill_ins

@@ -624,8 +624,21 @@ ELSEWHERE = {
     "agreement",
 }  # fmt: skip
 
+
+def with_missing_as(c: Case, name: str, score: float) -> dict:
+    """Labels of the best-scored model of all, whether it has one or not; no row if all have."""
+    order = c.order(c.train_y)
+    chosen = [min(range(c.m), key=lambda k: (-row[k], order.index(k))) for row in c.scores]
+    got = [c.y[q][k] for q, k in enumerate(chosen)]
+    if all(known(y) for y in got):
+        return {}
+    return {name: sum(y if known(y) else score for y in got) / len(got)}
+
+
 PLAIN: dict[str, Callable[[Case], dict]] = {
     "accuracy": one("accuracy", lambda c: mean(hits(c))),
+    "accuracy_floor": lambda c: with_missing_as(c, "accuracy_floor", 0.0),
+    "accuracy_ceiling": lambda c: with_missing_as(c, "accuracy_ceiling", 1.0),
     "gap_to_oracle": one("gap_to_oracle", lambda c: gap(c, [True] * c.n)),
     "gap_to_oracle_hard": one("gap_to_oracle_hard", lambda c: gap(c, hard(c))),
     "gap_to_oracle_easy": one("gap_to_oracle_easy", lambda c: gap(c, easy(c))),
