@@ -1,7 +1,10 @@
-"""Answer quality: how often a judge prefers the answer a router's choice gives."""
+"""Answer quality by a judge's preferences, and bounds on accuracy where labels are undecided."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from routeyard.pipelines.metrics.selection import at_choice, best
 from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
 
 
@@ -10,3 +13,25 @@ def answer_quality_metric(routed: Routed) -> MetricValue | None:
     """Score(i) = 100 × questions on which the judge selects router i, over questions judged."""
     column = routed.shared.picks.get(routed.router)
     return None if column is None else routed.mean(100 * column, "no question is judged")
+
+
+@metric
+def accuracy_floor_metric(routed: Routed) -> MetricValue | None:
+    """Accuracy of the models it would choose if none were left out, missing labels as wrong."""
+    return _with_missing_as(routed, 0.0)
+
+
+@metric
+def accuracy_ceiling_metric(routed: Routed) -> MetricValue | None:
+    """Accuracy of the models it would choose if none were left out, missing labels as right."""
+    return _with_missing_as(routed, 1.0)
+
+
+def _with_missing_as(routed: Routed, score: float) -> MetricValue | None:
+    """Manski's (1989) worst-case bound; None where the chosen models have all labels."""
+    data = routed.data
+    choice = best(routed.scores, np.ones(routed.scores.shape, dtype=bool), data.order)
+    hit = at_choice(data.test.labels, choice)
+    if not np.isnan(hit).any():
+        return None
+    return routed.mean(np.where(np.isnan(hit), score, hit))
