@@ -36,6 +36,7 @@ BENCHMARKS: dict[str, str] = {
     "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
     "audit": "faults put into published matrices that the audit names, or findings of honest ones",
     "judged": "scorers against verdicts of people and official graders",
+    "init": "recipes of `routeyard init` on real results of many layouts: faults, and builds",
     "structure": "lines, packages, dependencies, cycles and doubled names of the code",
     "peers": "make the environments of peers that cannot share ours",
     "all": "everything above, several times, with peers and growth: RESULTS.md",

@@ -26,7 +26,8 @@ def why_aggregate(done: Assigned, around: set[str]) -> str:
     names = [n for n in table.column_names if not n.startswith("(") and n not in around]
     if spread := [n for n in names if _SPREAD.search(n) and "text" not in done.roles]:
         return f"{spread[0]!r} states how far many scores spread"
-    counts = [c.column for c in candidates(table, "aggregate", frozenset(around))]
+    counting = candidates(table, "aggregate", frozenset(around))
+    counts = [c.column for c in counting if "." not in c.column]
     for name in counts:
         values = numbers(table.column(name))
         if values is not None and _of_many(done, values):

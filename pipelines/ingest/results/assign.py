@@ -63,12 +63,13 @@ def _score(done: Assigned, around: set[str]) -> None:
     if not found:
         return
 
-    def order(one: object) -> tuple[bool, bool, float, str]:
+    def order(one: object) -> tuple[bool, bool, bool, float, str]:
         column = table.column(one.column)  # type: ignore[attr-defined]
         values = numbers(column)
         scale = None if values is None else scale_of(values, one.column)  # type: ignore[attr-defined]
         unsure = scale is None or not scale.sure
-        return (constant(column), unsure, one.rank, one.column)  # type: ignore[attr-defined]
+        seldom = 2 * column.null_count > len(column)
+        return (seldom, constant(column), unsure, one.rank, one.column)  # type: ignore[attr-defined]
 
     ranked = sorted(found, key=order)
     best = ranked[0]
@@ -111,9 +112,40 @@ def _question(done: Assigned, around: set[str]) -> None:
     if done.per_question:
         done.roles["question"] = "(row)"
         return
+    if arm is not None and _transposed(done, arm, around):
+        return
     asked = [c.column for c in candidates(table, "prompt", taken) if _identifies(done, c.column)]
     if asked:
         done.roles["question"] = done.roles["prompt"] = asked[0]
+
+
+def _transposed(done: Assigned, arm: str, around: set[str]) -> bool:
+    """Turn a table with a row per model and a column of 0 and 1 per question; false for another."""
+    table = done.table
+    if len(pc.unique(table.column(arm))) < table.num_rows or table.num_rows < 2:
+        return False
+    own = [n for n in table.column_names if n != arm and n not in around and not n.startswith("(")]
+    asked = [n for n in own if _is_right_or_wrong(table.column(n))]
+    if len(asked) < 5 or 2 * len(asked) < len(own):
+        return False
+    kept = table.select([n for n in table.column_names if n not in asked])
+    parts = []
+    for name in asked:
+        values = pa.array(numbers(table.column(name)), from_pandas=True)
+        part = kept.append_column("(question)", pa.array([name] * table.num_rows, pa.string()))
+        parts.append(part.append_column("(score)", values))
+    done.table = pa.concat_tables(parts)
+    done.roles |= {"question": "(question)", "score": "(score)"}
+    done.others = []
+    done.note(
+        "choice", f"the {len(asked):,} columns of 0 and 1 are taken for questions", "question"
+    )
+    return True
+
+
+def _is_right_or_wrong(column: pa.ChunkedArray) -> bool:
+    values = numbers(column)
+    return values is not None and not {*values[values == values]} - {0.0, 1.0}
 
 
 def _identifies(done: Assigned, name: str) -> bool:

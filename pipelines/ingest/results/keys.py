@@ -141,7 +141,7 @@ def _settings(
             values = texts(table.column(asked)).fill_null("")
             question = pc.binary_join_element_wise(key[2], values, "#")
             done.note(
-                "choice", f"{asked!r} is part of the question: each has another text", "question"
+                "choice", f"{asked!r} is part of the question's id, and not of the arm", "question"
             )
             key[2] = question
             continue
@@ -170,10 +170,14 @@ def _settings(
 def _other_question(
     done: Assigned, key: list[pa.ChunkedArray], used: set[str | None]
 ) -> str | None:
-    """A column of few labels with which each question has one text, and without it several."""
+    """A column that numbers parts of questions, or with which each question has one text."""
+    table = done.table
+    for one in candidates(table, "part", frozenset(x for x in used if x)):
+        values = texts(table.column(one.column)).fill_null("")
+        if not constant(values) and _distinct([*key, values]) > 1.02 * _distinct(key):
+            return one.column
     if "prompt" not in done.roles or done.roles["prompt"] == done.roles["question"]:
         return None
-    table = done.table
     prompt, plain = texts(table.column(done.roles["prompt"])), key[1:3]
     apart = _distinct([*plain, prompt])
     if apart < 1.5 * _distinct(plain):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.groups import Group
+from routeyard.pipelines.ingest.results.record_sets import DOCUMENT
 from routeyard.pipelines.ingest.results.values import ReadingNote
 
 #: Scored answers that are compared with another set; beyond, sets are put side by side.
@@ -84,7 +85,7 @@ def _left_out(
 
 def _beside(first: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Whether two kinds of sets are answers of one source: rows of files, or lists of ids."""
-    plain = all(len(one) <= 1 and one != ("(document)",) for one in (first, other))
+    plain = all(len(one) <= 1 and one != DOCUMENT for one in (first, other))
     return first == other or plain or (first[-1:] == other[-1:] == ("(lists of ids)",))
 
 

@@ -18,6 +18,7 @@ from routeyard.pipelines.ingest.results.id_lists import TOTAL
 from routeyard.pipelines.ingest.results.known import harness_of, read_harness
 from routeyard.pipelines.ingest.results.merge import AnswerSet, merged
 from routeyard.pipelines.ingest.results.normal import normal, with_missing
+from routeyard.pipelines.ingest.results.record_sets import DOCUMENT
 from routeyard.pipelines.ingest.results.roles import is_weak
 from routeyard.pipelines.ingest.results.values import ReadingNote, texts
 from routeyard.pipelines.io.untrusted import too_large
@@ -97,7 +98,7 @@ def _results(path: Path, given: Mapping[str, str]) -> Results:
     notes = [ReadingNote("left_out", f"{len(others)} files of other kinds")] if others else []
     if not sets:
         raise _refusal(refused, path)
-    table, columns, more, scores = merged(sets)
+    table, columns, more, scores = merged(_not_twice(sets))
     return Results(table, columns, (*notes, *more), scores)
 
 
@@ -117,6 +118,12 @@ def _of_harness(name: str, logs: list[Path], path: Path, files: int) -> Results:
     return Results(table, {"layout": name}, tuple(notes), layout=name)
 
 
+def _not_twice(sets: list[AnswerSet]) -> list[AnswerSet]:
+    """The sets without whole documents as records of their own, where sets inside are answers."""
+    inner = {name for one in sets if one.group.trail != DOCUMENT for name in one.group.files}
+    return [one for one in sets if one.group.trail != DOCUMENT or not inner & {*one.group.files}]
+
+
 @dataclass(frozen=True, slots=True)
 class _Refused:
     """A group that holds no answers, and why."""
@@ -131,7 +138,7 @@ def _read(
 ) -> None:
     """Add a group to the sets of answers, or to those that hold none."""
     table = group.table()
-    if group.trail == ("(document)",) and len(group.parts) < 2:
+    if group.trail == DOCUMENT and len(group.parts) < 2:
         return
     around = {name for name in group.around if not name.startswith("(key")}
     done = assign(table, around, given)

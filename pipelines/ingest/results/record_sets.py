@@ -14,6 +14,8 @@ from typing import Any
 from routeyard.pipelines.ingest.results.columns import MAX_COLUMNS
 from routeyard.pipelines.ingest.results.id_lists import id_lists, outcomes
 
+#: Trail of a document that is one record.
+DOCUMENT = ("(document)",)
 #: Levels of nesting that are looked into, and levels that become columns.
 _DEEPEST, _COLUMN_DEPTH = 12, 5
 #: A text that an object or a list becomes is at most so long.
@@ -41,7 +43,7 @@ def record_sets(value: Any) -> Iterator[RecordSet]:
     """All sets of records in a JSON value, and the value itself as a set of one."""
     yield from _inside(value, (), {}, "", 0)
     if isinstance(value, dict):
-        yield RecordSet(("(document)",), [flat(value)], [""])
+        yield RecordSet(DOCUMENT, [flat(value)], [""])
 
 
 def _inside(
@@ -77,6 +79,13 @@ def _of_object(
             for key, part in value.items():
                 known = {**around, f"(key {keys})": key}
                 yield from _of_object(part, (*trail, "*"), known, f"{at}.{key}", keys + 1)
+            return
+    if len(value) >= 2 and all(_records(one) for one in value.values()):  # id → its attempts
+        pairs = [(key, n, one) for key, part in value.items() for n, one in enumerate(part)]
+        if alike([one for _, _, one in pairs]):
+            records = [{f"(key {keys})": key, "sample": n, **flat(one)} for key, n, one in pairs]
+            places = [f"{at}.{key}[{n}]" for key, n, _ in pairs]
+            yield RecordSet((*trail, "* = list"), records, places, dict(around))
             return
     if trail and (column := _plain_map(value)) is not None:
         records = [{f"(key {keys})": k, trail[-1]: column[k]} for k in value]
@@ -119,6 +128,11 @@ def _of_objects(value: Mapping[str, Any]) -> bool:
 
 def _maps_records(part: Mapping[str, Any]) -> bool:
     return _of_objects(part) and alike(list(part.values()))
+
+
+def _records(part: Any) -> bool:
+    """Whether a value is a list of objects, and of nothing else."""
+    return isinstance(part, list) and bool(part) and all(isinstance(one, dict) for one in part)
 
 
 def _plain_map(value: Mapping[str, Any]) -> dict[str, Any] | None:

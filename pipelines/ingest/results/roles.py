@@ -53,7 +53,7 @@ def _ids(column: Column) -> bool:
     seen = some(column, 300)
     whole = all(not isinstance(v, float) or v.is_integer() for v in seen)
     return bool(seen) and whole and not any(isinstance(v, bool) for v in seen) and (
-        len(column) - column.null_count > 0.95 * len(column)
+        len(column) - column.null_count >= 0.8 * len(column)
     ) and sum(len(str(v)) for v in seen) / len(seen) <= 200  # fmt: skip
 
 
