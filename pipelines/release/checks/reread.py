@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ _GROUPS, _BYTES = 8, 256 << 20
 
 
 def reread(
-    release: Path, name: str, entry: TableEntry
+    release: Path, name: str, entry: TableEntry, watch: Callable[[pa.Table], None] | None = None
 ) -> tuple[list[Finding], pa.Table | StoredTable | None]:
     """What is wrong with one table, and the table: large ones stay on disk.
 
@@ -42,6 +42,8 @@ def reread(
                 last = after(contract, part, last)
             contents.update(part)
             rows += part.num_rows
+            if watch is not None:
+                watch(part)
             if name not in LARGE:
                 held.append(part)
     except (OSError, ValueError, pa.ArrowException) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,16 +31,24 @@ REFERENCES = (
 
 
 def check_tables(
-    release: Path, manifest: Manifest, readable: set[str], tables: Tables
+    release: Path,
+    manifest: Manifest,
+    readable: set[str],
+    tables: Tables,
+    watch: Mapping[str, Callable[[pa.Table], None]],
 ) -> Iterator[Finding]:
-    """Findings in the tables; `tables` gets those that hold their contracts."""
+    """Findings in the tables; `tables` gets those that hold their contracts.
+
+    Args:
+        watch: Table → function that is given each part of it as it is read.
+    """
     for name, entry in manifest.tables.items():
         if entry.file not in readable:
             continue
         if name not in CONTRACTS:
             yield Finding("contract", entry.file, f"there is no contract {name!r}")
             continue
-        findings, table = reread(release, name, entry)
+        findings, table = reread(release, name, entry, watch.get(name))
         yield from findings
         if table is not None:
             tables[name] = table

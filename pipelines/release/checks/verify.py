@@ -40,6 +40,7 @@ class Verification:
         readable: Files that are what the manifest sealed (`check_files`).
         tables: Tables that hold their contracts (`check_tables`).
         own: The database holds nothing but the release's own definitions (`check_database`).
+        watch: Table → function that is given each part of it as it is read.
     """
 
     release: Path
@@ -49,6 +50,23 @@ class Verification:
     readable: set[str] = field(default_factory=set)
     tables: Tables = field(default_factory=dict)
     own: bool = False
+    watch: dict[str, Callable[[pa.Table], None]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, release: Path, render_card: RenderCard, signer: str | None) -> Verification:
+        """A release whose manifest can be read (`unreadable`)."""
+        return cls(release, read_manifest(release), render_card, signer)
+
+
+def unreadable(release: Path) -> list[Finding]:
+    """Why the manifest cannot be read; empty where it can."""
+    if (release / MANIFEST).is_symlink():
+        return [Finding("path", MANIFEST, "is a symbolic link; a release holds regular files only")]
+    try:
+        read_manifest(release)
+    except SourceError as error:
+        return [Finding("manifest", MANIFEST, error.what)]
+    return []
 
 
 def _database(run: Verification) -> Iterator[Finding]:
@@ -62,7 +80,7 @@ def _database(run: Verification) -> Iterator[Finding]:
 CHECKS: tuple[Callable[[Verification], Iterable[Finding]], ...] = (
     lambda run: check_seal(run.manifest),
     lambda run: check_files(run.release, run.manifest, run.readable),
-    lambda run: check_tables(run.release, run.manifest, run.readable, run.tables),
+    lambda run: check_tables(run.release, run.manifest, run.readable, run.tables, run.watch),
     _database,
     lambda run: recount(run.release, run.manifest, run.readable, run.tables, own=run.own),
     lambda run: check_references(run.tables),
@@ -86,20 +104,18 @@ def verify_release(
             every number in it is recomputed.
         signer: Public key (text or file) whose signature of the manifest is required.
     """
+    if found := unreadable(release):
+        return found
+    return list(check(Verification.of(release, render_card, signer)))
+
+
+def check(run: Verification) -> Iterator[Finding]:
+    """Findings of every check, in order."""
     import duckdb
 
-    if (release / MANIFEST).is_symlink():
-        return [Finding("path", MANIFEST, "is a symbolic link; a release holds regular files only")]
-    try:
-        run = Verification(release, read_manifest(release), render_card, signer)
-    except SourceError as error:
-        return [Finding("manifest", MANIFEST, error.what)]
-    findings: list[Finding] = []
-    for check in CHECKS:
+    for one in CHECKS:
         try:
-            for finding in check(run):
-                findings.append(finding)  # noqa: PERF402  what was found before an error counts
+            yield from one(run)
         except duckdb.Error as error:  # Arrow reads files that DuckDB does not
             says = f"a table of it cannot be read by DuckDB: {first_line(error)}"
-            findings.append(Finding("parquet", "data", says))
-    return findings
+            yield Finding("parquet", "data", says)

@@ -1,0 +1,178 @@
+"""The parts of a release that proofs read, each read once and only as far as it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import ValidationError
+
+from routeyard.pipelines.release.manifest import code_version
+from routeyard.schemas import CONTRACTS, StoredTable
+from routeyard.schemas.manifest import FORMAT, Manifest
+from routeyard.schemas.recipe import Collect, Label, Pool, Split
+
+#: Answers whose verdicts are computed again without `--full`.
+SAMPLE = 3_000
+
+
+@dataclass
+class Evidence:
+    """A release whose files and tables were found to be sound.
+
+    Attributes:
+        tables: Tables that hold their contracts; large ones stay on disk.
+        full: Compute everything again, instead of a sample.
+        sampled: The sampled rows of `responses`, filled while the table is read.
+    """
+
+    release: Path
+    manifest: Manifest
+    tables: Mapping[str, pa.Table | StoredTable]
+    full: bool = False
+    sampled: Sample | None = None
+    _read: dict[tuple[str, tuple[str, ...]], pa.Table] = field(default_factory=dict)
+
+    def has(self, *names: str) -> bool:
+        """Whether all of these tables are there and sound."""
+        return all(name in self.tables for name in names)
+
+    def rows(self, name: str) -> int:
+        return int(self.tables[name].num_rows) if name in self.tables else 0
+
+    def table(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """Some columns of a table, as its contract types them; empty where it is not there."""
+        contract = CONTRACTS[name]
+        if name not in self.tables:
+            return contract.empty().select(list(columns))
+        key = (name, tuple(columns))
+        if key not in self._read:
+            table = self.tables[name]
+            there = [column for column in columns if column in table.column_names]
+            found = table.read(there) if isinstance(table, StoredTable) else table.select(there)
+            self._read[key] = contract.conform(found, where=name).select(list(columns)) if len(
+                there
+            ) == len(contract.column_names) else _filled(found, columns, contract.schema)
+        return self._read[key]
+
+    def forget(self) -> None:
+        """Let go of what was read."""
+        self._read.clear()
+
+    @cached_property
+    def same_code(self) -> bool:
+        """Whether this version of the code says that it made the release, in today's format."""
+        return self.manifest.code_version == code_version() and self.manifest.format == FORMAT
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        return self.manifest.recipe
+
+    @cached_property
+    def built(self) -> bool:
+        """Whether the manifest holds the recipe and the stages of a build."""
+        return {"sources", "pool", "collect", "label"} <= set(self.recipe)
+
+    def figures(self, stage: str) -> Mapping[str, Any]:
+        """Figures of a stage in the manifest; empty without any."""
+        found = self.manifest.figures.get(stage)
+        return found if isinstance(found, Mapping) else {}
+
+    @cached_property
+    def label(self) -> Label | None:
+        """The recipe's policy; None where this code cannot read it."""
+        return _section(Label, self.recipe.get("label") or {})
+
+    @cached_property
+    def collect(self) -> Collect | None:
+        """The recipe's way to collect; None where it has none, or this code cannot read it."""
+        return _section(Collect, self.recipe["collect"]) if "collect" in self.recipe else None
+
+    @cached_property
+    def pool(self) -> Pool | None:
+        """The recipe's pool; None where it has none, or this code cannot read it."""
+        return _section(Pool, self.recipe["pool"]) if "pool" in self.recipe else None
+
+    @cached_property
+    def split(self) -> Split | None:
+        """The recipe's split; None where it has none, or this code cannot read it."""
+        return _section(Split, self.recipe["split"]) if "split" in self.recipe else None
+
+    @cached_property
+    def withheld(self) -> pa.Array:
+        """Ids of the questions whose text the licence keeps back."""
+        from routeyard.pipelines.release.withhold import WITHHELD
+
+        queries = self.table("queries", ["query_id", "question"])
+        return queries.filter(pc.equal(queries.column("question"), WITHHELD)).column(
+            "query_id"
+        ).combine_chunks()
+
+    @cached_property
+    def real(self) -> pa.Array:
+        """Ids of the models that are not injected."""
+        models = self.table("models", ["model_id", "kind"])
+        return models.filter(pc.equal(models.column("kind"), "real")).column(
+            "model_id"
+        ).combine_chunks()
+
+
+@dataclass
+class Sample:
+    """Rows of `responses` drawn with a seed while the table is read part by part.
+
+    Attributes:
+        rows: How many rows the table says that it has.
+        size: How many are drawn; all of them where there are no more.
+    """
+
+    rows: int
+    size: int
+    seed: int
+    parts: list[pa.Table] = field(default_factory=list)
+    _seen: int = 0
+
+    @cached_property
+    def _positions(self) -> Any:
+        if self.size >= self.rows:
+            return np.arange(self.rows)
+        drawn = np.random.Generator(np.random.PCG64(self.seed))
+        return np.sort(drawn.choice(self.rows, self.size, replace=False))
+
+    def add(self, part: pa.Table) -> None:
+        """Take the drawn rows of the next part."""
+        low, high = np.searchsorted(self._positions, [self._seen, self._seen + part.num_rows])
+        if high > low:
+            wanted = pa.array(self._positions[low:high] - self._seen)
+            self.parts.append(part.take(wanted))
+        self._seen += part.num_rows
+
+    @property
+    def table(self) -> pa.Table | None:
+        """The drawn rows; None where none was read."""
+        return pa.concat_tables(self.parts) if self.parts else None
+
+
+def _section(model: Any, content: Any) -> Any:
+    """A part of a recipe; keys that this code does not know make it unreadable."""
+    try:
+        return model.model_validate(content)
+    except (ValidationError, ValueError, TypeError):
+        return None
+
+
+def _filled(found: pa.Table, columns: Sequence[str], schema: pa.Schema) -> pa.Table:
+    """Columns in the contract's types; one that an older release lacks is null."""
+    arrays = [
+        found.column(name).cast(schema.field(name).type)
+        if name in found.column_names
+        else pa.nulls(found.num_rows, schema.field(name).type)
+        for name in columns
+    ]
+    return pa.table(dict(zip(columns, arrays, strict=True)))

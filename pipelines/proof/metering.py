@@ -1,0 +1,74 @@
+"""The metering audit against the answers: run once more, and compared with the manifest's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.metering.audit import NEEDED, audit, known_of
+from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
+from routeyard.pipelines.proof.evidence import Evidence
+
+#: Columns of text, which no check reads where no tokens were counted.
+_TEXTS = ("text", "logprobs")
+
+
+def metering_of_answers(evidence: Evidence) -> Results:
+    """Contradictions between the metering audit in the manifest and one of the answers."""
+    if "audit" not in evidence.manifest.figures or not evidence.has("queries", "models"):
+        return
+    if evidence.collect is None or evidence.pool is None:
+        yield believed("figures.audit", "the recipe is of another version of the code")
+        return
+    if evidence.has("steps"):
+        yield believed("figures.audit", "the audit of an agent's calls, some of which are left out")
+        return
+    if len(evidence.withheld):
+        yield believed("figures.audit", "the audit read texts that are withheld")
+        return
+    told = evidence.figures("audit").get("findings")
+    stored = {_id(row): row for row in told} if isinstance(told, list) else {}
+    stored = {key: row for key, row in stored.items() if key[0] != "canary_drift"}
+    answers, counted = _answers(evidence)
+    queries = evidence.table("queries", ["query_id", "prompt"]) if counted else None
+    fresh = audit(
+        answers, evidence.table("models", _MODEL), evidence.collect.metering,
+        queries=queries, **known_of(evidence.pool),
+    )  # fmt: skip
+    expected = {(one.check, one.model_id, one.count): {"says": one.says} for one in fresh}
+    wrong = [f"{_shown(key)} is not listed" for key in expected if key not in stored]
+    wrong += [f"{_shown(key)} is listed, and the answers have none" for key in stored if key not in expected]
+    if wrong:
+        what = "findings of the metering audit differ from those of the answers"
+        yield contradiction("figures.audit", len(wrong), len({**stored, **expected}), what, wrong)
+    else:
+        says = f"{len(expected):,} findings of the metering audit follow from {answers.num_rows:,} answers"
+        yield proved("figures.audit", says)
+
+
+_MODEL = ("model_id", "price_in", "price_out", "price_date", "kind")
+
+
+def _answers(evidence: Evidence) -> tuple[pa.Table, bool]:
+    """Answers of real models, and whether tokens of any were counted; else without their texts."""
+    counts = evidence.table("responses", ["prompt_tokens", "completion_tokens"])
+    counted = any(column.null_count < len(column) for column in counts.columns)
+    answers = evidence.table("responses", [n for n in NEEDED if counted or n not in _TEXTS])
+    for name in _TEXTS:
+        if name not in answers.column_names:
+            answers = answers.append_column(name, pa.nulls(answers.num_rows, pa.string()))
+    return answers.filter(pc.is_in(answers.column("model_id"), value_set=evidence.real)), counted
+
+
+def _id(row: Any) -> tuple[str, str, int]:
+    found = row if isinstance(row, Mapping) else {}
+    count = found.get("count")
+    return str(found.get("check")), str(found.get("model_id")), count if isinstance(count, int) else -1
+
+
+def _shown(key: tuple[str, str, int]) -> str:
+    check, model_id, count = key
+    return f"{check} of {model_id} ({count:,} answers)"

@@ -1,0 +1,116 @@
+"""Rules between columns of a release (`rules.yaml`): one scan for each table."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.pipelines.proof.claims import Claim, Results, contradiction
+from routeyard.pipelines.proof.evidence import Evidence
+from routeyard.schemas.stored import register
+
+#: Cost of a call by the prices of its model, as `Price.of` computes it.
+_BY_TABLE = "((prompt_tokens * price_in + completion_tokens * price_out) / 1e6)"
+
+
+@cache
+def rules() -> Mapping[str, Mapping[str, Any]]:
+    """What `rules.yaml` holds: name of a group → its rows and rules."""
+    path = Path(__file__).with_name("rules.yaml")
+    found: Mapping[str, Mapping[str, Any]] = read_text(
+        path.read_text(encoding="utf-8"), where=path.name
+    )
+    return found
+
+
+def rows_against_rules(evidence: Evidence) -> Results:
+    """Rows that break a rule, and what the rules kept."""
+    import duckdb
+
+    conditions, words = _conditions(evidence), _words(evidence)
+    with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
+        connection.execute("SET temp_directory = ?", [tempfile.gettempdir()])
+        for name, table in evidence.tables.items():
+            register(connection, name, table)
+        for group, entry in rules().items():
+            if not evidence.has(*entry["tables"]):
+                continue
+            wanted = {
+                name: rule
+                for name, rule in entry["rules"].items()
+                if conditions[rule.get("when", "always")]
+            }
+            if wanted:
+                yield from _group(connection, group, entry, wanted, words)
+
+
+def _conditions(evidence: Evidence) -> dict[str, bool]:
+    """When a rule is meant: `calls` are single calls, `asked` were sent by this code."""
+    collect = evidence.collect
+    recorded = collect is not None and collect.provider == "recorded"
+    calls = not evidence.has("steps")
+    return {
+        "always": True,
+        "calls": calls,
+        "recorded": recorded,
+        "asked": calls and collect is not None and not recorded,
+    }
+
+
+def _words(evidence: Evidence) -> dict[str, str]:
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    samples = 1
+    if evidence.collect is not None:
+        samples = max([evidence.collect.samples, *_own_samples(evidence)])
+    return {
+        "{by_table}": _BY_TABLE,
+        "{tomorrow}": tomorrow.strftime("%Y-%m-%d"),
+        "{samples}": str(samples),
+    }
+
+
+def _own_samples(evidence: Evidence) -> Iterator[int]:
+    for model in evidence.pool.models if evidence.pool is not None else ():
+        own = getattr(model, "samples", None)
+        if own:
+            yield int(own)
+
+
+def _group(
+    connection: Any,
+    group: str,
+    entry: Mapping[str, Any],
+    wanted: Mapping[str, Mapping[str, Any]],
+    words: Mapping[str, str],
+) -> Results:
+    def filled(text: str) -> str:
+        for word, value in words.items():
+            text = text.replace(word, value)
+        return text
+
+    where = f" WHERE {entry['where']}" if "where" in entry else ""
+    breaks = {name: f"NOT coalesce(({filled(one['holds'])}), true)" for name, one in wanted.items()}
+    counts = ", ".join(f"count(*) FILTER (WHERE {sql})" for sql in breaks.values())
+    (row,) = connection.execute(f"SELECT count(*), {counts} FROM {entry['from']}{where}").fetchall()
+    of, kept = int(row[0]), []
+    for (name, rule), bad in zip(wanted.items(), row[1:], strict=True):
+        if not bad:
+            kept.append(name)
+            continue
+        shown = f"{entry['key']}, {filled(rule['found'])}, {filled(rule['expected'])}"
+        sql = f"SELECT {shown} FROM {entry['from']} WHERE {breaks[name]}"
+        sql += f" AND {entry['where']}" if "where" in entry else ""
+        examples = [
+            f"{key}: {found}, expected {expected}"
+            for key, found, expected in connection.execute(f"{sql} ORDER BY 1 LIMIT 3").fetchall()
+        ]
+        yield contradiction(entry["tables"][0], bad, of, f"rows break the rule '{name}'", examples)
+    for kind in ("proved", "consistent"):
+        of_kind = [name for name in kept if wanted[name].get("kind", "consistent") == kind]
+        if of_kind and of:
+            yield Claim(kind, group, f"{of:,} rows: {'; '.join(of_kind)}")  # type: ignore[arg-type]

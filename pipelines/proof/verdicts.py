@@ -1,0 +1,155 @@
+"""Verdicts of rules against texts and references: the scorers read the answers once more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.errors import RouteyardError
+from routeyard.pipelines.label.rules import file_verdicts
+from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
+from routeyard.pipelines.proof.evidence import Evidence
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import NO_RULE
+
+_KEY = ("query_id", "model_id", "sample")
+_READ = ("outcome", "score", "extracted", "span_start", "span_end", "conflict")
+#: Scorers that run programs of a stranger, in the jail: only when everything is asked for.
+_PROGRAMS = frozenset({"code"})
+#: Scorers that need weights or data which this machine may lack.
+_WEIGHTS = frozenset({"bartscore", "meteor"})
+_FAMILIES = ("xverify:", "judge:", "human:")
+
+
+def verdicts_of_texts(evidence: Evidence) -> Results:
+    """Contradictions between verdicts and what today's scorers read in the same texts."""
+    if not evidence.has("queries", "responses", "verdicts") or not evidence.rows("verdicts"):
+        return
+    filed = evidence.table("verdicts", ["scorer", "scorer_version"])
+    yield from _by_others(filed)
+    sample = evidence.sampled.table if evidence.sampled is not None else None
+    if sample is None:
+        return
+    queries = evidence.table("queries", list(_QUESTION))
+    questions, sample, unread = _readable(evidence, queries, sample)
+    yield from unread
+    if not sample.num_rows:
+        return
+    try:
+        expected = file_verdicts(questions, sample)
+    except RouteyardError as error:
+        yield believed("verdicts", f"the scorers cannot run here: {error.what}")
+        return
+    yield from _compared(evidence, sample, expected)
+
+
+_QUESTION = ("query_id", "question", "prompt", "choices", "references", "scorer", "metadata",
+             "source", "source_id", "task", "domain")  # fmt: skip
+
+
+def _by_others(filed: pa.Table) -> Results:
+    """What no computation here can repeat: judges, people, scorers of other versions."""
+    counts = Counter[tuple[str, str]]()
+    for row in filed.group_by(["scorer", "scorer_version"]).aggregate([([], "count_all")]).to_pylist():
+        name, version = row["scorer"], row["scorer_version"]
+        if name.startswith(_FAMILIES):
+            counts[name, "of a model or a person"] += row["count_all"]
+        elif name not in SCORERS.targets:
+            counts[name, "which is not installed here"] += row["count_all"]
+        elif version != SCORERS.get(name).version:
+            today = SCORERS.get(name).version
+            says = f"by version {version}; this code has version {today}"
+            counts[name, says] += row["count_all"]
+    for (name, why), count in sorted(counts.items()):
+        yield believed("verdicts", f"{count:,} verdicts of {name!r}, {why}")
+
+
+def _readable(
+    evidence: Evidence, queries: pa.Table, sample: pa.Table
+) -> tuple[pa.Table, pa.Table, list[Any]]:
+    """Questions and answers whose text is there and whose scorer may run here."""
+    told: list[Any] = []
+    hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
+    count = pc.sum(hidden).as_py() or 0
+    if count:
+        told.append(believed("verdicts", f"those on {count:,} questions whose text is withheld"))
+    queries = queries.filter(pc.invert(hidden))
+    named = set(pc.unique(queries.column("scorer")).to_pylist())
+    left = {name for name in named if name in _PROGRAMS and not evidence.full}
+    left |= named & _WEIGHTS
+    left |= {n for n in named if n != NO_RULE and n not in SCORERS.targets}
+    for name in sorted(left & _PROGRAMS):
+        told.append(believed("verdicts", f"those of {name!r}: `--full` runs the programs"))
+    for name in sorted(left & _WEIGHTS):
+        told.append(believed("verdicts", f"those of {name!r}: they need weights or data"))
+    queries = queries.filter(pc.invert(pc.is_in(queries.column("scorer"), pa.array(left, pa.string()))))
+    known = pc.is_in(sample.column("query_id"), value_set=queries.column("query_id").combine_chunks())
+    real = pc.is_in(sample.column("model_id"), value_set=evidence.real)
+    return queries, sample.filter(pc.and_(known, real)), told
+
+
+def _compared(evidence: Evidence, sample: pa.Table, expected: pa.Table) -> Results:
+    """Each expected verdict against the stored one of the same scorer and version."""
+    stored = _of(evidence, sample)
+    there = {_key(row): row for row in stored}
+    others = {key[:4] for key in there}  # a verdict of another version stands in its place
+    wrong, absent, same = [], [], Counter[str]()
+    for row in expected.select([*_KEY, "scorer", "scorer_version", *_READ]).to_pylist():
+        found = there.get(_key(row))
+        if found is None:
+            if _key(row)[:4] not in others:
+                absent.append(f"{_name(row)} has none of {row['scorer']!r}")
+            continue
+        if any(found[name] != row[name] for name in _READ):
+            differ = [name for name in _READ if found[name] != row[name]]
+            said = ", ".join(f"{name} {_short(found[name])}" for name in differ)
+            good = ", ".join(f"{name} {_short(row[name])}" for name in differ)
+            wrong.append(f"{_name(row)} ({row['scorer']}) has {said}, expected {good}")
+        else:
+            same[row["scorer"]] += 1
+    of = expected.num_rows
+    if wrong:
+        what = "verdicts that were computed again differ from what their scorer reads in the text"
+        yield contradiction("verdicts", len(wrong), of, what, wrong)
+    if absent:
+        yield contradiction("verdicts", len(absent), of, "answers have no verdict", absent)
+    for name, count in sorted(same.items()):
+        how = "all" if evidence.full else f"a sample of {sample.num_rows:,} answers"
+        says = f"{count:,} verdicts of {name!r} follow from text and reference ({how}"
+        seed = evidence.sampled.seed if evidence.sampled is not None else 0
+        whole = sample.num_rows >= evidence.rows("responses")
+        yield proved("verdicts", says + (")" if evidence.full or whole else f", seed {seed})"))
+
+
+def _of(evidence: Evidence, sample: pa.Table) -> list[dict[str, Any]]:
+    """The stored verdicts on the sampled answers."""
+    columns = [*_KEY, "scorer", "scorer_version", *_READ]
+    verdicts = evidence.tables["verdicts"]
+    if isinstance(verdicts, pa.Table):
+        batches = verdicts.select(columns).to_batches()
+    else:
+        batches = verdicts.batches(columns)
+    keys = pc.binary_join_element_wise(
+        sample.column("query_id"), sample.column("model_id"), "\x1f"
+    ).combine_chunks()
+    found = []
+    for batch in batches:
+        named = pc.binary_join_element_wise(batch.column("query_id"), batch.column("model_id"), "\x1f")
+        found += batch.filter(pc.is_in(named, value_set=keys)).to_pylist()
+    return found
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (row["query_id"], row["model_id"], row["sample"], row["scorer"], row["scorer_version"])
+
+
+def _name(row: dict[str, Any]) -> str:
+    return f"{row['query_id']}|{row['model_id']}|{row['sample']}"
+
+
+def _short(value: Any) -> str:
+    return repr(value) if not isinstance(value, str) else repr(value[:60])
+
