@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from routeyard.pipelines.errors import BadInput, GateFailed
 from routeyard.pipelines.io.staging import write_json
+from routeyard.pipelines.proof.claims import KINDS
 
 if TYPE_CHECKING:
     from routeyard.pipelines.release.finding import Finding
@@ -33,6 +34,8 @@ class ReleaseCheck:
 
     Attributes:
         leaks: Counts of test questions that are also in train, per split scheme.
+        proved, consistent, believed: What was computed again, what nothing contradicts, and
+            what rests on the publisher's word: a line each.
     """
 
     findings: Sequence[Finding]
@@ -43,6 +46,9 @@ class ReleaseCheck:
     rows: int = 0
     leaks: Sequence[Mapping[str, Any]] = ()
     yanked: Yanked | None = None
+    proved: Sequence[str] = ()
+    consistent: Sequence[str] = ()
+    believed: Sequence[str] = ()
 
     @property
     def next_step(self) -> str:
@@ -60,27 +66,35 @@ class ReleaseCheck:
         return "ask the publisher for the key they sign with; everything else holds"
 
 
-def check_release(release: str | Path, *, signer: str | None = None) -> ReleaseCheck:
-    """Findings on a release (folder or URL), its card included, and its figures without any.
+def check_release(
+    release: str | Path, *, signer: str | None = None, full: bool = False
+) -> ReleaseCheck:
+    """Findings on a release (folder or URL), what of it is proved, and its figures without any.
 
     Args:
         signer: Ed25519 public key, as a file or text, that must have signed it.
+        full: Compute everything again, instead of a sample.
     """
     from routeyard.datacards.card import render
+    from routeyard.datacards.files import render as render_files
+    from routeyard.pipelines.proof.prove import verify
     from routeyard.pipelines.release.checks.leaks import leaks_of
-    from routeyard.pipelines.release.checks.verify import verify_release
     from routeyard.pipelines.release.manifest import read_manifest
     from routeyard.pipelines.release.storage import local_copy
     from routeyard.pipelines.release.yank import yanked
 
     with local_copy(str(release)) as folder:
-        if findings := verify_release(folder, render_card=render, signer=signer):
-            return ReleaseCheck(findings)
+        proof = verify(
+            folder, render_card=render, render_files=render_files, full=full, signer=signer
+        )
+        lists = {kind: proof.of(kind) for kind in KINDS}
+        if proof.findings:
+            return ReleaseCheck(proof.findings, **lists)
         manifest = read_manifest(folder)
         return ReleaseCheck(
             (), manifest.name, manifest.version, len(manifest.files) + 3, len(manifest.tables),
             sum(one.rows for one in manifest.tables.values()),
-            leaks_of(folder, manifest), yanked(folder),
+            leaks_of(folder, manifest), yanked(folder), **lists,
         )  # fmt: skip
 
 
@@ -108,13 +122,14 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
         BadInput: the target holds that version with other content.
     """
     from routeyard.datacards.card import render
-    from routeyard.pipelines.release.checks.verify import verify_release
+    from routeyard.datacards.files import render as render_files
+    from routeyard.pipelines.proof.prove import verify
     from routeyard.pipelines.release.manifest import read_manifest
     from routeyard.pipelines.release.sealed_files import outside_releases
     from routeyard.pipelines.release.storage import is_url, names, put
 
     check_target(to)
-    if findings := verify_release(release, render_card=render):
+    if findings := verify(release, render_card=render, render_files=render_files).findings:
         raise GateFailed(
             f"the release does not hold: {findings[0].where} {findings[0].says}",
             where=str(release),

@@ -9,6 +9,7 @@ from typing import Literal
 from routeyard.pipelines.release.finding import Finding
 
 Kind = Literal["proved", "consistent", "believed"]
+KINDS: tuple[Kind, ...] = ("proved", "consistent", "believed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,9 +56,11 @@ class Evidence:
             table = self.tables[name]
             there = [column for column in columns if column in table.column_names]
             found = table.read(there) if isinstance(table, StoredTable) else table.select(there)
-            self._read[key] = contract.conform(found, where=name).select(list(columns)) if len(
-                there
-            ) == len(contract.column_names) else _filled(found, columns, contract.schema)
+            self._read[key] = (
+                contract.conform(found, where=name).select(list(columns))
+                if len(there) == len(contract.column_names)
+                else _filled(found, columns, contract.schema)
+            )
         return self._read[key]
 
     def forget(self) -> None:
@@ -110,17 +112,21 @@ class Evidence:
         from routeyard.pipelines.release.withhold import WITHHELD
 
         queries = self.table("queries", ["query_id", "question"])
-        return queries.filter(pc.equal(queries.column("question"), WITHHELD)).column(
-            "query_id"
-        ).combine_chunks()
+        return (
+            queries.filter(pc.equal(queries.column("question"), WITHHELD))
+            .column("query_id")
+            .combine_chunks()
+        )
 
     @cached_property
     def real(self) -> pa.Array:
         """Ids of the models that are not injected."""
         models = self.table("models", ["model_id", "kind"])
-        return models.filter(pc.equal(models.column("kind"), "real")).column(
-            "model_id"
-        ).combine_chunks()
+        return (
+            models.filter(pc.equal(models.column("kind"), "real"))
+            .column("model_id")
+            .combine_chunks()
+        )
 
 
 @dataclass

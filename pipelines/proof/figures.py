@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -110,7 +109,9 @@ def _rules(evidence: Evidence, removed: Counter[tuple[str, str]]) -> Iterator[st
     for entity, table in _ENTITIES.items():
         if table in known and known[table] != evidence.rows(table):
             yield f"the last rule left {known[table]:,} {table}, and {evidence.rows(table):,} are there"
-        for stage in sorted({s for s, what in [*removed, *counted] if what == entity and _curated(s)}):
+        for stage in sorted(
+            {s for s, what in [*removed, *counted] if what == entity and _curated(s)}
+        ):
             rows, told = removed[stage, entity], counted[stage, entity]
             if rows != told:
                 yield f"{stage} removed {told:,} {table} by its figures, and removals list {rows:,}"
@@ -146,7 +147,7 @@ def _manifest(evidence: Evidence) -> Results:
         listed = [(one.gate, one.reason) for one in evidence.manifest.waivers]
         if waived != listed:
             wrong.append(f"waivers {listed!r:.80}, expected {waived!r:.80} of the recipe")
-    wrong += _unwaived(evidence)
+    wrong += [*_unwaived(evidence), *_unmade(evidence), *_unlicensed(evidence)]
     if wrong:
         yield contradiction("manifest", len(wrong), len(wrong), "entries differ", wrong)
     if evidence.pool is None:
@@ -158,7 +159,7 @@ def _manifest(evidence: Evidence) -> Results:
         what = "columns of models differ from the recipe's pool"
         yield contradiction("models", len(differ), compared, what, differ)
     elif compared:
-        yield consistent("models", f"prices, sizes and families are those of the recipe's pool")
+        yield consistent("models", "prices, sizes and families are those of the recipe's pool")
 
 
 def _unwaived(evidence: Evidence) -> Iterator[str]:
@@ -171,6 +172,49 @@ def _unwaived(evidence: Evidence) -> Iterator[str]:
             yield f"the metering finding {check!r} is not waived, and the release was written"
 
 
+#: Table → curation rules of which one makes it; a release without such a rule has no rows of it.
+_MADE_BY = {
+    "duplicates": ("dedup",),
+    "model_splits": ("unseen_models",),
+    "preferences": ("preference",),
+    "entropies": ("preference",),
+}
+
+
+def _unmade(evidence: Evidence) -> Iterator[str]:
+    """Tables with rows that no part of the recipe makes."""
+    if not evidence.built:
+        return
+    rules = [r.get("rule") for r in evidence.recipe.get("curate") or () if isinstance(r, Mapping)]
+    for table, makers in _MADE_BY.items():
+        if evidence.rows(table) and not set(rules) & set(makers):
+            yield f"{table} has {evidence.rows(table):,} rows, expected none without the rule {makers[0]!r}"
+    asked = (evidence.recipe.get("release") or {}).get("include_embeddings")
+    if evidence.rows("embeddings") and not asked:
+        yield "embeddings has rows, expected none without release.include_embeddings"
+    if evidence.rows("steps") and not (evidence.recipe.get("collect") or {}).get("agent"):
+        yield "steps has rows, expected none without collect.agent"
+
+
+def _unlicensed(evidence: Evidence) -> Iterator[str]:
+    """Questions whose text is withheld, though their source may be passed on, or the reverse."""
+    if not evidence.has("queries"):
+        return
+    closed = {
+        row.get("source")
+        for row in evidence.manifest.sources
+        if isinstance(row, Mapping) and row.get("redistribute_text") is False
+    }
+    queries = evidence.table("queries", ["query_id", "source", "question"])
+    hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
+    found = set(queries.filter(hidden).column("source").to_pylist())
+    for name in sorted(found - closed):
+        yield f"text of source {name!r} is withheld, expected its text: it may be passed on"
+    shown = set(queries.filter(pc.invert(hidden)).column("source").to_pylist())
+    for name in sorted(shown & closed):
+        yield f"text of source {name!r} is there, expected none: it may not be passed on"
+
+
 def _models(evidence: Evidence) -> tuple[list[str], int]:
     from routeyard.pipelines.errors import RouteyardError
     from routeyard.pipelines.pool import models_table
@@ -180,7 +224,9 @@ def _models(evidence: Evidence) -> tuple[list[str], int]:
         stated = {row["model_id"]: row for row in models_table(evidence.pool).to_pylist()}
     except RouteyardError:
         return [], 0
-    columns = [n for n in next(iter(stated.values()), {}) if n in evidence.tables["models"].column_names]
+    columns = [
+        n for n in next(iter(stated.values()), {}) if n in evidence.tables["models"].column_names
+    ]
     differ, compared = [], 0
     for row in evidence.table("models", columns).to_pylist():
         if row["kind"] != "real":

@@ -123,5 +123,3 @@ def _first(table: pa.Table) -> list[dict[str, Any]]:
 
 def _name(row: dict[str, Any]) -> str:
     return f"{row['query_id']}|{row['model_id']}"
-
-

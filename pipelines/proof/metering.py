@@ -40,7 +40,11 @@ def metering_of_answers(evidence: Evidence) -> Results:
     )  # fmt: skip
     expected = {(one.check, one.model_id, one.count): {"says": one.says} for one in fresh}
     wrong = [f"{_shown(key)} is not listed" for key in expected if key not in stored]
-    wrong += [f"{_shown(key)} is listed, and the answers have none" for key in stored if key not in expected]
+    wrong += [
+        f"{_shown(key)} is listed, and the answers have none"
+        for key in stored
+        if key not in expected
+    ]
     if wrong:
         what = "findings of the metering audit differ from those of the answers"
         yield contradiction("figures.audit", len(wrong), len({**stored, **expected}), what, wrong)
@@ -66,7 +70,11 @@ def _answers(evidence: Evidence) -> tuple[pa.Table, bool]:
 def _id(row: Any) -> tuple[str, str, int]:
     found = row if isinstance(row, Mapping) else {}
     count = found.get("count")
-    return str(found.get("check")), str(found.get("model_id")), count if isinstance(count, int) else -1
+    return (
+        str(found.get("check")),
+        str(found.get("model_id")),
+        count if isinstance(count, int) else -1,
+    )
 
 
 def _shown(key: tuple[str, str, int]) -> str:

@@ -77,7 +77,9 @@ def _again(evidence: Evidence, settings: Any, own: Any) -> Results:
     except RouteyardError as error:
         yield contradiction("splits", 1, 1, "schemes cannot be made again", [error.what])
         return
-    fresh = dict(zip(made.column("query_id").to_pylist(), made.column("split").to_pylist(), strict=True))
+    fresh = dict(
+        zip(made.column("query_id").to_pylist(), made.column("split").to_pylist(), strict=True)
+    )
     wrong = [
         f"{row['query_id']} is in {row['split']}, expected {fresh.get(row['query_id'])}"
         for row in own.to_pylist()

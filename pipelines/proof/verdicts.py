@@ -53,7 +53,9 @@ _QUESTION = ("query_id", "question", "prompt", "choices", "references", "scorer"
 def _by_others(filed: pa.Table) -> Results:
     """What no computation here can repeat: judges, people, scorers of other versions."""
     counts = Counter[tuple[str, str]]()
-    for row in filed.group_by(["scorer", "scorer_version"]).aggregate([([], "count_all")]).to_pylist():
+    for row in (
+        filed.group_by(["scorer", "scorer_version"]).aggregate([([], "count_all")]).to_pylist()
+    ):
         name, version = row["scorer"], row["scorer_version"]
         if name.startswith(_FAMILIES):
             counts[name, "of a model or a person"] += row["count_all"]
@@ -85,8 +87,12 @@ def _readable(
         told.append(believed("verdicts", f"those of {name!r}: `--full` runs the programs"))
     for name in sorted(left & _WEIGHTS):
         told.append(believed("verdicts", f"those of {name!r}: they need weights or data"))
-    queries = queries.filter(pc.invert(pc.is_in(queries.column("scorer"), pa.array(left, pa.string()))))
-    known = pc.is_in(sample.column("query_id"), value_set=queries.column("query_id").combine_chunks())
+    queries = queries.filter(
+        pc.invert(pc.is_in(queries.column("scorer"), pa.array(left, pa.string())))
+    )
+    known = pc.is_in(
+        sample.column("query_id"), value_set=queries.column("query_id").combine_chunks()
+    )
     real = pc.is_in(sample.column("model_id"), value_set=evidence.real)
     return queries, sample.filter(pc.and_(known, real)), told
 
@@ -137,7 +143,9 @@ def _of(evidence: Evidence, sample: pa.Table) -> list[dict[str, Any]]:
     ).combine_chunks()
     found = []
     for batch in batches:
-        named = pc.binary_join_element_wise(batch.column("query_id"), batch.column("model_id"), "\x1f")
+        named = pc.binary_join_element_wise(
+            batch.column("query_id"), batch.column("model_id"), "\x1f"
+        )
         found += batch.filter(pc.is_in(named, value_set=keys)).to_pylist()
     return found
 
@@ -152,4 +160,3 @@ def _name(row: dict[str, Any]) -> str:
 
 def _short(value: Any) -> str:
     return repr(value) if not isinstance(value, str) else repr(value[:60])
-

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.io.untrusted import RELEASED, physical_memory, reading
 from routeyard.pipelines.release.database import LOCKED
 from routeyard.pipelines.release.derived_tables import (
     WIDE,
@@ -118,21 +123,39 @@ def _files(
 
 
 def _summaries(path: Path, expected: Mapping[str, pa.Table]) -> Iterator[Finding]:
-    try:
-        with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
-            found = {
-                # One row more says that there are too many.
-                name: connection.sql(
-                    f"FROM numbered.{name} LIMIT {table.num_rows + 1}"
-                ).to_arrow_table()
-                for name, table in expected.items()
-            }
-    except (duckdb.Error, OSError) as error:
-        yield Finding("database", path.name, f"cannot be read: {first_line(error)}")
-        return
+    """The database's own summaries, read in the limited process."""
     for name, table in expected.items():
-        if not _same(found[name], table):
+        try:
+            with reading(path, RELEASED) as (worker, _, limits):
+                limits = replace(limits, memory=physical_memory())
+                # One row more says that there are too many.
+                stream = worker.stream(
+                    numbered_rows, str(path.absolute()), name, table.num_rows + 1, limits=limits
+                )
+                with closing(stream):
+                    found = _table(list(stream))
+        except (SourceError, OSError) as error:
+            yield Finding("database", path.name, f"cannot be read: {first_line(error)}")
+            return
+        if not _same(found, table):
             yield Finding("database", path.name, f"its numbered.{name} does not add up")
+
+
+def numbered_rows(path: str, name: str, most: int) -> Iterator[Any]:
+    """Schema and rows of a summary in a database; called in the limited process.
+
+    Only of a file that holds the release's own definitions.
+    """
+    with duckdb.connect(path, read_only=True, config=dict(LOCKED)) as connection:
+        rows = connection.sql(f"FROM numbered.{name} LIMIT {int(most)}").to_arrow_reader(1 << 16)
+        yield rows.schema
+        yield from rows
+
+
+def _table(pieces: list[Any]) -> pa.Table:
+    batches = [piece for piece in pieces if isinstance(piece, pa.RecordBatch)]
+    (schema,) = [piece for piece in pieces if isinstance(piece, pa.Schema)][:1]
+    return pa.Table.from_batches(batches, schema)
 
 
 def _same(found: pa.Table, expected: pa.Table) -> bool:

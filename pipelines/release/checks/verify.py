@@ -41,6 +41,7 @@ class Verification:
         tables: Tables that hold their contracts (`check_tables`).
         own: The database holds nothing but the release's own definitions (`check_database`).
         watch: Table → function that is given each part of it as it is read.
+        unchecked: Lines of the card that nothing could be compared with.
     """
 
     release: Path
@@ -51,6 +52,7 @@ class Verification:
     tables: Tables = field(default_factory=dict)
     own: bool = False
     watch: dict[str, Callable[[pa.Table], None]] = field(default_factory=dict)
+    unchecked: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, release: Path, render_card: RenderCard, signer: str | None) -> Verification:
@@ -84,7 +86,9 @@ CHECKS: tuple[Callable[[Verification], Iterable[Finding]], ...] = (
     _database,
     lambda run: recount(run.release, run.manifest, run.readable, run.tables, own=run.own),
     lambda run: check_references(run.tables),
-    lambda run: check_card(run.release, run.manifest, run.readable, run.tables, run.render_card),
+    lambda run: check_card(
+        run.release, run.manifest, run.readable, run.tables, run.render_card, run.unchecked
+    ),
     lambda run: check_mark(run.release),
     lambda run: () if run.signer is None else check_signature(run.release, run.signer),
 )

@@ -1,0 +1,95 @@
+"""Releases that contradict themselves are found, resealed as they are; honest ones hold."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from routeyard.flows.cli import run
+from routeyard.flows.rehearse import rehearse
+from tests.proof.lies import DEMO, PAIRS, STEPS
+from tests.proof.resealed import Lie as Change
+from tests.proof.resealed import resealed, verified
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Preference pairs with entropies, rehearsed."""
+    yard = tmp_path_factory.mktemp("pairs")
+    return Path(rehearse("confidence_pairs", str(yard), copies=2)["release"]["path"])
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trajectories of an agent, on loopback."""
+    from routeyard.flows.build import run_build
+
+    done = run_build("agent_demo", str(tmp_path_factory.mktemp("steps")), until="release")
+    return Path(done["release"]["path"])
+
+
+def test_there_are_at_least_forty() -> None:
+    assert len(DEMO) + len(PAIRS) + len(STEPS) >= 40
+
+
+def found(release: Path, root: Path, case: tuple[Change, str, str]) -> None:
+    lie, about, words = case
+    proof = verified(resealed(release, root, lie))
+    named = [one for one in proof.findings if one.where == about and words in one.says]
+    assert named, list(map(str, proof.findings))
+
+
+@pytest.mark.parametrize("name", DEMO)
+def test_a_release_that_contradicts_itself(name: str, demo_release: Path, tmp_path: Path) -> None:
+    found(demo_release, tmp_path, DEMO[name])
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_that_contradict_themselves(name: str, pairs: Path, tmp_path: Path) -> None:
+    found(pairs, tmp_path, PAIRS[name])
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_that_contradict_themselves(name: str, steps: Path, tmp_path: Path) -> None:
+    found(steps, tmp_path, STEPS[name])
+
+
+def test_what_is_resealed_without_a_lie_holds(
+    demo_release: Path, pairs: Path, steps: Path, tmp_path: Path
+) -> None:
+    for number, release in enumerate((demo_release, pairs, steps)):
+        proof = verified(resealed(release, tmp_path / str(number)))
+        assert [str(one) for one in proof.findings] == []
+        assert proof.of("proved")
+        assert proof.of("consistent")
+        assert proof.of("believed")
+
+
+def test_the_command_prints_three_lists_and_exits_3_on_a_contradiction(
+    demo_release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["verify", str(demo_release), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["findings"] == []
+    assert any("labels follow from the verdicts" in line for line in told["proved"])
+    assert told["consistent"]
+    assert any(line.startswith("responses: that these models gave") for line in told["believed"])
+    assert run(["verify", str(demo_release)]) == 0
+    printed = capsys.readouterr().out
+    assert all(word in printed for word in ("\nproved", "\nconsistent", "\nbelieved"))
+    lied = resealed(demo_release, tmp_path, DEMO["costs divided by 1,000"][0])
+    assert run(["verify", str(lied), "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)["findings"]
+    (finding,) = [one for one in found if one["where"] == "responses"]
+    assert "rows break the rule 'costs by the price table'" in finding["says"]
+    assert "expected" in finding["says"]
+
+
+def test_everything_again_with_full(demo_release: Path) -> None:
+    proof = verified(demo_release, full=True)
+    assert [str(one) for one in proof.findings] == []
+    proved = "\n".join(proof.of("proved"))
+    assert "verdicts of 'numeric' follow from text and reference (all)" in proved
+    assert "intervals of 10,000 resamples follow from the seed" in proved
