@@ -18,7 +18,8 @@ MEASURED_COLUMNS = frozenset({"requested_at", "latency_s", "ttft_s"})
 #: 3: the summaries as Parquet, under `numbered/`. 4: `leads` is one of them. 5: the card says
 #: what the database holds, how many pairs there are, and which scores are graded. 6: the card
 #: names the figures of the certificate in other words. 7: the recipe says whose labels count
-#: (`trust`), and the card gives the bounds that undecided answers leave open.
+#: (`trust`), the card gives the bounds that undecided answers leave open, and plots, split and all
+#: figures of the certificate are those that `verify` computes again.
 FORMAT = 7
 
 

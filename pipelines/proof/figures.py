@@ -108,7 +108,8 @@ def _rules(evidence: Evidence, removed: Counter[tuple[str, str]]) -> Iterator[st
             counted[f"curate.{one.get('rule')}", entity] += before[table] + more - after[table]
     for entity, table in _ENTITIES.items():
         if table in known and known[table] != evidence.rows(table):
-            yield f"the last rule left {known[table]:,} {table}, and {evidence.rows(table):,} are there"
+            there = evidence.rows(table)
+            yield f"the last rule left {known[table]:,} {table}, and {there:,} are there"
         for stage in sorted(
             {s for s, what in [*removed, *counted] if what == entity and _curated(s)}
         ):
@@ -133,7 +134,7 @@ def _sources(evidence: Evidence) -> Iterator[str]:
     found = Counter(evidence.table("queries", ["source"]).column("source").to_pylist())
     for name, count in sorted(found.items()):
         if name not in told:
-            yield f"{count:,} questions are of the source {name!r}, which the manifest does not list"
+            yield f"{count:,} questions are of the source {name!r}, which nothing lists"
         elif isinstance(told[name], int) and count > told[name]:
             yield f"source {name!r} gave {told[name]:,} questions, and {count:,} are there"
 
@@ -188,7 +189,8 @@ def _unmade(evidence: Evidence) -> Iterator[str]:
     rules = [r.get("rule") for r in evidence.recipe.get("curate") or () if isinstance(r, Mapping)]
     for table, makers in _MADE_BY.items():
         if evidence.rows(table) and not set(rules) & set(makers):
-            yield f"{table} has {evidence.rows(table):,} rows, expected none without the rule {makers[0]!r}"
+            rows = evidence.rows(table)
+            yield f"{table} has {rows:,} rows, expected none without the rule {makers[0]!r}"
     asked = (evidence.recipe.get("release") or {}).get("include_embeddings")
     if evidence.rows("embeddings") and not asked:
         yield "embeddings has rows, expected none without release.include_embeddings"

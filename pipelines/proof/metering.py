@@ -49,7 +49,7 @@ def metering_of_answers(evidence: Evidence) -> Results:
         what = "findings of the metering audit differ from those of the answers"
         yield contradiction("figures.audit", len(wrong), len({**stored, **expected}), what, wrong)
     else:
-        says = f"{len(expected):,} findings of the metering audit follow from {answers.num_rows:,} answers"
+        says = f"{len(expected):,} findings follow from {answers.num_rows:,} answers"
         yield proved("figures.audit", says)
 
 

@@ -83,10 +83,11 @@ def _readable(
     left = {name for name in named if name in _PROGRAMS and not evidence.full}
     left |= named & _WEIGHTS
     left |= {n for n in named if n != NO_RULE and n not in SCORERS.targets}
-    for name in sorted(left & _PROGRAMS):
-        told.append(believed("verdicts", f"those of {name!r}: `--full` runs the programs"))
-    for name in sorted(left & _WEIGHTS):
-        told.append(believed("verdicts", f"those of {name!r}: they need weights or data"))
+    for names, why in (
+        (_PROGRAMS, "`--full` runs the programs"),
+        (_WEIGHTS, "they need weights or data"),
+    ):
+        told += [believed("verdicts", f"those of {one!r}: {why}") for one in sorted(left & names)]
     queries = queries.filter(
         pc.invert(pc.is_in(queries.column("scorer"), pa.array(left, pa.string())))
     )

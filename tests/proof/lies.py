@@ -191,59 +191,101 @@ def of_another(table: pa.Table) -> pa.Table:
 #: Of the demo: what was changed → (the lie, what the finding is about, words of it).
 DEMO: dict[str, tuple[Lie, str, str]] = {
     "labels against verdicts": (
-        column("labels", of(WORST), score=1.0, correct=True), "labels", "differ from what the recipe"
+        column("labels", of(WORST), score=1.0, correct=True),
+        "labels",
+        "differ from what the recipe",
     ),
-    "score 1 with correct false": (column("labels", few, score=1.0, correct=False), "labels", "score"),
+    "score 1 with correct false": (
+        column("labels", few, score=1.0, correct=False),
+        "labels",
+        "score",
+    ),
     "costs divided by 1,000": (
         column("responses", cost_usd=lambda usd: usd / 1000, cost_source="price_table"),
-        "responses", "costs by the price table",
+        "responses",
+        "costs by the price table",
     ),
     "every answer replaced": (
-        column("responses", text="I do not know."), "verdicts", "differ from what their scorer reads"
+        column("responses", text="I do not know."),
+        "verdicts",
+        "differ from what their scorer reads",
     ),
-    "verdicts emptied": (replaced("verdicts", lambda table: table.slice(0, 0)), "labels", "expected"),
+    "verdicts emptied": (
+        replaced("verdicts", lambda table: table.slice(0, 0)),
+        "labels",
+        "expected",
+    ),
     "zero tokens beside a clean audit": (free_tokens, "figures.audit", "is not listed"),
-    "latency below zero": (column("responses", latency_s=-5.0), "responses", "latency not negative"),
-    "decided by people everywhere": (column("labels", decided_by="human:anna"), "labels", "human:anna"),
+    "latency below zero": (
+        column("responses", latency_s=-5.0),
+        "responses",
+        "latency not negative",
+    ),
+    "decided by people everywhere": (
+        column("labels", decided_by="human:anna"),
+        "labels",
+        "human:anna",
+    ),
     "certificate figures of 11.1 %": (certificate(all_eleven), "certificate", "best_single 0.111"),
     "labels undecided": (
-        column("labels", few, score=None, correct=None, decided_by=None, n_samples=0), "labels", "None"
+        column("labels", few, score=None, correct=None, decided_by=None, n_samples=0),
+        "labels",
+        "None",
     ),
     "verdicts and labels alike": (verdicts_and_labels, "verdicts", "expected outcome 'incorrect'"),
     "references replaced": (
-        column("queries", few, references=["42"]), "queries", "not the hash of their question"
+        column("queries", few, references=["42"]),
+        "queries",
+        "not the hash of their question",
     ),
     "questions reworded": (
-        column("queries", few, question=lambda text: text + " Really?"), "queries", "not the hash"
+        column("queries", few, question=lambda text: text + " Really?"),
+        "queries",
+        "not the hash",
     ),
     "prices of the models": (
-        column("models", of(BEST), price_in=0.05, price_out=0.15), "models", "price_in of sim-atlas-xl"
+        column("models", of(BEST), price_in=0.05, price_out=0.15),
+        "models",
+        "price_in of sim-atlas-xl",
     ),
     "sizes of the models": (column("models", of(BEST), params_b=7.0), "models", "params_b"),
     "scores of verdicts": (
         column("verdicts", lambda t: few(t) & where(t, "outcome", "correct"), score=0.5),
-        "verdicts", "expected score 1.0",
+        "verdicts",
+        "expected score 1.0",
     ),
     "answers extracted": (
-        column("verdicts", few, extracted="7 and nothing else"), "verdicts", "extracted"
+        column("verdicts", few, extracted="7 and nothing else"),
+        "verdicts",
+        "extracted",
     ),
     "splits moved": (replaced("splits", split_moved), "splits", "expected test"),
     "splits cut": (replaced("splits", lambda table: table.slice(50)), "splits", "is in no part"),
     "models split without a rule": (
-        added("model_splits", lambda tables: [
-            {"scheme": "unseen", "model_id": name, "split": "unseen"}
-            for name in tables["models"].column("model_id").to_pylist()
-        ]),
-        "manifest", "unseen_models",
+        added(
+            "model_splits",
+            lambda tables: [
+                {"scheme": "unseen", "model_id": name, "split": "unseen"}
+                for name in tables["models"].column("model_id").to_pylist()
+            ],
+        ),
+        "manifest",
+        "unseen_models",
     ),
     "duplicates not alike": (
-        column("duplicates", similarity=0.2), "duplicates", "similar as far as the threshold"
+        column("duplicates", similarity=0.2),
+        "duplicates",
+        "similar as far as the threshold",
     ),
     "groups of duplicates": (
-        column("duplicates", representative=True), "duplicates", "one representative"
+        column("duplicates", representative=True),
+        "duplicates",
+        "one representative",
     ),
     "removals forgotten": (
-        replaced("removals", lambda table: table.slice(0, 0)), "figures", "0 removed"
+        replaced("removals", lambda table: table.slice(0, 0)),
+        "figures",
+        "0 removed",
     ),
     "questions left out": (without(1.0), "figures", "questions were read"),
     "contested labels": (column("labels", few, contested=True), "labels", "contested"),
@@ -251,84 +293,145 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
     "samples numbered": (numbered_later, "responses", "no more samples than the recipe asks for"),
     "attempts": (column("responses", attempts=0), "responses", "attempts counted"),
     "dates in the future": (
-        column("responses", few, requested_at="2199-01-01T00:00:00Z"), "responses", "no later than now"
+        column("responses", few, requested_at="2199-01-01T00:00:00Z"),
+        "responses",
+        "no later than now",
     ),
     "statuses": (
         column("responses", lambda t: where(t, "status", "truncated"), status="ok"),
-        "responses", "answers end as their reason says",
+        "responses",
+        "answers end as their reason says",
     ),
     "served by another model": (replaced("responses", of_another), "figures.audit", "served_model"),
     "first token after the last": (
-        column("responses", few, ttft_s=1000.0), "responses", "time to the first token within latency"
+        column("responses", few, ttft_s=1000.0),
+        "responses",
+        "time to the first token within latency",
     ),
-    "card of other figures": (card(lambda text: text.replace("84.7 %", "94.7 %")), "README.md", "94.7"),
+    "card of other figures": (
+        card(lambda text: text.replace("84.7 %", "94.7 %")),
+        "README.md",
+        "94.7",
+    ),
     "card figures exchanged under foreign code": (
-        card(accuracies_exchanged, code="0.0.9"), "README.md", "and the data give"
+        card(accuracies_exchanged, code="0.0.9"),
+        "README.md",
+        "and the data give",
     ),
-    "plots of other labels": (other_plots, "plots/accuracy.svg", "differs from what the tables give"),
+    "plots of other labels": (
+        other_plots,
+        "plots/accuracy.svg",
+        "differs from what the tables give",
+    ),
     "intervals of nothing": (certificate(no_interval), "certificate", "intervals differ"),
-    "certificate of another verdict": (certificate(another_verdict), "certificate", "by its own figures"),
+    "certificate of another verdict": (
+        certificate(another_verdict),
+        "certificate",
+        "by its own figures",
+    ),
     "a waiver that the recipe lacks": (
-        fact(lambda facts: facts["waivers"].append({"gate": "metering", "reason": "nobody metered anything"})),
-        "manifest", "waivers",
+        fact(
+            lambda facts: facts["waivers"].append(
+                {"gate": "metering", "reason": "nobody metered anything"}
+            )
+        ),
+        "manifest",
+        "waivers",
     ),
     "counts of the stages": (
-        fact(lambda facts: facts["figures"]["ingest"].update(queries=10_000)), "figures", "10,000"
+        fact(lambda facts: facts["figures"]["ingest"].update(queries=10_000)),
+        "figures",
+        "10,000",
     ),
     "sources of fewer questions": (
-        fact(lambda facts: facts["sources"][0].update(queries=3)), "figures", "gave 3 questions"
+        fact(lambda facts: facts["sources"][0].update(queries=3)),
+        "figures",
+        "gave 3 questions",
     ),
     "texts withheld that may be passed on": (hidden, "manifest", "may be passed on"),
     "embeddings that nobody asked for": (
-        added("embeddings", lambda tables: [
-            {"query_id": tables["queries"].column("query_id")[0].as_py(), "encoder": "x",
-             "vector": [1.0, 0.0]},
-        ]),
-        "manifest", "include_embeddings",
+        added(
+            "embeddings",
+            lambda tables: [
+                {
+                    "query_id": tables["queries"].column("query_id")[0].as_py(),
+                    "encoder": "x",
+                    "vector": [1.0, 0.0],
+                },
+            ],
+        ),
+        "manifest",
+        "include_embeddings",
     ),
     "scores given by nobody": (
-        added("verdicts", lambda tables: [
-            {**{key: tables["responses"].column(key)[0].as_py()
-                for key in ("query_id", "model_id", "sample")},
-             "scorer": "given", "scorer_version": "1", "outcome": "correct", "score": 1.0,
-             "conflict": False, "reason": "", "cost_usd": 0.0},
-        ]),
-        "verdicts", "given",
+        added(
+            "verdicts",
+            lambda tables: [
+                {
+                    **{
+                        key: tables["responses"].column(key)[0].as_py()
+                        for key in ("query_id", "model_id", "sample")
+                    },
+                    "scorer": "given",
+                    "scorer_version": "1",
+                    "outcome": "correct",
+                    "score": 1.0,
+                    "conflict": False,
+                    "reason": "",
+                    "cost_usd": 0.0,
+                },
+            ],
+        ),
+        "verdicts",
+        "given",
     ),
-}  # fmt: skip
+}
 
 #: Of preference pairs by semantic entropy.
 PAIRS: dict[str, tuple[Lie, str, str]] = {
     "entropies above their clusters": (
-        column("entropies", semantic_entropy=9.0), "entropies", "entropy within its clusters"
+        column("entropies", semantic_entropy=9.0),
+        "entropies",
+        "entropy within its clusters",
     ),
     "winners exchanged": (
-        replaced("preferences", lambda t: t.set_column(
-            t.schema.get_field_index("winner_model_a"), t.schema.field("winner_model_a"),
-            t.column("winner_model_b"),
-        ).set_column(
-            t.schema.get_field_index("winner_model_b"), t.schema.field("winner_model_b"),
-            t.column("winner_model_a"),
-        )),
-        "preferences", "winners by the entropies",
+        replaced(
+            "preferences",
+            lambda t: t.set_column(
+                t.schema.get_field_index("winner_model_a"),
+                t.schema.field("winner_model_a"),
+                t.column("winner_model_b"),
+            ).set_column(
+                t.schema.get_field_index("winner_model_b"),
+                t.schema.field("winner_model_b"),
+                t.column("winner_model_a"),
+            ),
+        ),
+        "preferences",
+        "winners by the entropies",
     ),
     "answers of the pairs": (
-        column("preferences", response_a="Something else."), "preferences", "answers of the pairs"
+        column("preferences", response_a="Something else."),
+        "preferences",
+        "answers of the pairs",
     ),
     "entropies of the pairs": (
         column("preferences", se_a=lambda se: None if se is None else se + 1, delta=None),
-        "preferences", "entropies of the pairs",
+        "preferences",
+        "entropies of the pairs",
     ),
-}  # fmt: skip
+}
 
 #: Of an agent's trajectories.
 STEPS: dict[str, tuple[Lie, str, str]] = {
     "costs of steps": (
         column("steps", cost_usd=lambda usd: None if usd is None else usd / 10),
-        "steps", "not below the price table",
+        "steps",
+        "not below the price table",
     ),
     "costs of trajectories": (
         column("responses", cost_usd=lambda usd: None if usd is None else usd / 10),
-        "responses", "costs of trajectories",
+        "responses",
+        "costs of trajectories",
     ),
-}  # fmt: skip
+}
