@@ -9,6 +9,7 @@ A finding names its check, its model and its rows. An unresolved finding stops a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -66,9 +67,10 @@ def audit(
     )
     found = [
         finding
-        for model_id, rows in _by_model(responses)
-        for check in CHECKS
-        for finding in run_check(check, known, model_id, rows)
+        for model_id, rows, there in _by_model(responses)
+        for name, check in CHECKS.items()
+        if not check.needs or there.intersection(check.needs)
+        for finding in run_check(name, known, model_id, rows)
     ]
     if canaries is not None:
         found += _canary_drift(thresholds, canaries)
@@ -137,15 +139,28 @@ def apply_waivers(
     return tuple(unresolved), tuple(waived)
 
 
-def _by_model(responses: pa.Table) -> Iterator[tuple[str, list[Row]]]:
-    """Answers of one model at a time: a whole pool's texts need not fit as rows."""
+def _by_model(responses: pa.Table) -> Iterator[tuple[str, list[Row], set[str]]]:
+    """Answers of one model at a time, and the columns in which any of them has a value.
+
+    A whole pool's texts need not fit as rows.
+    """
     names = [n for n in (*NEEDED, *_EXTRA) if n in responses.column_names]
     answers = responses.select(names)
     without = pc.is_in(answers.column("status"), value_set=pa.array(ANSWERLESS))
     answers = answers.filter(pc.invert(without))
     for model_id in sorted(pc.unique(answers.column("model_id")).to_pylist()):
         mine = answers.filter(pc.equal(answers.column("model_id"), model_id))
-        yield model_id, mine.to_pylist()
+        there = {n for n in names if mine.column(n).null_count < mine.num_rows}
+        yield model_id, _rows(mine, there), there
+
+
+def _rows(table: pa.Table, there: set[str]) -> list[Row]:
+    """The rows; a column without any value costs nothing."""
+    names = table.column_names
+    columns = [
+        table.column(n).to_pylist() if n in there else repeat(None, table.num_rows) for n in names
+    ]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _canary_drift(thresholds: Metering, canaries: pa.Table) -> list[MeteringFinding]:

@@ -25,10 +25,12 @@ class MeteringCheck:
     Attributes:
         find: (what is known, model_id, that model's answers) → problems.
         limit: The threshold that the share of bad answers must exceed; null: any is too many.
+        needs: Columns without any value in which there is nothing to find; none: it always looks.
     """
 
     find: Callable[[MeteringInput, str, list[Row]], Iterator[Problem]]
     limit: str | None = None
+    needs: tuple[str, ...] = ()
 
 
 def run_check(
@@ -50,14 +52,17 @@ def run_check(
 
 
 def _each(
-    says: str, is_bad: Callable[[MeteringInput, Row], bool], limit: str | None = None
+    says: str,
+    is_bad: Callable[[MeteringInput, Row], bool],
+    limit: str | None = None,
+    needs: tuple[str, ...] = (),
 ) -> MeteringCheck:
     """A check that looks at one answer at a time."""
 
     def find(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:
         yield says, [row for row in rows if is_bad(known, row)], rows if limit else None
 
-    return MeteringCheck(find, limit)
+    return MeteringCheck(find, limit, needs)
 
 
 def _lacks_usage(known: MeteringInput, row: Row) -> bool:
@@ -205,22 +210,27 @@ def _price_mismatch(known: MeteringInput, model_id: str, rows: list[Row]) -> Ite
         yield says, bad, rows
 
 
+_COUNTS = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "total_tokens")
 #: Name → check, in the order in which findings are listed.
 CHECKS = {
     "usage_missing": _each("answers without usage", _lacks_usage, "usage_missing"),
-    "totals": _each("answers whose counts do not add up", _adds_up_wrong),
-    "constant_count": MeteringCheck(_constant),
-    "implausible_count": _each("answers whose text cannot have that many tokens", _implausible),
-    "logprob_count": _each(
-        "answers with fewer or more log-probabilities than tokens", _other_logprob_count
+    "totals": _each("answers whose counts do not add up", _adds_up_wrong, needs=_COUNTS),
+    "constant_count": MeteringCheck(_constant, needs=_COUNTS),
+    "implausible_count": _each(
+        "answers whose text cannot have that many tokens", _implausible, needs=_COUNTS
     ),
-    "served_model": MeteringCheck(_served),
+    "logprob_count": _each(
+        "answers with fewer or more log-probabilities than tokens",
+        _other_logprob_count,
+        needs=("logprobs",),
+    ),
+    "served_model": MeteringCheck(_served, needs=("served_model",)),
     "truncated": _each(
         "truncated answers", lambda known, row: row["status"] == "truncated", "truncated"
     ),
     "refused": _each("refusals", lambda known, row: row["status"] == "refused", "refused"),
-    "latency": MeteringCheck(_slow, "latency_outliers"),
+    "latency": MeteringCheck(_slow, "latency_outliers", needs=("latency_s",)),
     "price_unknown": MeteringCheck(_price_unknown, "price_unknown"),
-    "price_stale": MeteringCheck(_price_stale),
-    "price_mismatch": MeteringCheck(_price_mismatch),
+    "price_stale": MeteringCheck(_price_stale, needs=("cost_source",)),
+    "price_mismatch": MeteringCheck(_price_mismatch, needs=("cost_usd",)),
 }

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from routeyard.pipelines.errors import RouteyardError
 from routeyard.pipelines.label.rules import file_verdicts
@@ -136,19 +138,27 @@ def _of(evidence: Evidence, sample: pa.Table) -> list[dict[str, Any]]:
     columns = [*_KEY, "scorer", "scorer_version", *_READ]
     verdicts = evidence.tables["verdicts"]
     if isinstance(verdicts, pa.Table):
-        batches = verdicts.select(columns).to_batches()
-    else:
-        batches = verdicts.batches(columns)
-    keys = pc.binary_join_element_wise(
-        sample.column("query_id"), sample.column("model_id"), "\x1f"
-    ).combine_chunks()
+        return list(_among(verdicts, columns, sample).to_pylist())
     found = []
-    for batch in batches:
-        named = pc.binary_join_element_wise(
-            batch.column("query_id"), batch.column("model_id"), "\x1f"
-        )
-        found += batch.filter(pc.is_in(named, value_set=keys)).to_pylist()
+    with pq.ParquetFile(verdicts.path) as file:
+        for group in range(file.num_row_groups):
+            part = file.read_row_group(group, columns=columns)
+            found += _among(part, columns, sample).to_pylist()
     return found
+
+
+def _among(verdicts: pa.Table, columns: list[str], sample: pa.Table) -> pa.Table:
+    """Verdicts on pairs of question and model that the sample holds."""
+    queries = sample.column("query_id").unique()
+    models = sample.column("model_id").unique()
+
+    def pairs(table: pa.Table) -> Any:
+        query = pc.fill_null(pc.index_in(table.column("query_id"), queries), -1).to_numpy()
+        model = pc.fill_null(pc.index_in(table.column("model_id"), models), -1).to_numpy()
+        return np.where((query < 0) | (model < 0), -1, query.astype(np.int64) * len(models) + model)
+
+    wanted = np.isin(pairs(verdicts), pairs(sample))
+    return verdicts.select(columns).filter(pa.array(wanted))
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -18,9 +18,9 @@ TOP, LEVEL, POWER, DISCORDANT = 5, 0.05, 0.8, 0.2
 
 def _z() -> float:
     """z₁₋α/₂ + z_power."""
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
-    return float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))
+    return float(ndtri(1 - LEVEL / 2) + ndtri(POWER))
 
 
 def resolvable_difference(labels: Floats) -> float | None:
