@@ -88,8 +88,11 @@ class Evidence:
 
     @cached_property
     def label(self) -> Label | None:
-        """The recipe's policy; None where this code cannot read it."""
-        return _section(Label, self.recipe.get("label") or {})
+        """The recipe's policy as it was meant; None where this code cannot read it."""
+        try:
+            return Label.stored(self.recipe)
+        except (ValidationError, ValueError, TypeError, AttributeError):
+            return None
 
     @cached_property
     def collect(self) -> Collect | None:
