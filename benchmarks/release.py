@@ -176,7 +176,7 @@ def _responses(ids: pa.Array, name: pa.Scalar, number: int, chance: Any) -> pa.T
         "prompt_tokens": random.integers(50, 500, size),
         "completion_tokens": random.integers(5, 800, size),
         "cost_usd": random.random(size) * 1e-3 * (1 + number),
-        "cost_source": "price_table",
+        "cost_source": "provider",
         "latency_s": random.random(size),
         "attempts": 1,
     }

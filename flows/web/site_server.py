@@ -12,6 +12,12 @@ from routeyard.flows.web.local_server import LocalServer, asked_here
 
 #: What the standard library opens by itself where a folder is asked for.
 _PAGES = ("index.html", "index.htm")
+#: Of every answer, whatever a page says of itself: only the site's own scripts and styles run, and
+#: nothing is fetched from elsewhere, sent or framed.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 
 class SiteServer(LocalServer):
@@ -47,6 +53,7 @@ class _Handler(SimpleHTTPRequestHandler):
         return None
 
     def end_headers(self) -> None:
+        self.send_header("Content-Security-Policy", _POLICY)
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Referrer-Policy", "no-referrer")
         self.send_header("Cache-Control", "no-store")

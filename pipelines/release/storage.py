@@ -11,7 +11,8 @@ from hashlib import file_digest
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from routeyard.pipelines.errors import RouteyardError, SourceError, VersionExists
+from routeyard.pipelines.errors import DiskFull, RouteyardError, SourceError, VersionExists
+from routeyard.pipelines.io.staging import is_full
 from routeyard.pipelines.release.manifest import MANIFEST, SIGNATURE, read_manifest
 from routeyard.pipelines.release.sealed_files import wrong_name
 from routeyard.pipelines.release.yank import MARK, refuse_yanked
@@ -52,6 +53,7 @@ def put(release: Path, url: str, *, dry_run: bool = False) -> UploadResult:
     Raises:
         VersionExists: that version exists there with other content.
         GateFailed: the release was yanked, and is not there yet.
+        DiskFull: the place has no room left.
         StorageError: the storage refused, or the connection was cut.
     """
     manifest = read_manifest(release)
@@ -90,6 +92,15 @@ def _storage_errors(url: str) -> Iterator[None]:
     except RouteyardError:
         raise
     except Exception as error:
+        if is_full(error):
+            raise DiskFull(
+                "there is no room at the place to write",
+                where=str(
+                    getattr(error, "filename2", None) or getattr(error, "filename", None) or url
+                ),
+                next_step="free some space there and repeat the command: files already copied are "
+                "kept, and the manifest is sent last, so that no reader takes it for a release",
+            ) from error
         raise StorageError(
             f"the storage cannot be used: {type(error).__name__}: {str(error)[:300]}",
             where=url,

@@ -207,6 +207,9 @@ def test_the_server_answers_this_machine_only_and_lists_nothing(tmp_path: Path) 
         with urllib.request.urlopen(server.address) as answer:
             assert answer.read() == b"hello"
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
+            policy = answer.headers["Content-Security-Policy"]
+            assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
+            assert "frame-ancestors 'none'" in policy
         for path, host, code in (
             ("", "evil.example", 403), ("inner/", None, 404), ("%00", None, 404),
             ("out", None, 404), ("pipe", None, 404), ("../secret", None, 404),

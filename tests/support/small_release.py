@@ -66,7 +66,7 @@ def tiny_tables(queries: int = 6) -> dict[str, pa.Table]:
             "prompt_tokens": 10,
             "completion_tokens": 2 + m,
             "cost_usd": 1e-5 * (3 - m),
-            "cost_source": "price_table",
+            "cost_source": "provider",
             "latency_s": 0.1,
             "attempts": 1,
             "requested_at": "2026-01-01T00:00:00Z",
@@ -83,7 +83,7 @@ def tiny_tables(queries: int = 6) -> dict[str, pa.Table]:
             "outcome": "correct" if right[pair] else "incorrect",
             "score": float(right[pair]),
             "extracted": "1",
-            "conflict": False,
+            "conflict": pair == (0, 1),
             "reason": "",
             "cost_usd": 0.0,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,7 +18,10 @@ from routeyard.pipelines.release.sealed_files import DEEPEST, wrong_name
 from routeyard.schemas.manifest import Manifest
 
 #: Written beside a release after it was sealed.
-BESIDE = frozenset({"YANKED.json", ".gitattributes", SIGNATURE})
+BESIDE = frozenset({"YANKED.json", SIGNATURE})
+#: What a hub puts beside the files it stores: which of them are large, and nothing else.
+_ATTRIBUTES = ".gitattributes"
+_LARGE_FILE = re.compile(r"(#.*|\S+ filter=lfs diff=lfs merge=lfs -text)?")
 #: Bytes of a file that are read whatever the manifest says of its size.
 _ANYWAY = 10_000_000
 _KINDS = (
@@ -47,7 +51,7 @@ def check_files(release: Path, manifest: Manifest, readable: set[str]) -> Iterat
             yield from _check_file(release / name, name, manifest, readable)
         elif name not in kinds and name not in add_ons:
             yield Finding("file", name, "is missing")
-    yield from _unlisted(manifest, kinds)
+    yield from _unlisted(release, manifest, kinds)
 
 
 def _check_file(path: Path, name: str, manifest: Manifest, readable: set[str]) -> Iterator[Finding]:
@@ -74,7 +78,7 @@ def _check_file(path: Path, name: str, manifest: Manifest, readable: set[str]) -
     yield from active(path, name, manifest)
 
 
-def _unlisted(manifest: Manifest, kinds: Mapping[str, str]) -> Iterator[Finding]:
+def _unlisted(release: Path, manifest: Manifest, kinds: Mapping[str, str]) -> Iterator[Finding]:
     """Files and folders of the release that the manifest does not name."""
     database = manifest.database.file
     listed = {*manifest.files, database, f"{database}.sha256", MANIFEST, *BESIDE}
@@ -85,10 +89,23 @@ def _unlisted(manifest: Manifest, kinds: Mapping[str, str]) -> Iterator[Finding]
         for parent in Path(name).parents
     }
     for name, kind in kinds.items():
+        if kind == "file" and name == _ATTRIBUTES and _of_a_hub(release / name):
+            continue
         if kind == "file" and name not in listed:
             yield Finding("file", name, "is in the release but not in the manifest")
         if kind == "folder" and name not in folders:
             yield Finding("file", name, "is a folder that holds no file of the manifest")
+
+
+def _of_a_hub(path: Path) -> bool:
+    """Whether a `.gitattributes` says no more than a hub does: which files are large.
+
+    Other attributes can name programs that git runs.
+    """
+    if path.stat().st_size > 65_536:
+        return False
+    lines = path.read_bytes().decode("utf-8", "replace").splitlines()
+    return all(_LARGE_FILE.fullmatch(line.strip()) for line in lines)
 
 
 def _walk(release: Path) -> Iterator[tuple[str, str]]:
