@@ -35,7 +35,7 @@ def check_tables(
     manifest: Manifest,
     readable: set[str],
     tables: Tables,
-    watch: Mapping[str, Callable[[pa.Table], None]],
+    watch: Mapping[str, Callable[[pa.Table], None]] | None = None,
 ) -> Iterator[Finding]:
     """Findings in the tables; `tables` gets those that hold their contracts.
 
@@ -48,7 +48,7 @@ def check_tables(
         if name not in CONTRACTS:
             yield Finding("contract", entry.file, f"there is no contract {name!r}")
             continue
-        findings, table = reread(release, name, entry, watch.get(name))
+        findings, table = reread(release, name, entry, (watch or {}).get(name))
         yield from findings
         if table is not None:
             tables[name] = table
