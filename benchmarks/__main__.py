@@ -37,6 +37,7 @@ BENCHMARKS: dict[str, str] = {
     "audit": "faults put into published matrices that the audit names, or findings of honest ones",
     "judged": "scorers against verdicts of people and official graders",
     "init": "recipes of `routeyard init` on real results of many layouts: faults, and builds",
+    "error_rates": "how often each scorer is wrong per kind of answer: table and docs/labels.md",
     "structure": "lines, packages, dependencies, cycles and doubled names of the code",
     "peers": "make the environments of peers that cannot share ours",
     "all": "everything above, several times, with peers and growth: RESULTS.md",
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, str] = {
 ELSEWHERE = {
     "agreement": "benchmarks.answers.agreement",
     "audit": "benchmarks.audit.injected",
+    "error_rates": "benchmarks.answers.error_rates",
     "judged": "benchmarks.answers.judged",
     "weak": "benchmarks.answers.weak",
     "informative": "benchmarks.studies.informative",

@@ -43,6 +43,7 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
         .render(
             **{**facts, "sources": _sources(facts["sources"], numbers)},
             n=numbers,
+            errors=(facts.get("figures") or {}).get("label_errors") or {},
             injected=injected(facts.get("figures") or {}),
             preference=preference_sections(facts.get("figures") or {}),
             informative=informative_section(facts.get("figures") or {}),

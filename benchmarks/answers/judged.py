@@ -41,6 +41,8 @@ SCORERS_OF: dict[str, tuple[str, ...]] = {
     "crux": ("literal", "auto"),
     "mint": ("auto",),
 }
+#: Set → its folder, where questions, answers and the upstream's labels are three files.
+_UPSTREAM = {"crux": "crux_sample", "gsm8k": "zeroeval_gsm"}
 
 
 #: Tasks of MINT whose references are tests of a program; `code` is measured elsewhere.
@@ -73,11 +75,12 @@ def judged(data: Path, name: str) -> Iterator[Judged]:
     """The answers of one set."""
     import pandas as pd
 
-    if name == "crux":
-        queries: Any = pd.read_parquet(data / "crux_sample" / "queries.parquet")
+    if name in _UPSTREAM:
+        folder = data / _UPSTREAM[name]
+        queries: Any = pd.read_parquet(folder / "queries.parquet")
         queries = queries.set_index("query_id")
-        labels: Any = pd.read_parquet(data / "crux_sample" / "upstream_labels.parquet")
-        texts: Any = pd.read_parquet(data / "crux_sample" / "responses.parquet")
+        labels: Any = pd.read_parquet(folder / "upstream_labels.parquet")
+        texts: Any = pd.read_parquet(folder / "responses.parquet")
         for row in texts.merge(labels, on=["query_id", "model"]).itertuples():
             query = queries.loc[row.query_id]
             asked = ScoringInput(str(query.question), (str(query.gold_answer),))

@@ -162,6 +162,7 @@ def write_benchmark(
     """
     from routeyard.datacards.card import render
     from routeyard.datacards.files import render as render_files
+    from routeyard.pipelines.label.label_errors import label_errors
     from routeyard.pipelines.release.build import write_release
 
     tables = {k: v for k, v in curated_tables(stages["curate"]).items() if k not in _ADD_ONS}
@@ -177,7 +178,12 @@ def write_benchmark(
         root=context.root / "releases",
         render_card=render,
         render_files=render_files,
-        figures={name: _short(done.figures) for name, done in stages.items()},
+        figures={
+            **{name: _short(done.figures) for name, done in stages.items()},
+            "label_errors": label_errors(
+                *(tables[name] for name in ("queries", "responses", "labels"))
+            ),
+        },
         fingerprints={name: done.fingerprint for name, done in stages.items()},
         sources=stages["ingest"].figures["sources"],
         waivers=[waiver.model_dump() for waiver in recipe.release.waivers],

@@ -1,0 +1,248 @@
+"""How often each scorer is wrong, measured on answers that people or official graders judged.
+
+`error_rates.csv` counts verdicts per scorer and kind of answer (task type × format of the
+reference × length × script of the answer). A kind with few judged answers borrows the counts of a
+coarser one. The file is made by `python -m benchmarks error_rates`; `docs/labels.md` prints it.
+Counts of an earlier version of a scorer are not used: its readings were others.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.open_answers.texts import accepted, is_date
+from routeyard.pipelines.scorers.open_answers.words import is_number
+
+FILE = Path(__file__).with_name("error_rates.csv")
+COLUMNS = ("set", "judged_by", "scorer", "version", "task", "format", "length", "script")
+OUTCOMES = ("correct", "incorrect", "abstain")
+#: Judged answers below which a kind says nothing about its own rates.
+ENOUGH = 200
+#: Sensitivity + specificity below which a corrected accuracy is mostly noise.
+INFORMATIVE = 1.5
+#: Who judged a set whose verdicts are shown, but are no ground for rates.
+UNRELIABLE = "official rule, often wrong"
+_TASKS = {
+    "mcq": "multiple choice",
+    "numeric": "mathematics",
+    "math": "mathematics",
+    "literal": "program output",
+    "code": "program output",
+}
+_LENGTHS = ((60, "short"), (400, "sentences"), (math.inf, "long"))
+
+
+class Kind(NamedTuple):
+    """A kind of answer, from what is known when it is labelled."""
+
+    task: str
+    format: str
+    length: str
+    script: str
+
+
+class Rates(NamedTuple):
+    """Counts of verdicts on judged answers; the first index is the verdict, the second the truth.
+
+    Attributes:
+        counts: ((correct and right, correct and wrong), (incorrect …), (abstain …)).
+        kind: The kind that was measured, coarser where the asked one has few answers.
+    """
+
+    counts: tuple[tuple[int, int], tuple[int, int], tuple[int, int]]
+    kind: tuple[str, ...] = ()
+
+    @property
+    def judged(self) -> int:
+        return sum(map(sum, self.counts))
+
+    def precision(self, outcome: str) -> tuple[float, float, float] | None:
+        """Share of these verdicts that is true, with its 95 % interval (Wilson 1927)."""
+        true, false = self.counts[OUTCOMES.index(outcome)]
+        if outcome == "incorrect":
+            true, false = false, true
+        return wilson(true, true + false) if true + false else None
+
+    @property
+    def with_abstentions(self) -> Rates:
+        """The same where a policy calls every abstention incorrect."""
+        yes, no, open_ = self.counts
+        return Rates((yes, (no[0] + open_[0], no[1] + open_[1]), (0, 0)), self.kind)
+
+    @property
+    def sensitivity(self) -> tuple[int, int]:
+        """Right answers called correct, of the right ones that are decided."""
+        return self.counts[0][0], self.counts[0][0] + self.counts[1][0]
+
+    @property
+    def specificity(self) -> tuple[int, int]:
+        """Wrong answers called incorrect, of the wrong ones that are decided."""
+        return self.counts[1][1], self.counts[0][1] + self.counts[1][1]
+
+
+def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float, float]:
+    """A share with its 95 % interval; n > 0."""
+    share, centre = hits / n, (hits + z * z / 2) / (n + z * z)
+    half = z / (n + z * z) * math.sqrt(hits * (n - hits) / n + z * z / 4)
+    return share, max(0.0, centre - half), min(1.0, centre + half)
+
+
+def kind_of(scorer: str, references: Sequence[str], choices: Sequence[str], output: str) -> Kind:
+    """The kind of one answer."""
+    form = _format(references[0] if references else "", bool(choices))
+    default = "multiple choice" if choices else "open question"
+    if scorer == "auto" and form in ("number", "expression"):
+        default = "mathematics"
+    elif scorer == "auto" and form == "literal":
+        default = "program output"
+    length = next(name for most, name in _LENGTHS if len(output.strip()) <= most)
+    return Kind(_TASKS.get(scorer, default), form, length, _script(output))
+
+
+@lru_cache(maxsize=8192)
+def _format(reference: str, choices: bool) -> str:
+    text = reference.strip()
+    if choices or (len(text) == 1 and text.isascii() and text.isalpha()):
+        return "option"
+    if text[:1] in "[{('\"" or text in ("True", "False", "None"):
+        return "literal"
+    parts = accepted(text)
+    if not parts or not parts[0].forms:
+        return "phrase"
+    if is_date(parts[0]):
+        return "date"
+    if any(sign in text for sign in "\\^=") or (
+        len(text) > 2 and not any(c.isalnum() for c in text)
+    ):
+        return "expression"
+    if is_number(parts[0].forms[0]):
+        return "number"
+    return "name" if all(word.name for word in parts[0].words) else "phrase"
+
+
+def _script(output: str) -> str:
+    begun = output[:2000]
+    if begun.isascii():
+        return "Latin" if any(map(str.isalpha, begun)) else "None"
+    letters = [sign for sign in begun if sign.isalpha()][:200]
+    scripts = Counter(unicodedata.name(sign, "OTHER").split()[0].split("-")[0] for sign in letters)
+    return max(scripts, key=lambda name: (scripts[name], name)).capitalize() if scripts else "None"
+
+
+@lru_cache(maxsize=4)
+def _table(file: Path) -> dict[tuple[str, ...], Counter[tuple[str, bool]]]:
+    """(scorer, task, …) cut at every depth → counts of (outcome, right); this version only."""
+    found: dict[tuple[str, ...], Counter[tuple[str, bool]]] = {}
+    with file.open(encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            known = SCORERS.targets.get(row["scorer"])
+            stale = known and SCORERS.get(row["scorer"]).version != row["version"]
+            if stale or row["judged_by"] == UNRELIABLE:
+                continue
+            key = (row["scorer"], *(row[name] for name in Kind._fields))
+            for depth in range(1, len(key) + 1):
+                counts = found.setdefault(key[:depth], Counter())
+                for outcome in OUTCOMES:
+                    for right in (True, False):
+                        counts[outcome, right] += int(row[f"{outcome}_{_truth(right)}"])
+    return found
+
+
+def _truth(right: bool) -> str:
+    return "right" if right else "wrong"
+
+
+def rates(scorer: str, kind: Kind, *, enough: int = ENOUGH, file: Path = FILE) -> Rates | None:
+    """The rates of a scorer on the finest kind with enough judged answers of the same task type.
+
+    None where fewer are judged: rates of another task type say nothing about this one.
+    """
+    key = (scorer, *kind)
+    for depth in range(len(key), 1, -1):
+        counts = _table(file).get(key[:depth])
+        if counts and counts.total() >= enough:
+            both = tuple((counts[one, True], counts[one, False]) for one in OUTCOMES)
+            return Rates((both[0], both[1], both[2]), key[1:depth])
+    return None
+
+
+def p_correct(
+    scorer: str, outcome: str, kind: Kind, *, enough: int = 30, file: Path = FILE
+) -> float | None:
+    """Probability that an answer with this verdict is right (with Laplace's 1 and 1 added)."""
+    measured = rates(scorer, kind, enough=enough, file=file)
+    if measured is None or outcome not in OUTCOMES:
+        return None
+    right, wrong = measured.counts[OUTCOMES.index(outcome)]
+    return (right + 1) / (right + wrong + 2) if right + wrong >= enough else None
+
+
+class Corrected(NamedTuple):
+    """An accuracy corrected for the errors of its labels, with a 95 % interval, in [0, 1]."""
+
+    accuracy: float
+    low: float
+    high: float
+
+
+def corrected_accuracy(correct: int, decided: int, measured: Rates | None) -> Corrected | None:
+    """The accuracy behind labels that err at known rates (Rogan and Gladen 1978).
+
+    p = (q + specificity − 1) / (sensitivity + specificity − 1), q the labelled share. The interval
+    adds the variances of q and of both rates (the delta method, their equation 5).
+
+    Returns:
+        None where fewer than `ENOUGH` answers of the kind were judged, or the rates do not inform.
+    """
+    if measured is None or not decided or measured.judged < ENOUGH:
+        return None
+    (hits, right), (rejected, wrong) = measured.sensitivity, measured.specificity
+    if not right or not wrong:
+        return None
+    sensitivity, specificity = hits / right, rejected / wrong
+    informs = sensitivity + specificity - 1
+    if informs < INFORMATIVE - 1:
+        return None
+    share = correct / decided
+    raw = (share + specificity - 1) / informs
+    variance = (
+        _variance(correct, decided)
+        + raw**2 * _variance(hits, right)
+        + (1 - raw) ** 2 * _variance(rejected, wrong)
+    ) / informs**2
+    half = 1.959964 * math.sqrt(variance)
+    return Corrected(*(min(1.0, max(0.0, value)) for value in (raw, raw - half, raw + half)))
+
+
+def _variance(hits: int, n: int) -> float:
+    """Variance of a share; one hit and one miss are added, so that 0 of n is not certain."""
+    share = (hits + 1) / (n + 2)
+    return share * (1 - share) / n
+
+
+def tabulate(
+    rows: Iterable[tuple[str, str, str, Kind, str, bool]],
+) -> list[dict[str, str | int]]:
+    """Rows of the table from (set, judged by, scorer, kind, outcome, right), sorted."""
+    found: dict[tuple[str, ...], Counter[tuple[str, bool]]] = {}
+    for name, by, scorer, kind, outcome, right in rows:
+        version = SCORERS.get(scorer).version if scorer in SCORERS.targets else ""
+        counts = found.setdefault((name, by, scorer, version, *kind), Counter())
+        counts[outcome if outcome in OUTCOMES else "abstain", right] += 1
+    return [
+        dict(zip(COLUMNS, key, strict=True))
+        | {
+            f"{outcome}_{_truth(right)}": counts[outcome, right]
+            for outcome in OUTCOMES
+            for right in (True, False)
+        }
+        for key, counts in sorted(found.items())
+    ]

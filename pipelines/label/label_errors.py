@@ -1,0 +1,117 @@
+"""Expected wrong labels, and accuracies corrected for them, from the scorers' measured rates."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from zlib import crc32
+
+import pyarrow as pa
+
+from routeyard.pipelines.label.error_rates import (
+    Kind,
+    corrected_accuracy,
+    kind_of,
+    p_correct,
+    rates,
+)
+from routeyard.pipelines.label.policies import UNREADABLE
+
+#: Labels that are looked at; of a larger release every k-th pair by its hash.
+MOST = 200_000
+#: (model, deciding scorer, kind, verdict, whether the policy says correct) of one label.
+_Cell = tuple[str, str, Kind, str, bool]
+
+
+def label_errors(queries: pa.Table, responses: pa.Table, labels: pa.Table) -> dict[str, Any]:
+    """How many labels are expected to be wrong, and accuracies corrected for that.
+
+    Args:
+        queries: QUERIES contract.
+        responses: RESPONSES contract; a pair's first sample tells the kind of its answer.
+        labels: LABELS contract.
+
+    Returns:
+        `expected_wrong` over `covered` labels; `unknown` labels have no measured rates (another
+        scorer, too few judged answers of their kind); `corrected`: model → [labelled, corrected,
+        low, high], where rates are known for all of a model's labels. Labels that a person or
+        the source decided are neither: they are the truth here.
+    """
+    every = -(-labels.num_rows // MOST)
+    cells = Counter(_cells(queries, responses, labels, max(1, every)))
+    expected, covered, unknown = 0.0, 0, 0
+    for (_, scorer, kind, outcome, correct), n in cells.items():
+        right = p_correct(scorer, outcome, kind)
+        if right is None:
+            unknown += n
+        else:
+            covered += n
+            expected += n * (1 - right if correct else right)
+    return {
+        "expected_wrong": round(expected * every, 1) if covered else None,
+        "covered": covered * every,
+        "unknown": unknown * every,
+        "corrected": _corrected(cells),
+    }
+
+
+def _corrected(cells: Counter[_Cell]) -> dict[str, list[float]]:
+    """Model → [labelled, corrected, low, high]; kinds with the same rates are corrected as one."""
+    groups: dict[str, dict[Any, list[int]]] = {}
+    for (model, scorer, kind, outcome, correct), n in cells.items():
+        found = rates(scorer, kind)
+        counts = groups.setdefault(model, {}).setdefault((scorer, found), [0, 0, 0])
+        counts[0] += n * correct
+        counts[1] += n
+        counts[2] += outcome == "abstain"
+    out = {}
+    for model, parts in sorted(groups.items()):
+        done = []
+        for (_, found), (right, n, abstained) in parts.items():
+            measured = found.with_abstentions if found and abstained else found
+            done.append((n, right, corrected_accuracy(right, n, measured)))
+        total = sum(n for n, _, _ in done)
+        if all(one is not None for _, _, one in done):
+            mean = sum(n * one.accuracy for n, _, one in done if one) / total
+            half = math.sqrt(sum((n * (one.high - one.low) / 2) ** 2 for n, _, one in done if one))
+            labelled = sum(right for _, right, _ in done) / total
+            bounds = (max(0.0, mean - half / total), min(1.0, mean + half / total))
+            out[model] = [round(value, 5) for value in (labelled, mean, *bounds)]
+    return out
+
+
+def _cells(queries: pa.Table, responses: pa.Table, labels: pa.Table, every: int) -> Iterator[_Cell]:
+    asked = {
+        row["query_id"]: (row["scorer"], row["references"] or [], row["choices"] or [])
+        for row in queries.select(["query_id", "scorer", "references", "choices"]).to_pylist()
+    }
+    columns = ["query_id", "model_id", "decided_by", "correct"]
+    decided = {
+        (row["query_id"], row["model_id"]): (row["decided_by"], bool(row["correct"]))
+        for row in _rows(labels, columns, every)
+        if row["correct"] is not None and row["decided_by"]
+    }
+    for row in _rows(responses, ["query_id", "model_id", "text"], every):
+        found = decided.pop((row["query_id"], row["model_id"]), None)
+        if found is None or row["text"] is None:
+            continue
+        by, correct = found
+        rule, references, choices = asked[row["query_id"]]
+        if by == "given" or by.startswith("human:"):
+            continue
+        scorer = rule if by == UNREADABLE else by
+        verdict = "correct" if correct else "incorrect"
+        kind = kind_of(scorer, references, choices, row["text"])
+        yield (
+            row["model_id"], scorer, kind, "abstain" if by == UNREADABLE else verdict, correct
+        )  # fmt: skip
+
+
+def _rows(table: pa.Table, columns: list[str], every: int) -> Iterator[dict[str, Any]]:
+    """Rows of every k-th pair, by a hash of its ids."""
+    for batch in table.select(columns).to_batches(1000):
+        for row in batch.to_pylist():
+            if not crc32(f"{row['query_id']} {row['model_id']}".encode()) % every:
+                yield row
