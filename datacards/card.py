@@ -24,6 +24,7 @@ from routeyard.datacards.sections import (
 from routeyard.schemas import StoredTable
 from routeyard.schemas.leaks import group_of, leaked_tests, looked_for_duplicates
 from routeyard.schemas.manifest import MEASURED_COLUMNS
+from routeyard.schemas.recipe.label import Label
 from routeyard.schemas.recipe.release import Release
 
 
@@ -43,6 +44,7 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
         .render(
             **{**facts, "sources": _sources(facts["sources"], numbers)},
             n=numbers,
+            warnings=Label.model_validate(facts["recipe"].get("label") or {}).foreign_prompts,
             errors=(facts.get("figures") or {}).get("label_errors") or {},
             injected=injected(facts.get("figures") or {}),
             preference=preference_sections(facts.get("figures") or {}),

@@ -118,6 +118,7 @@ def _notes(recipe: Recipe, ingested: Mapping[str, Any]) -> list[str]:
         )
     if not looked_for_duplicates(recipe.model_dump(mode="json")):
         notes.append("near-duplicates will not be looked for (no rule 'dedup' under 'curate')")
+    notes += recipe.label.foreign_prompts
     notes += [f"waived: {waiver.gate}: {waiver.reason}" for waiver in recipe.release.waivers]
     return notes
 

@@ -57,7 +57,7 @@ def faults(recipe: str, notes: list[str] | None = None) -> list[Fault]:
             [*named, *_providers(content, path), *sources, *recorded], path, content
         )
         if not found:
-            found += _files(path)
+            found += _files(path, notes)
     return sorted(set(found), key=lambda one: (one.file != str(path), one.line, one.says))
 
 
@@ -78,10 +78,10 @@ def _providers(content: Mapping[str, Any], path: Path) -> Iterator[Finding]:
             yield finding(("pool", "models", number) if listed else ("pool",), error)
 
 
-def _files(path: Path) -> Iterator[Fault]:
+def _files(path: Path, notes: list[str]) -> Iterator[Fault]:
     """Files that a recipe names and nobody has read yet: prices, prompts, a zoo's table."""
     try:
-        load(path)
+        notes += load(path)[0].label.foreign_prompts
     except BadInput as error:
         at = "" if error.where is None else f" ({error.where})"
         yield Fault(str(path), 0, "", f"{error.what}{at}", error.next_step or "")

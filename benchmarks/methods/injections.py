@@ -167,7 +167,7 @@ def odds(model: str, folder: Path, tables: tuple[pa.Table, pa.Table]) -> dict[st
     found = {}
     for kind, template, yes, no in (
         ("judge", "reference", "[[1]]", "[[0]]"),
-        ("verifier", "xverify", "Correct", "Incorrect"),
+        ("verifier", "verification", "Correct", "Incorrect"),
     ):
         prompt = load_template(template, None, names=names)
         for fence in (True, False):

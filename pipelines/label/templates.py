@@ -18,6 +18,10 @@ from routeyard.pipelines.errors import BadInput, did_you_mean
 from routeyard.pipelines.io.untrusted import short_text
 
 _FOLDER = Path(__file__).parent / "prompts"
+#: Earlier names of templates, which recipes may still hold: an xVerify model has another prompt.
+EARLIER = {"xverify": "verification"}
+#: Places in the prompt files of other projects, as Python's `str.format` fills them → ours.
+_FORMAT = {"question": "question", "output": "answer", "answer": "references"}
 #: Bytes of a template's file.
 _MOST = 1_000_000
 _NAME = re.compile(r"\{\{\s?(\w{1,40})\s?\}\}")
@@ -69,6 +73,8 @@ class Template:
         tag = re.compile(rf"[<＜‹〈⟨﹤]([\s/\\／]{{0,5}}(?:{names})\b)", re.IGNORECASE)
         value = _VERDICT.sub(r"[ [\1] ]", tag.sub(r"&lt;\1", value))
         value = _GRADE.sub(r"\1[ \2 ]", value)
+        if '"""' in self.text:  # the prompt delimits values so
+            value = value.replace('"""', "'''")
         return _NAMED.sub(r"\1-\2", value) if self.numbered else value
 
 
@@ -91,6 +97,7 @@ def load_template(default: str, given: str | None, *, names: frozenset[str]) -> 
     """
     if given is None:
         return _newest(default)
+    given = EARLIER.get(given, given)
     if _NAME.search(given):
         found, where = Template("file", given), "the prompt in `template`"
     elif given in shipped():
@@ -125,9 +132,22 @@ def read_template(path: Path) -> str:
             next_step="name a UTF-8 text file, one of those shipped "
             f"({', '.join(shipped())}), or leave `template` out for the default",
         ) from error
+    text = formatted(text)
     if not _NAME.search(text):
         raise _no_answer(str(path))
     return text
+
+
+def formatted(text: str) -> str:
+    """The text, with the places of a `str.format` prompt (`{question}`, `{output}`, `{answer}`).
+
+    The prompt of xVerify has those three; a text that has other places, or not all three, is
+    returned as it is.
+    """
+    places = set(re.findall(r"\{(\w{1,40})\}", text))
+    if _NAME.search(text) or places != set(_FORMAT):
+        return text
+    return re.sub(r"\{(\w{1,40})\}", lambda found: f"{{{{{_FORMAT[found[1]]}}}}}", text)
 
 
 def _no_answer(where: str) -> BadInput:

@@ -1,17 +1,19 @@
-"""xVerify: a small model, trained to compare an answer with its reference, as verifier.
+"""Verifiers: small models, such as xVerify, trained to compare an answer with its reference.
 
 One user message holds question, output and reference; the model says `Correct` or
 `Incorrect`. Everything else, an outage included, is an `error` verdict after bounded
-retries. Temperature 0.1 and top_p 0.7 are the ones the models were published with.
+retries. Temperature 0.1 and top_p 0.7 are the ones that xVerify was published with.
 
-The xVerify models (0.5B-I, 3B-Ia, 8B-I, 9B-C) are licensed CC BY-NC-ND 4.0. Serve one
-with any OpenAI-compatible server; their own prompt can be given as a file.
+The xVerify models (0.5B-I, 3B-Ia, 8B-I, 9B-C) and the prompt that they were trained on are
+licensed CC BY-NC-ND 4.0, so neither comes with Routeyard: `template` names a file with that
+prompt. The prompt `verification` is ours; an xVerify model that is asked with it is warned about
+(`Verifier.foreign_prompt`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -29,14 +31,49 @@ from routeyard.pipelines.label.verdicts import (
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.schemas.recipe.verifier import Verifier
 
-_NAMES = frozenset({"question", "answer", "references"})
-_SAID = re.compile(r"[\s\[(*_\"'`]{0,10}(correct|incorrect)[\s\])*_\"'`.]{0,10}", re.IGNORECASE)
+#: What a prompt shows.
+PLACES = frozenset({"question", "answer", "references"})
+_WORD = r"[\s\[(*_\"'`]{0,10}\b(correct|incorrect)\b"
+_END = r"[\s\])*_\"'`]{0,10}(?:[.,:;!]\s|[.,:;!]?$|[—–-]\s|\n)"
+#: A reply that begins with the verdict, and perhaps explains it.
+_FIRST = re.compile(rf"{_WORD}{_END}", re.IGNORECASE)
+#: A verdict that is announced or bracketed.
+_MARKED = re.compile(
+    r"(?:\b(?:judge?ment|verdict|conclusion|evaluation|assessment|result|decision)\b[\s*_\"']{0,5}"
+    rf"(?:is\b|[:：=-])|\[(?=\s{{0,3}}(?:in)?correct\s{{0,3}}\])){_WORD}",
+    re.IGNORECASE,
+)
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^.*</think(?:ing)?>", re.DOTALL)
+#: Characters of a reply that are read; a verdict is one word.
+_MOST = 20_000
 
 
 def verdict_in(text: str) -> str | None:
-    """`correct` or `incorrect`, bracketed or in any case; null for anything else."""
-    found = _SAID.fullmatch(text)
-    return found[1].lower() if found else None
+    """`correct` or `incorrect` of a verifier's reply; null where it says neither, or both.
+
+    Read are the word by itself or at the beginning ("Correct. The output matches."), and where it
+    is announced or bracketed ("Judgement: [Incorrect]"). Thoughts do not count.
+    """
+    text = without_thoughts(text).strip()[-_MOST:]
+    first = _FIRST.match(text)
+    said = {found[1].lower() for found in _MARKED.finditer(text)}
+    if first:
+        said.add(first[1].lower())
+    return said.pop() if len(said) == 1 else None
+
+
+def without_thoughts(text: str) -> str:
+    """The text behind its `<think>` blocks; the whole where nothing is behind them."""
+    rest = _THOUGHT.sub("", text) if "</think" in text else text
+    return rest if rest.strip() else text
+
+
+def alternatives(references: Sequence[str]) -> str:
+    """One reference as it is; several as a list that says that any of them is right."""
+    if len(references) <= 1:
+        return "".join(references)
+    listed = "\n".join(f"{number}. {one}" for number, one in enumerate(references, start=1))
+    return f"any one of these {len(references)} alternatives:\n{listed}"
 
 
 def verify(
@@ -50,12 +87,12 @@ def verify(
     only: Iterable[ResponseKey] | None = None,
     send: bool = True,
 ) -> FiledVerdicts:
-    """Verdicts of `xverify:<name>` on responses that hold a text.
+    """Verdicts of `xverify:<name>` on responses that hold a text; the version names the prompt.
 
     What the ledger already answers is not asked again, so a stopped run resumes.
     A response that was not asked about (budget, outage) gets no verdict.
     """
-    template = load_template("xverify", verifier.template, names=_NAMES)
+    template = load_template("verification", verifier.template, names=PLACES)
     scorer, version = f"xverify:{verifier.name}", template.version
     settings = settings_of(verifier, temperature=verifier.temperature, top_p=verifier.top_p)
     asked = []
@@ -63,8 +100,8 @@ def verify(
         prompt = template.fill(
             {
                 "question": answer.question,
-                "answer": answer.text,
-                "references": "\n".join(answer.references),
+                "answer": without_thoughts(answer.text),
+                "references": alternatives(answer.references),
             }
         )
         asked.append((answer, request_for(settings, scorer, answer.key[0], prompt)))

@@ -87,6 +87,11 @@ class Label(Strict):
         told["tasks"] = {name: {**old, **one} for name, one in (told.get("tasks") or {}).items()}
         return cls.model_validate(told)
 
+    @property
+    def foreign_prompts(self) -> list[str]:
+        """Warnings about xVerify models that are asked with another prompt than theirs."""
+        return [said for one in self.verifiers if (said := one.foreign_prompt)]
+
     @model_validator(mode="after")
     def _unique(self) -> Label:
         for served in (self.verifiers, self.judges):

@@ -44,17 +44,29 @@ class ServedModel(Strict):
 
 
 class Verifier(ServedModel):
-    """xVerify behind an OpenAI-compatible endpoint.
+    """xVerify, or another model that verifies answers, behind an OpenAI-compatible endpoint.
 
     The xVerify models (0.5B-I, 3B-Ia, 8B-I, 9B-C) are licensed CC BY-NC-ND 4.0:
-    no commercial use, no changed copies. Their own prompt is theirs too; it can
-    be given as `template`.
+    no commercial use, no changed copies. Their own prompt is theirs too, so it does not come
+    with Routeyard: `template` names the file with it (docs/howto/judges.md says where it is).
     """
 
     temperature: float = 0.1
     """Sampling temperature."""
     top_p: float = 0.7
     """Nucleus of the sampling."""
+
+    @property
+    def foreign_prompt(self) -> str | None:
+        """A warning where an xVerify model is not asked with a prompt of the recipe's own."""
+        named = "xverify" in f"{self.name} {self.endpoint_model or ''}".lower()
+        if not named or (self.template is not None and "{" in self.template):
+            return None
+        return (
+            f"{self.name!r} is an xVerify model and is asked with another prompt than the one it "
+            "was trained on, so its verdicts are not xVerify's: put that prompt into a file and "
+            "name it as `template` (docs/howto/judges.md)"
+        )
 
 
 class Judge(ServedModel):

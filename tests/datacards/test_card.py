@@ -183,6 +183,38 @@ def test_render_is_pure(release, tables):
     assert render(tables, facts) == render(tables, facts)
 
 
+def test_what_is_known_of_wrong_labels_and_foreign_prompts_is_told(release, tables):
+    facts = {
+        "name": "tiny",
+        "version": "1.0.0",
+        "recipe": {
+            "label": {
+                "verifiers": [
+                    {"name": "xVerify-9B-C", "provider": {"name": "p", "base_url": "http://x/v1"}}
+                ]
+            }
+        },
+        "sources": [],
+        "waivers": [],
+        "figures": {
+            "label_errors": {
+                "expected_wrong": 12.5,
+                "covered": 900,
+                "unknown": 100,
+                "corrected": {"m": [0.7, 0.72, 0.69, 0.75]},
+            }
+        },
+        "further": [],
+        "files": {f"data/{name}.parquet": {"size": 1} for name in tables},
+        "content_without_times": "x",
+    }
+    card = render(tables, facts)
+    assert "12.5 of 900 whose scorer has measured error rates, not known of 100" in card
+    assert "| m | 70.0 % | 72.0 % | 69.0 % to 75.0 % |" in card
+    assert "another prompt than the one it was trained on" in card
+    assert "expected to be wrong" not in render(tables, facts | {"figures": {}, "recipe": {}})
+
+
 def test_the_hub_is_told_tasks_sources_and_who_annotated(release):
     head = _head(release)
     assert head["task_categories"] == ["text-classification", "question-answering"]

@@ -277,3 +277,27 @@ def test_files_that_a_recipe_names_are_read_by_the_check(
     assert says in found.says
     assert name in found.says
     assert "private" not in str(found)
+
+
+def test_an_xverify_model_without_its_own_prompt_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "q.jsonl").write_text(json.dumps({"q": "1+1?", "answer": "2"}) + "\n")
+    (tmp_path / "own.txt").write_text("Theirs: {question} {output} {answer}")
+    path = tmp_path / "recipe.yaml"
+    written = (
+        "name: b\nversion: 1.0.0\nsources:\n  - {name: s, path: q.jsonl, scorer: numeric,\n"
+        "     fields: {question: q, references: answer}}\n"
+        "pool:\n  providers: [{name: p, base_url: http://127.0.0.1:1/v1}]\n"
+        "  models: [{model_id: m}]\n"
+        "label:\n  verifiers:\n"
+        "    - name: xVerify-0.5B-I\n      provider: {name: v, base_url: http://127.0.0.1:1/v1}\nTEMPLATE\n"
+    )
+    commands = (["recipe", "check"], ["plan", "--workspace", str(tmp_path / "yard")])
+    for template, warned in (("", True), ("      template: own.txt\n", False)):
+        path.write_text(written.replace("TEMPLATE", template))
+        for command in commands:
+            assert run([*command, str(path)]) == 0
+            shown = capsys.readouterr()
+            said = "is asked with another prompt" in " ".join((shown.out + shown.err).split())
+            assert said == warned, (command, template)

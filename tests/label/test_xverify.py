@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.label.aggregate import decide, open_steps
@@ -15,7 +16,7 @@ from routeyard.pipelines.label.escalate import ask_verifiers_and_judges
 from routeyard.pipelines.label.judge import judge
 from routeyard.pipelines.label.judge_replies import rating_in, winners_in
 from routeyard.pipelines.label.templates import load_template
-from routeyard.pipelines.label.xverify import verdict_in, verify
+from routeyard.pipelines.label.xverify import PLACES, alternatives, verdict_in, verify
 from routeyard.pipelines.ledger.sqlite import SqliteLedger
 from routeyard.schemas import QUERIES, RESPONSES, VERDICTS
 from routeyard.schemas.recipe import Label, Policy
@@ -78,25 +79,75 @@ def judging(url: str, kind: Any, **changes: Any) -> Judge:
     return Judge(name="j", kind=kind, provider=provider, **{"retry": ONCE} | changes)
 
 
+REPLIES = yaml.safe_load(Path(__file__).with_name("verifier_replies.yaml").read_text("utf-8"))
+
+
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "expected"), [(text, said) for said, texts in REPLIES.items() for text in texts]
+)
+def test_recorded_replies(text: str, expected: str) -> None:
+    assert (verdict_in(text) or "none") == expected
+
+
+def test_a_reply_of_brackets_is_read_in_linear_time() -> None:
+    assert verdict_in("[" * 50_000) is None
+    assert verdict_in("<think>" * 50_000 + "judgement " * 5_000) is None
+
+
+#: The places that xVerify's own prompt has; its words are theirs and not repeated here.
+OWN = 'Judge it.\nQuestion: """{question}"""\nOutput sentence: """{output}"""\nRight: {answer}\n'
+
+
+def test_the_prompt_of_an_xverify_model_is_a_file_with_its_own_places(tmp_path: Path) -> None:
+    (path := tmp_path / "prompt.txt").write_text(OWN)
+    template = load_template("verification", str(path), names=frozenset(PLACES))
+    filled = template.fill(
+        {"question": "Q?", "answer": 'A """ {answer}', "references": alternatives(["R"])}
+    )
+    assert filled == (
+        'Judge it.\nQuestion: """Q?"""\nOutput sentence: """A \'\'\' {answer}"""\nRight: R\n'
+    )
+    (other := tmp_path / "other.txt").write_text(OWN + "!")
+    assert load_template("verification", str(other), names=frozenset(PLACES)).version != (
+        template.version
+    )
+    # the name of an earlier version, which old recipes hold, is ours and has our name
+    old = load_template("verification", "xverify", names=frozenset(PLACES))
+    assert old.version.startswith("verification.1-")
+
+
+def test_references_are_alternatives_and_thoughts_are_left_out(ledger: SqliteLedger) -> None:
+    asked = queries(1).to_pylist()
+    asked[0]["references"] = ["New York", "NYC"]
+    said = responses(1, "m").to_pylist()
+    said[0]["text"] = "<think>Boston? NYC!</think>It is NYC."
+    with serving(lambda prompt, _: "Judgement: Correct") as server:
+        filed = verify(
+            QUERIES.from_rows(asked), RESPONSES.from_rows(said), verifier(server.url), ledger,
+            run="r",
+        )  # fmt: skip
+    prompt = server.prompts[0]
+    assert "any one of these 2 alternatives:\n1. New York\n2. NYC" in prompt
+    assert "Boston" not in prompt
+    assert filed.verdicts.column("outcome").to_pylist() == ["correct"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "warned"),
     [
-        ("Correct", "correct"),
-        ("incorrect", "incorrect"),
-        ("[Correct]", "correct"),
-        (" [[INCORRECT]].\n", "incorrect"),
-        ("**Correct**", "correct"),
-        # trap: a sentence that merely holds the word is not a verdict
-        ("Not correct", None),
-        ("Correct or Incorrect", None),
-        ("It is correct", None),
-        ("", None),
-        ("Correctly", None),
-        ("[" * 50_000, None),
+        ({"name": "xVerify-9B-C"}, True),
+        ({"name": "small", "endpoint_model": "IAAR-Shanghai/xVerify-0.5B-I"}, True),
+        ({"name": "xVerify-9B-C", "template": "verification"}, True),
+        ({"name": "xVerify-9B-C", "template": "Theirs {{question}} {{answer}}"}, False),
+        ({"name": "small"}, False),
     ],
 )
-def test_what_counts_as_a_verdict(text: str, expected: str | None) -> None:
-    assert verdict_in(text) == expected
+def test_an_xverify_model_without_its_prompt_is_warned_about(
+    changes: dict[str, str], warned: bool
+) -> None:
+    one = Verifier.model_validate({"provider": Provider(name="p", base_url="http://x")} | changes)
+    assert bool(one.foreign_prompt) == warned
+    assert len(Label(verifiers=[one]).foreign_prompts) == warned
 
 
 def test_verdicts_parameters_and_keep_alive(ledger: SqliteLedger) -> None:
@@ -197,16 +248,16 @@ def test_templates(tmp_path: Path) -> None:
     names = frozenset({"question", "answer"})
     file = tmp_path / "mine.txt"
     file.write_text("Q {{question}} A {{ answer }}")
-    template = load_template("xverify", str(file), names=names)
+    template = load_template("verification", str(file), names=names)
     # trap: an answer that holds a placeholder must not be filled in turn
     assert template.fill({"question": "?", "answer": "{{question}}"}) == "Q ? A {{question}}"
-    assert template.version != load_template("xverify", None, names=names).version
+    assert template.version != load_template("verification", None, names=names).version
     for broken in ("no placeholder", "{{answer}} {{solution}}"):
         file.write_text(broken)
         with pytest.raises(BadInput):
-            load_template("xverify", str(file), names=names)
+            load_template("verification", str(file), names=names)
     with pytest.raises(BadInput):
-        load_template("xverify", str(tmp_path / "none.txt"), names=names)
+        load_template("verification", str(tmp_path / "none.txt"), names=names)
 
 
 @pytest.mark.parametrize(
