@@ -98,7 +98,7 @@ def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float, float]
 def kind_of(scorer: str, references: Sequence[str], choices: Sequence[str], output: str) -> Kind:
     """The kind of one answer."""
     form = _format(references[0] if references else "", bool(choices))
-    default = "multiple choice" if choices else "open question"
+    default = "multiple choice" if form == "option" else "open question"
     if scorer == "auto" and form in ("number", "expression"):
         default = "mathematics"
     elif scorer == "auto" and form == "literal":

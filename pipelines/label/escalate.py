@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from routeyard.pipelines.errors import BadInput, did_you_mean
 from routeyard.pipelines.label.aggregate import open_steps
+from routeyard.pipelines.label.error_rates import kind_of, p_correct
 from routeyard.pipelines.label.judge import judge
-from routeyard.pipelines.label.verdicts import FiledVerdicts
+from routeyard.pipelines.label.verdict_matrix import newest
+from routeyard.pipelines.label.verdicts import FiledVerdicts, ResponseKey
 from routeyard.pipelines.label.xverify import verify
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.schemas import VERDICTS
@@ -55,6 +58,9 @@ def ask_verifiers_and_judges(
         if not due:
             return FiledVerdicts(verdicts, figures)
         for name, keys in due.items():
+            served = verifiers.get(name) or judges.get(name)
+            if served is not None and served.budget_usd is not None:
+                keys = least_certain_first(queries, responses, verdicts, keys)
             how: dict[str, Any] = {"run": run, "benchmark": benchmark, "only": keys, "send": send}
             if name in verifiers:
                 filed = verify(queries, responses, verifiers[name], ledger, **how)
@@ -70,6 +76,33 @@ def ask_verifiers_and_judges(
                 )
             figures[name] = dict(filed.figures)
             verdicts = add(verdicts, filed.verdicts)
+
+
+def least_certain_first(
+    queries: pa.Table, responses: pa.Table, verdicts: pa.Table, keys: Sequence[ResponseKey]
+) -> list[ResponseKey]:
+    """The responses, those first whose rule scorer is right least surely: a budget may end.
+
+    Certainty is the distance of `p_correct` from one half; a verdict without a measured rate
+    counts as least certain.
+    """
+    wanted, rule = set(keys), {}
+    columns = ["query_id", "scorer", "references", "choices"]
+    asked = {row["query_id"]: row for row in queries.select(columns).to_pylist()}
+    for row in newest(verdicts).to_pylist():
+        if row["scorer"] == asked[row["query_id"]]["scorer"]:
+            rule[row["query_id"], row["model_id"], row["sample"]] = row["outcome"]
+    unsure = dict.fromkeys(keys, 0.0)
+    for batch in responses.select(["query_id", "model_id", "sample", "text"]).to_batches(1000):
+        for row in batch.to_pylist():
+            key = (row["query_id"], row["model_id"], row["sample"])
+            if key not in wanted or key not in rule:
+                continue
+            one = asked[row["query_id"]]
+            kind = kind_of(one["scorer"], one["references"], one["choices"], row["text"] or "")
+            chance = p_correct(one["scorer"], rule[key], kind)
+            unsure[key] = 0.0 if chance is None else abs(chance - 0.5)
+    return sorted(keys, key=lambda key: (unsure[key], key))
 
 
 def add(verdicts: pa.Table, more: pa.Table) -> pa.Table:

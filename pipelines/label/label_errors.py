@@ -18,6 +18,7 @@ from routeyard.pipelines.label.error_rates import (
     rates,
 )
 from routeyard.pipelines.label.policies import UNREADABLE
+from routeyard.schemas.statuses import NO_CREDIT
 
 #: Labels that are looked at; of a larger release every k-th pair by its hash.
 MOST = 200_000
@@ -101,11 +102,12 @@ def _cells(queries: pa.Table, responses: pa.Table, labels: pa.Table, every: int)
         rule, references, choices = asked[row["query_id"]]
         if by == "given" or by.startswith("human:"):
             continue
-        scorer = rule if by == UNREADABLE else by
+        unread = by == UNREADABLE or by in NO_CREDIT
+        scorer = rule if unread else by
         verdict = "correct" if correct else "incorrect"
         kind = kind_of(scorer, references, choices, row["text"])
         yield (
-            row["model_id"], scorer, kind, "abstain" if by == UNREADABLE else verdict, correct
+            row["model_id"], scorer, kind, "abstain" if unread else verdict, correct
         )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from routeyard.pipelines.label.dawid_skene import dawid_skene
 from routeyard.pipelines.label.verdict_matrix import (
     ABSTAIN,
     CORRECT,
@@ -20,6 +21,8 @@ from routeyard.pipelines.scorers.scorer import GIVEN, NO_RULE
 from routeyard.schemas.recipe import Policy
 from routeyard.schemas.statuses import NO_CREDIT, STATUSES
 
+#: Probability that a label of `dawid_skene` has to exceed: twice that of the other.
+_SURE = 2 / 3
 #: `decided_by` of a response that every scorer abstained on and whose status decides nothing.
 UNREADABLE = "unreadable"
 
@@ -175,6 +178,8 @@ def _vote(
     score = np.stack([value for _, _, value in steps])
     complete = ~((outcome == ERROR) | (outcome == MISSING)).any(axis=0)
     yes, no = (outcome == CORRECT).sum(axis=0), (outcome == INCORRECT).sum(axis=0)
+    if policy.rule == "dawid_skene":
+        return _weigh(policy, steps, rows, np.where(complete, outcome, MISSING), decisions)
     if policy.rule == "unanimous":
         settled = complete & ((yes == 0) != (no == 0))
     else:
@@ -186,6 +191,22 @@ def _vote(
     limit = _limit(policy, steps[0][0])
     decisions.put(rows[settled], mean[settled], (yes > no)[settled], name, limit)
     return rows[complete & (yes + no == 0)]
+
+
+def _weigh(
+    policy: Policy, steps: list[tuple[str, Any, Any]], rows: Any, outcome: Any, decisions: Any
+) -> Any:
+    """The same by votes that are weighed by each scorer's estimated errors."""
+    complete = (outcome != MISSING).all(axis=0)
+    code = np.select([outcome == CORRECT, outcome == INCORRECT], [1, 2], 0)[:, complete]
+    chance = np.full(len(rows), 0.5)
+    chance[complete] = dawid_skene(code)
+    read = complete & ((outcome == CORRECT) | (outcome == INCORRECT)).any(axis=0)
+    settled = read & (np.abs(chance - 0.5) > _SURE - 0.5)
+    right = chance[settled] > 0.5
+    limit = _limit(policy, steps[0][0])
+    decisions.put(rows[settled], right.astype(float), right, policy.rule, limit)
+    return rows[complete & ~read]
 
 
 def _want(decisions: PolicyDecisions, name: str, rows: Any) -> None:

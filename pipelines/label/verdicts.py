@@ -38,12 +38,16 @@ class FiledVerdicts:
 def answers(
     queries: pa.Table, responses: pa.Table, only: Iterable[ResponseKey] | None = None
 ) -> Iterator[AnswerToJudge]:
-    """Responses that hold a text, in table order.
+    """Responses that hold a text, in table order, or in the order of `only`.
 
     Args:
         only: Responses to ask about; all of them by default.
     """
-    wanted = None if only is None else set(only)
+    if only is not None:
+        place = {key: number for number, key in enumerate(only)}
+        found = [one for one in answers(queries, responses) if one.key in place]
+        yield from sorted(found, key=lambda one: place[one.key])
+        return
     asked = {
         query_id: (prompt, tuple(references))
         for query_id, prompt, references in zip(
@@ -63,8 +67,6 @@ def answers(
     for batch in usable.select(columns).to_batches(max_chunksize=1000):
         for row in batch.to_pylist():
             key = (row["query_id"], row["model_id"], row["sample"])
-            if wanted is not None and key not in wanted:
-                continue
             prompt, references = asked[row["query_id"]]
             own = row["graded_against"]
             yield AnswerToJudge(key, prompt, references if own is None else tuple(own), row["text"])

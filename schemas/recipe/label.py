@@ -15,11 +15,13 @@ class Policy(Strict):
     """Aggregation policy of one task (or of all, as `default`).
 
     `escalate` asks the rule scorer first, then each of `then` while the step
-    says so; `majority` and `unanimous` ask all of them.
+    says so; `majority`, `unanimous` and `dawid_skene` ask all of them.
     """
 
-    rule: Literal["escalate", "majority", "unanimous"] = "escalate"
-    """How verdicts become one label: first that decides, majority, or only if all agree."""
+    rule: Literal["escalate", "majority", "unanimous", "dawid_skene"] = "escalate"
+    """How verdicts become one label: first that decides, majority, only if all agree, or votes
+    weighed by the errors that Dawid and Skene's method estimates for each scorer; take that with
+    three scorers or more. A label is undecided where neither truth is twice as probable."""
     then: list[str] = Field(default_factory=list)
     """Scorers after the query's own rule scorer, in order of escalation: `xverify:<model>`,
     `judge:<name>`, another rule scorer, or a whole family (`xverify`, `judge`), which means

@@ -82,6 +82,7 @@ VERIFIED = Policy(then=["xverify:v", "judge:j"])
 ALWAYS = Policy(then=["xverify:v", "judge:j"], escalate_on="not_correct")
 MAJORITY = Policy(rule="majority", then=["xverify:v", "judge:j"])
 WRONG = Policy(unreadable="incorrect")
+WEIGHED = Policy(rule="dawid_skene", then=["xverify:v", "judge:j"])
 UNANIMOUS = Policy(rule="unanimous", then=["xverify:v", "judge:j"])
 
 
@@ -166,6 +167,28 @@ UNANIMOUS = Policy(rule="unanimous", then=["xverify:v", "judge:j"])
         ),
         (
             UNANIMOUS,
+            [("numeric", "abstain"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
+            None,
+            "unreadable",
+            False,
+        ),
+        (
+            WEIGHED,
+            [("numeric", "correct"), ("xverify:v", "correct"), ("judge:j", "correct")],
+            True,
+            "dawid_skene",
+            False,
+        ),
+        # trap: an outage is no vote
+        (
+            WEIGHED,
+            [("numeric", "correct"), ("xverify:v", "correct"), ("judge:j", "error")],
+            None,
+            None,
+            False,
+        ),
+        (
+            WEIGHED,
             [("numeric", "abstain"), ("xverify:v", "abstain"), ("judge:j", "abstain")],
             None,
             "unreadable",

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from routeyard.pipelines.label import error_rates
+from routeyard.pipelines.label.dawid_skene import dawid_skene
 from routeyard.pipelines.label.error_rates import (
     COLUMNS,
     OUTCOMES,
@@ -163,3 +164,28 @@ def test_the_packaged_table_has_the_documented_columns() -> None:
     assert list(rows[0]) == [*COLUMNS, *counts]
     contains = [row for row in rows if row["scorer"] == "contains"]
     assert sum(int(row[name]) for row in contains for name in counts) == 15_098
+
+
+def _planted(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Truth, and verdicts of two good scorers and three poor ones that call most things right."""
+    truth = rng.random(n) < 0.5
+    sensitivity, specificity = (0.95, 0.95, 0.9, 0.9, 0.9), (0.95, 0.9, 0.3, 0.3, 0.3)
+    verdicts = np.array([
+        np.where(rng.random(n) < np.where(truth, yes, 1 - no), 1, 2)
+        for yes, no in zip(sensitivity, specificity, strict=True)
+    ])  # fmt: skip
+    verdicts[0, rng.random(n) < 0.2] = 0
+    return truth, verdicts
+
+
+def test_dawid_skene_weighs_scorers_by_their_errors() -> None:
+    truth, verdicts = _planted(np.random.default_rng(3), 3000)
+    right = dawid_skene(verdicts) > 0.5
+    majority = (verdicts == 1).sum(axis=0) > (verdicts == 2).sum(axis=0)
+    assert (majority == truth).mean() < 0.85
+    assert (right == truth).mean() > 0.94
+    # no row decides by where it stands
+    order = np.random.default_rng(4).permutation(3000)
+    assert np.array_equal(dawid_skene(verdicts[:, order]), dawid_skene(verdicts)[order])
+    assert dawid_skene(np.zeros((3, 0), int)).shape == (0,)
+    assert dawid_skene(np.array([[0], [0]])) == pytest.approx(0.5)

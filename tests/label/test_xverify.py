@@ -12,7 +12,7 @@ import yaml
 
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.label.aggregate import decide, open_steps
-from routeyard.pipelines.label.escalate import ask_verifiers_and_judges
+from routeyard.pipelines.label.escalate import ask_verifiers_and_judges, least_certain_first
 from routeyard.pipelines.label.judge import judge
 from routeyard.pipelines.label.judge_replies import rating_in, winners_in
 from routeyard.pipelines.label.templates import load_template
@@ -384,3 +384,38 @@ def test_the_court_asks_only_what_the_policy_wants(ledger: SqliteLedger) -> None
     unknown = Label(default=Policy(then=["judge:k"]), judges=policy.judges)
     with pytest.raises(BadInput, match="judge:k"):
         ask_verifiers_and_judges(asked, texts, filed, policy=unknown, ledger=ledger, run="r")
+
+
+def test_within_a_budget_the_least_certain_are_asked_first(ledger: SqliteLedger) -> None:
+    # Rule verdicts: an abstention says least, then `incorrect`, then `correct`.
+    said = {
+        "q" + f"{0:020x}": "correct",
+        "q" + f"{1:020x}": "incorrect",
+        "q" + f"{2:020x}": "abstain",
+    }
+    rows = [
+        {
+            "query_id": query, "model_id": "m", "sample": 0, "scorer": "contains",
+            "scorer_version": "1", "outcome": outcome, "conflict": False, "reason": "",
+            "score": None if outcome == "abstain" else float(outcome == "correct"),
+        }
+        for query, outcome in said.items()
+    ]  # fmt: skip
+    asked = [row | {"references": ["Paris"]} for row in queries(3, "contains").to_pylist()]
+    policy = Label(
+        default=Policy(rule="majority", then=["xverify:x"]),
+        verifiers=[
+            verifier("http://127.0.0.1:1/v1", budget_usd=1, price_in=1, price_out=1, concurrency=1)
+        ],
+    )
+    answered, filed = responses(3, "m"), VERDICTS.from_rows(rows)
+    keys = open_steps(QUERIES.from_rows(asked), answered, filed, policy=policy)["xverify:x"]
+    ordered = least_certain_first(QUERIES.from_rows(asked), answered, filed, keys)
+    assert [said[query] for query, _, _ in ordered] == ["abstain", "incorrect", "correct"]
+    with serving(lambda prompt, _: "Correct") as server:
+        provider = Provider(name="p", base_url=server.url)
+        policy.verifiers[0] = policy.verifiers[0].but(provider=provider)
+        ask_verifiers_and_judges(
+            QUERIES.from_rows(asked), answered, filed, policy=policy, ledger=ledger, run="r"
+        )
+    assert ["what is 2?" in server.prompts[0], "what is 0?" in server.prompts[2]] == [True, True]
