@@ -29,6 +29,11 @@ PLACES = {
     "shapes/inspect_logs": "Inspect logs, some cancelled or without scores",
     "shapes/inspect_logs/tests/scorer/logs/"
     "2025-02-11T15-18-04-05-00_popularity_mj7khqpMM4GBCfVQozKgzB.eval": "one Inspect log (zip)",
+    "shapes/inspect_logs/tests/data/inspect/data_arc_sonnet.json": "one Inspect log (JSON)",
+    "shapes/swe_reports/results/reports/gpt-5.2.json": "one report of lists of ids",
+    "shapes/mint_multiturn/data/outputs/claude-2/F=None/max5_p2+tool+cd/reasoning/gsm8k/"
+    "results.jsonl": "one file whose model is in the path above it",
+    "shapes/routellm_wide_bool/routellm/evals/mmlu/responses/mmlu_global_facts.csv": "one wide CSV",
     "shapes/helm_runs": "HELM run folders",
     "shapes/lm_eval_harness": "lm-evaluation-harness samples and results",
     "shapes/routellm_wide_bool/routellm/evals/mmlu/responses": "wide CSVs of True and False",

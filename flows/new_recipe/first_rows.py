@@ -1,10 +1,11 @@
-"""The first rows of the questions: a file, a folder of files of one kind, or a hub dataset."""
+"""Some rows of the questions: from all of a file or folder, or the first of a hub dataset."""
 
 from __future__ import annotations
 
 import os
+import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 from routeyard.pipelines.errors import BadInput, SourceError
 from routeyard.pipelines.io import files
 
-#: Rows that the guess reads.
-LOOKED_AT = 200
+#: Rows that the guess looks at, and rows that they are drawn from.
+LOOKED_AT, DRAWN_FROM = 200, 1_000_000
 _ENDINGS = ("parquet", "jsonl", "ndjson", "json", "csv", "tsv")
 
 
@@ -45,7 +46,7 @@ def first_rows(
     paths, unread = _of_folder(path) if path.is_dir() else ([path], [])
     each = max(1, LOOKED_AT // len(paths))
     rows: list[dict[str, Any]] = [
-        FileRow(row, one.name) for one in paths for row in islice(files.rows(one), each)
+        FileRow(row, one.name) for one in paths for row in drawn(files.rows(one), each)
     ]
     if not rows:
         raise SourceError("the file holds no row", where=str(paths[0]))
@@ -56,6 +57,22 @@ def first_rows(
         deep = any(one.parent != path for one in paths)
         name, place = path.name, path / ("**" if deep else "") / f"*{paths[0].suffix}"
     return {"name": _name(name), "path": relative(place, recipe)}, rows, unread
+
+
+def drawn(rows: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """At most so many rows from all of a file, in their order; each is as likely as any other.
+
+    What the end of a file holds counts as what its start does (J. Vitter, "Random sampling with a
+    reservoir", 1985, algorithm R).
+    """
+    kept: list[tuple[int, dict[str, Any]]] = []
+    draw = random.Random(0)
+    for number, row in enumerate(islice(rows, DRAWN_FROM)):
+        if number < most:
+            kept.append((number, row))
+        elif (place := draw.randrange(number + 1)) < most:
+            kept[place] = (number, row)
+    return [row for _, row in sorted(kept, key=lambda one: one[0])]
 
 
 def _of_folder(folder: Path) -> tuple[list[Path], list[str]]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from routeyard.flows.new_recipe.first_rows import LOOKED_AT, few, relative
+from routeyard.flows.new_recipe.first_rows import LOOKED_AT, drawn, few, relative
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ingest.guessing.guess import Guess, Table
 from routeyard.pipelines.ingest.guessing.recordings import answers_of, holds_answers
@@ -79,7 +78,7 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
     """
     place = Path(recording).expanduser()
     paths = named_files.expand(str(place), base=Path.cwd(), where="--recording")
-    first = Table(list(islice((row for path in paths for row in files.rows(path)), LOOKED_AT)))
+    first = Table(drawn((row for path in paths for row in files.rows(path)), LOOKED_AT))
     columns = ", ".join(map(str, first.rows[0] if first.rows else ()))
     found = answers_of(first.rows)
     if found is None:

@@ -435,3 +435,14 @@ def test_a_folder_of_empty_files_is_refused_by_name(tmp_path: Path) -> None:
     (folder / "empty.jsonl").touch()
     with pytest.raises(BadInput, match="holds no row"):
         start_recipe(tmp_path / "recipe.yaml", str(folder), given={})
+
+
+def test_the_end_of_a_file_counts_as_its_start_does(tmp_path: Path) -> None:
+    # The first 200 rows have numbers alone, and a scorer of numbers called every name wrong.
+    rows = [{"question": f"{i} + {i}?", "answer": str(2 * i)} for i in range(300)]
+    rows += [{"question": f"Who was number {i}?", "answer": f"Saint Peter {i}"} for i in range(900)]
+    path = tmp_path / "q.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    assert done.rows == 200
+    assert done.scorer.scorer != "numeric"
