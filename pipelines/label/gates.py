@@ -168,7 +168,7 @@ def _moves(row: dict[str, Any]) -> bool:
     row |= {"change": change, "low": change - reach, "high": change + reach}
     row |= {"graded_right": (row["both"] + row["given"]) / n}
     row |= {"rule_right": (row["both"] + row["rule"]) / n}
-    return abs(change) >= MOVED and (row["low"] > 0 or row["high"] < 0)
+    return bool(abs(change) >= MOVED and (row["low"] > 0 or row["high"] < 0))
 
 
 def _kappa(both: int, first: int, second: int, none: int) -> float | None:
