@@ -48,7 +48,7 @@ def audit(
     labels: pa.Table,
     duplicates: pa.Table | None = None,
     *,
-    least: float = 0.095,
+    least: float = 0.1,
     unreadable: float = 0.5,
     conflicting: float = 0.05,
     conflict_ratio: float = 4.0,

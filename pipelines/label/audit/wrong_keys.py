@@ -48,7 +48,7 @@ class _Parameters:
     wrong: Any = 0.02
 
 
-def wrong_keys(said: pa.Table, *, least: float = 0.095, models: int = 3) -> pa.Table:
+def wrong_keys(said: pa.Table, *, least: float = 0.1, models: int = 3) -> pa.Table:
     """Questions whose reference is probably wrong, the most probable first.
 
     Args:
