@@ -127,6 +127,10 @@ def arms_swapped(table: pa.Table, rng: Rng) -> Injected:
     """Two arms' answers to one suite have changed places."""
     answers = Answers.of(table)
     cells = _cells(answers)
+    number = answers.score.size / max(1, len(answers.arms) * len(answers.suites))
+    styled = answers.has("text") and len(answers.suites) >= 4
+    if not styled and (len(answers.arms) < 15 or number < 200):
+        raise ValueError("too little is recorded to tell the columns of a few arms apart")
     # Columns that are nearly equal there are exchanged without a trace, and without an effect.
     pairs = [
         (a, b, s)
@@ -158,6 +162,8 @@ def tokens_capped(table: pa.Table, rng: Rng) -> Injected:
 def rows_of_another(table: pa.Table, rng: Rng) -> Injected:
     """A fifth of an arm's rows are another arm's rows to the same questions."""
     answers = Answers.of(table)
+    if "oracle" in answers.arms:
+        raise ValueError("the arms are policies over the same models")
     arm = _arm(answers, rng)
     other = arm
     while other == arm:

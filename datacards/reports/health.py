@@ -131,11 +131,11 @@ def _notes(facts: Mapping[str, Any]) -> list[str]:
 def markdown_of(**content: Any) -> str:
     """A report's sections as Markdown; texts from outside are escaped."""
     made = environment()
-    made.filters["plain"] = _plain
+    made.filters["plain"] = plain
     return made.get_template("health.md.j2").render(**content).rstrip() + "\n"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text from outside as Markdown text: no table, link, image or HTML can start."""
     flat = one_line(text)
     for sign in "\\|`[]<>!*_":

@@ -28,6 +28,8 @@ FAILED_TEXT = (
     r"[ _.]?(\w{0,24}error|\w{0,24}exception)\b\W{0,4}(code\b|status\b|\d{3}\b|"
     r"[a-z_. ]{0,40}(rate|limit|timed?[ -]?out|context|connection|overload|unavailable|quota|"
     r"gateway|content))|"
+    r"(openai|anthropic|litellm|httpx|requests|aiohttp|google|boto\w*)\.\S{0,60}(error|exception)|"
+    r"(RateLimit|API|APIConnection|APITimeout|InternalServer|ServiceUnavailable|APIStatus)Error\b|"
     r"(error|http)\W{0,3}(code\W{0,3})?[45]\d\d\b|"
     r"[45]\d\d (bad gateway|service unavailable|too many|internal server|gateway time)|"
     r"(request|connection|read) (timed out|time-?out|aborted|reset)|"
@@ -153,36 +155,42 @@ def _by_arm(answers: Answers, bad: Mask, says: str) -> Iterator[Found]:
 def failures_in_a_row(answers: Answers) -> Iterator[Found]:
     """Runs of wrong answers, in the order of the source, to questions that most arms answer.
 
-    Under chance alone the longest of an arm's runs over n such questions, each failed with
-    probability q, reaches L with a probability of at most n (1 − q) q^L.
+    Under chance alone the longest of an arm's runs over n such questions is one given run with a
+    probability of at most n times the product of its chances of failing each.
     """
     if len(answers.arms) < 3:
         return
     there = (_others(answers) >= EASY) & ~np.isnan(answers.score)
-    order = np.argsort(answers.cell, kind="stable")
-    order = order[there[order]]
-    if not len(order):
-        return
-    cells, starts = np.unique(answers.cell[order], return_index=True)
-    for cell, rows in zip(cells, np.split(order, starts[1:]), strict=True):
+    for arm, name in enumerate(answers.arms):
+        rows = np.flatnonzero((answers.arm == arm) & there)
         wrong = answers.score[rows] == 0
         start, length = _longest(wrong)
-        outside = np.delete(wrong, np.s_[start : start + length])
-        if length < RUN or len(outside) < 2 * RUN:
-            continue  # an arm that fails all of a suite is another matter
-        # Neighbouring questions are alike, so failures are a little contagious.
-        q = min(max(outside.mean(), _after_failure(outside), 1 / len(rows)), 0.99)
-        if len(rows) * (1 - q) * q**length > CHANCE:
+        if length < RUN:
             continue
-        own = np.flatnonzero((answers.cell == cell) & (answers.score == 0))
+        run = np.zeros(len(rows), bool)
+        run[start : start + length] = True
+        rate = _failing_elsewhere(answers.suite[rows], wrong, run)
+        if np.log(len(rows)) + np.log(rate[run]).sum() > np.log(CHANCE):
+            continue
+        own = np.flatnonzero((answers.arm == arm) & (answers.score == 0))
         says = (
             f"{length} questions in a row that most arms answer are wrong, where it fails "
-            f"{100 * outside.mean():.0f} % of such questions elsewhere: an outage, not the model"
+            f"{100 * wrong[~run].mean():.0f} % of them elsewhere: an outage, not the model"
         )
-        arm, suite = divmod(int(cell), len(answers.suites))
-        about = answers.arms[arm] + (f" on {answers.suites[suite]}" if answers.has("suite") else "")
-        first, last = rows[start], rows[start + length - 1]
-        yield Found(about, says, own[(own >= first) & (own <= last)])
+        yield Found(name, says, own[(own >= rows[start]) & (own <= rows[start + length - 1])])
+
+
+def _failing_elsewhere(suite: Codes, wrong: Mask, run: Mask) -> Floats:
+    """(n,) chance of failing each question, as outside the run on its suite.
+
+    1 where the arm has next to no others of that suite: a suite that an arm fails is no outage.
+    Neighbouring questions are alike, so failures are a little contagious.
+    """
+    size = int(suite.max(initial=0)) + 1
+    others = np.bincount(suite[~run], minlength=size)
+    failed = np.bincount(suite[~run & wrong], minlength=size)
+    rate = np.where(others >= RUN, (failed + 1) / (others + 2), 1.0)
+    return np.maximum(rate[suite], _after_failure(wrong[~run]))
 
 
 def _after_failure(wrong: Mask) -> float:
@@ -276,7 +284,8 @@ def _limit(values: Floats, least: int) -> float | None:
         density = below.sum() / max(0.15 * value, 1.0)
         near = number[(unique >= 0.85 * value) & (unique < value)]
         above = int((values > value).sum())
-        limit = value >= 64 or value in _SMALL
+        many = number[k] >= max(10, 0.025 * len(values)) and number[k] > 8 * near.max(initial=0)
+        limit = value >= 64 or value in _SMALL or many
         pile = limit and number[k] >= 5 * max(density, 1.0) and number[k] > 3 * near.max(initial=0)
         if pile and above <= (0.02 * len(values) if _round(value) else 0):
             return float(value)

@@ -198,7 +198,7 @@ DEFECTS: list[tuple[str, Callable[[Columns], None], str]] = [
     ("texts_cut", cut, "flint"),
     ("infrastructure_errors", errors, "flint"),
     ("infrastructure_errors", error_texts, "flint"),
-    ("failures_in_a_row", outage, "anchor on botany"),
+    ("failures_in_a_row", outage, "anchor"),
     ("ungraded_as_wrong", ungraded, "delta"),
     ("empty_answers", empty, "copper"),
     ("odd_cell", one_arm_fails, "anchor on drama"),
