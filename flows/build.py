@@ -19,7 +19,10 @@ from routeyard.flows.tracking.log import log, stops_in_words
 from routeyard.flows.tracking.run import call, each, publish_markdown, start, tracked
 from routeyard.flows.workspace.code import CARD, reached_code
 from routeyard.flows.workspace.fixtures import fixtures
+from routeyard.flows.workspace.shares import open_ledger
 from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, complete_stage
+from routeyard.pipelines.calls.moved_ports import Decision, providers_in, settle_ports
+from routeyard.pipelines.calls.wire.address import identity_of, is_loopback
 from routeyard.pipelines.io.staging import write_json
 from routeyard.schemas.recipe import Recipe
 
@@ -34,6 +37,7 @@ def build(
     collect: dict[str, Any] | None = None,
     shards: int = 1,
     scale: float | None = None,
+    ports: Decision | None = None,
 ) -> dict[str, Any]:
     """Build a benchmark release from a recipe.
 
@@ -47,6 +51,7 @@ def build(
         shards: Parts that each model's questions, and the embedding, are cut into; changes
             nothing but who works on what.
         scale: Shrink every count of questions to this share.
+        ports: What becomes of answers that another port of this machine gave.
 
     Returns:
         JSON-ready summary: stages with fingerprint and whether they were
@@ -67,7 +72,17 @@ def build(
         )
     context = BuildContext(checked.name, root, base, jobs, shards)
     with fixtures(checked, root):
+        _settle_ports(checked, root, ports)
         return _stages(checked, recipe, context, until)
+
+
+def _settle_ports(recipe: Recipe, root: Path, decision: Decision | None) -> None:
+    """Say and note which answers of other ports of this machine are used."""
+    local = [one for one in providers_in(recipe) if is_loopback(identity_of(one))]
+    if local:
+        with open_ledger(root) as ledger:
+            for line in settle_ports(ledger, local, recipe.name, decision):
+                console.line("note", line)
 
 
 def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> dict[str, Any]:
@@ -135,6 +150,7 @@ def run_build(
     collect: dict[str, Any] | None = None,
     shards: int = 1,
     scale: float | None = None,
+    ports: Decision | None = None,
 ) -> dict[str, Any]:
     """Build a release: `build` through Prefect when an API is configured, directly otherwise.
 
@@ -153,6 +169,7 @@ def run_build(
         collect=collect,
         shards=shards,
         scale=scale,
+        ports=ports,
     )
 
 

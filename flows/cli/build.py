@@ -17,6 +17,8 @@ def command(
     reask: list[str] | None = None,
     reask_truncated: ReaskTruncated = None,
     scale: float | None = None,
+    reuse: bool = False,
+    ask_again: bool = False,
 ) -> Output:
     """Build a benchmark release from a recipe.
 
@@ -42,6 +44,10 @@ def command(
 
     if until not in UNTIL:
         raise BadInput(f"there is no stage {until!r}", next_step=did_you_mean(until, UNTIL))
+    if reuse and ask_again:
+        raise BadInput(
+            "--reuse and --ask-again say opposite things", next_step="give one of the two"
+        )
     summary = run_build(
         recipe,
         str(workspace),
@@ -50,6 +56,7 @@ def command(
         collect=collect_changes(reask, reask_truncated),
         shards=shards,
         scale=scale,
+        ports="reuse" if reuse else "ask_again" if ask_again else None,
     )
     return Output(summary, lambda: show_build(summary))
 

@@ -3,7 +3,8 @@
 Until addresses stood in a request's hash, the provider's label did. Such answers
 are taken where the ledger does not say that the label meant another address. And a
 server on this machine may get another port at each start: a benchmark whose label
-moved from one loopback address to another keeps its answers.
+moved from one loopback address to another keeps its answers, once somebody has said that it is the
+same server (`moved_ports.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TypeVar
 
 from routeyard.pipelines.calls.request import Message, RequestSettings
 from routeyard.pipelines.calls.wire.address import is_loopback
+from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ledger.answer_keys import AnsweredKey, AnswerKey, SettledKey
 from routeyard.pipelines.ledger.ledger import Ledger
 
@@ -67,7 +69,7 @@ def notes(ledger: Ledger, settings: Iterable[RequestSettings], benchmark: str) -
         label = one.label or one.provider
         if label not in known:
             noted.setdefault(ADDRESS_NOTE + label, one.provider)
-        name = _place(benchmark, label)
+        name = place_note(benchmark, label)
         if is_loopback(one.provider) and one.provider not in moved.get(name, []):
             moved[name] = [*moved.get(name, []), one.provider]
             noted[MOVED_NOTE + name] = json.dumps(moved[name])
@@ -92,13 +94,31 @@ def _adopted(ledger: Ledger, settings: RequestSettings) -> list[RequestSettings]
 
 
 def _moved(ledger: Ledger, settings: RequestSettings, benchmark: str) -> list[RequestSettings]:
-    """The same settings at the ports that this benchmark's label had before."""
+    """The same settings at the ports that are known to be the same server.
+
+    Raises:
+        BadInput: another port answered these settings, and nobody said that it is the same server.
+    """
     if not is_loopback(settings.provider):
         return []
-    noted = ledger.recall(MOVED_NOTE + _place(benchmark, settings.label or settings.provider))
-    places = json.loads(noted.get("", "[]"))
-    return [replace(settings, provider=one) for one in places if one != settings.provider]
+    name = place_note(benchmark, settings.label or settings.provider)
+    places: list[str] = json.loads(ledger.recall(MOVED_NOTE + name).get("", "[]"))
+    others = [replace(settings, provider=one) for one in places if one != settings.provider]
+    if settings.provider in places:
+        return others
+    asked = [one for one in others if ledger.recall(SETTINGS_NOTE + one.settings_hash)]
+    if asked:
+        raise BadInput(
+            f"the ledger has answers of model {settings.endpoint_model!r} that "
+            f"{asked[-1].provider} gave; the recipe now says {settings.provider}, where another "
+            "model may answer under that name",
+            where=f"provider {settings.label or settings.provider!r}",
+            next_step="if it is the same model, run `routeyard build` once with --reuse: nothing "
+            "is paid for again; with --ask-again every question is asked at the new address",
+        )
+    return []
 
 
-def _place(benchmark: str, label: str) -> str:
+def place_note(benchmark: str, label: str) -> str:
+    """Name of a label's notes in a benchmark."""
     return f"{benchmark}/{label}"

@@ -1,0 +1,139 @@
+"""A recipe whose port changed: another model's answers are never taken without a word."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from routeyard.pipelines.calls.moved_ports import providers_in, settle_ports
+from routeyard.pipelines.calls.reply import CallFault
+from routeyard.pipelines.collect.collect import collect
+from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.recipe.pool import Model, Pool, Provider
+from tests.calls.loopback import Loopback, answer, completion
+from tests.calls.test_faults import table
+from tests.ledger.test_namespaces import recipe
+
+LLAMA = {"id": "m", "object": "model", "created": 1, "root": "llama-3-8b", "max_model_len": 8192}
+QWEN = LLAMA | {"root": "qwen-2-7b"}
+
+
+def says(text: str) -> Loopback:
+    return Loopback(lambda body, seen: answer(completion(text)))
+
+
+def lists(*entries: dict[str, Any]) -> Callable[..., dict[str, Any]]:
+    return lambda provider, path, **_: {"data": list(entries)}
+
+
+def none(provider: Provider, path: str, **_: Any) -> dict[str, Any]:
+    raise CallFault("http_404", "no list", status=404, permanent=True)
+
+
+def build(
+    server: Loopback, ledger: SqliteLedger, decision: Any = None, fetch: Any = none
+) -> tuple[list[str], int]:
+    """What was said, and how many calls were made."""
+    provider = Provider(name="p", base_url=server.base_url)
+    before = server.requests
+    said = settle_ports(ledger, [provider], "b", decision, fetch=fetch)
+    pool = Pool(models=[Model(model_id="m")], providers=[provider])
+    collect(plan(table(["q1", "q2"]), pool, Collect(), ledger, benchmark="b"), ledger)
+    return said, server.requests - before
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Any:
+    with SqliteLedger(tmp_path / "l.sqlite") as one:
+        yield one
+
+
+def test_another_port_is_asked_about(ledger: SqliteLedger) -> None:
+    # The recipe's port was another, with another model behind it: 0 calls, and the old answers.
+    with says("old") as old, says("new") as new:
+        assert build(old, ledger) == ([], 2)
+        with pytest.raises(BadInput, match="another model may answer") as caught:
+            build(new, ledger)
+        assert "--reuse" in caught.value.next_step
+        assert old.base_url in caught.value.what
+        assert new.requests == 0
+        said, calls = build(new, ledger, "reuse")
+        assert (len(said), calls) == (1, 0)
+        # Said once: it is the same server from now on, at either port.
+        assert build(new, ledger) == build(old, ledger) == ([], 0)
+
+
+def test_asking_again_leaves_the_old_answers_out_for_good(ledger: SqliteLedger) -> None:
+    with says("old") as old, says("new") as new:
+        build(old, ledger)
+        assert build(new, ledger, "ask_again")[1] == 2
+        assert build(new, ledger) == ([], 0)
+        with pytest.raises(BadInput):
+            build(old, ledger)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "same"),
+    [
+        (LLAMA, LLAMA | {"created": 2}, True),
+        (LLAMA, QWEN, False),
+        # Names alone tell nothing apart.
+        ({"id": "m", "object": "model"}, {"id": "m", "object": "model"}, False),
+        (LLAMA, None, False),
+        (None, LLAMA, False),
+    ],
+)
+def test_lists_of_models_are_compared(ledger: Any, then: Any, now: Any, same: bool) -> None:
+    with says("old") as old, says("new") as new:
+        build(old, ledger, fetch=lists(then) if then else none)
+        fetch = lists(now) if now else none
+        if same:
+            said, calls = build(new, ledger, fetch=fetch)
+            assert "both list the same models" in said[0]
+            assert calls == 0
+        else:
+            with pytest.raises(BadInput):
+                build(new, ledger, fetch=fetch)
+            assert new.requests == 0
+
+
+def test_the_command_asks_and_takes_an_answer(tmp_path: Path) -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        path = str(tmp_path / "recipe/recipe.yaml")
+        command = [sys.executable, "-m", "routeyard", "build", path, "--until", "collect"]
+        return subprocess.run(
+            [*command, "--workspace", str(tmp_path / "yard"), *words],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    with says("Answer: 1") as old, says("Answer: 2") as new:
+        path = recipe(tmp_path / "recipe", old)
+        rows = (path.parent / "questions.jsonl").read_text().splitlines()[:3]
+        (path.parent / "questions.jsonl").write_text("\n".join(rows) + "\n")
+        assert run().returncode == 0
+        content = json.loads(path.read_text())
+        content["pool"]["providers"][0]["base_url"] = new.base_url
+        path.write_text(json.dumps(content))
+        stopped = run()
+        assert stopped.returncode == 2
+        assert "--ask-again" in stopped.stderr + stopped.stdout
+        assert run("--reuse", "--ask-again").returncode == 2
+        assert new.requests == 0
+        assert run("--reuse").returncode == 0
+        assert new.requests == 0
+
+
+def test_every_provider_of_a_recipe_is_found() -> None:
+    pool = Pool(models=[Model(model_id="m")], providers=[Provider(name="p", base_url="http://h")])
+    assert [one.name for one in providers_in({"a": [pool], "b": None})] == ["p"]
