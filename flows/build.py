@@ -22,7 +22,7 @@ from routeyard.flows.workspace.fixtures import fixtures
 from routeyard.flows.workspace.shares import open_ledger
 from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, complete_stage
 from routeyard.pipelines.calls.moved_ports import Decision, providers_in, settle_ports
-from routeyard.pipelines.calls.wire.address import identity_of, is_loopback
+from routeyard.pipelines.calls.wire.address import on_loopback
 from routeyard.pipelines.io.staging import write_json
 from routeyard.schemas.recipe import Recipe
 
@@ -78,7 +78,7 @@ def build(
 
 def _settle_ports(recipe: Recipe, root: Path, decision: Decision | None) -> None:
     """Say and note which answers of other ports of this machine are used."""
-    local = [one for one in providers_in(recipe) if is_loopback(identity_of(one))]
+    local = [one for one in providers_in(recipe) if on_loopback(one)]
     if local:
         with open_ledger(root) as ledger:
             for line in settle_ports(ledger, local, recipe.name, decision):

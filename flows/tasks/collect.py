@@ -49,6 +49,7 @@ def ask_models(
     """
     import numpy as np
 
+    from routeyard.pipelines.calls.moved_ports import note_lists
     from routeyard.pipelines.collect.collect import collect as ask_pool
     from routeyard.pipelines.collect.collect import responses_table
     from routeyard.pipelines.collect.plan import plan
@@ -78,6 +79,7 @@ def ask_models(
         tell = partial(log, context.benchmark, "collect")
         with open_ledger(context.root) as ledger:
             planned = plan(table, ours, asking, ledger, **how)
+            note_lists(ledger, ours.providers, context.benchmark)
             with collector_slot(count), provider_slots(ours), collecting(also=tell) as show:
                 done = ask_pool(planned, ledger, on_progress=show)
             why = [*([done.stopped] if done.stopped else []), *done.paused.values()]

@@ -8,7 +8,7 @@ notes the addresses that are one server, and what each listed when it was first 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from routeyard.pipelines.calls.client import get_json
 from routeyard.pipelines.calls.known_answers import MOVED_NOTE, place_note
 from routeyard.pipelines.calls.reply import CallFault
-from routeyard.pipelines.calls.wire.address import identity_of, is_loopback
+from routeyard.pipelines.calls.wire.address import identity_of, is_loopback, on_loopback
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.schemas.recipe.pool import Provider
@@ -25,8 +25,10 @@ from routeyard.schemas.recipe.pool import Provider
 Decision = Literal["reuse", "ask_again"]
 LISTED_NOTE = "listed:"
 _TIMEOUT_S = 5.0
-#: Keys of a listed model that differ at each start, or say nothing about what is served.
-_IDLE = frozenset({"id", "object", "created", "permission", "owned_by"})
+Listed = dict[str, dict[str, Any]]
+Fetch = Callable[..., Mapping[str, Any]]
+#: Keys of a listed model that say what is served; others differ at each start, or hold prices.
+_TELLS = ("root", "path", "digest", "revision", "quantization", "architecture", "meta")
 
 
 def settle_ports(
@@ -35,27 +37,23 @@ def settle_ports(
     benchmark: str,
     decision: Decision | None,
     *,
-    fetch: Any = get_json,
+    fetch: Fetch = get_json,
 ) -> list[str]:
-    """Compare and note the loopback addresses of a build; lines that say what was decided.
+    """Note which loopback addresses of a build are one server; lines that say what was decided.
 
     Where nothing is decided, whoever looks an answer up is told (`KnownAnswers`).
     """
     said: list[str] = []
     for provider in {one.name: one for one in providers}.values():
-        identity = identity_of(provider)
-        if not is_loopback(identity):
+        if not on_loopback(provider):
             continue
-        name = place_note(benchmark, provider.name)
+        identity, name = identity_of(provider), place_note(benchmark, provider.name)
+        if decision is not None:
+            ledger.forget([LISTED_NOTE + name])  # what is served now counts from now on
         known: list[str] = json.loads(ledger.recall(MOVED_NOTE + name).get("", "[]"))
-        lists: dict[str, Any] = json.loads(ledger.recall(LISTED_NOTE + name).get("", "{}"))
-        if identity not in lists and (now := _listed(provider, fetch)):
-            lists[identity] = now
-            ledger.remember({LISTED_NOTE + name: json.dumps(lists)})
-        if not known or identity in known:
+        if not is_loopback(identity) or not known or identity in known:
             continue
-        before = lists.get(known[-1])
-        same = before is not None and before == lists.get(identity) and _tells(before)
+        same = decision is None and _same(_lists(ledger, name).get(known[-1]), provider, fetch)
         if decision == "ask_again":
             known = []
             said.append(f"{provider.name}: answers of other ports are left out; all is asked again")
@@ -66,6 +64,32 @@ def settle_ports(
             continue
         ledger.remember({MOVED_NOTE + name: json.dumps([*known, identity])})
     return said
+
+
+def note_lists(
+    ledger: Ledger, providers: Iterable[Provider], benchmark: str, *, fetch: Fetch = get_json
+) -> None:
+    """Note what servers on this machine list, before they are asked anything.
+
+    Raises:
+        BadInput: a server lists another model under a name than when it was first asked.
+    """
+    for provider in {one.name: one for one in providers}.values():
+        if not on_loopback(provider) or (now := _listed(provider, fetch)) is None:
+            continue
+        name, identity = place_note(benchmark, provider.name), identity_of(provider)
+        lists = _lists(ledger, name)
+        before = lists.setdefault(identity, now)
+        for model in sorted(set(before) & set(now)):
+            if before[model] and now[model] and before[model] != now[model]:
+                raise BadInput(
+                    f"{identity} serves another model as {model!r} than when it was first asked: "
+                    f"then {_shown(before[model])}, now {_shown(now[model])}",
+                    where=f"provider {provider.name!r}",
+                    next_step="give the provider another name in the recipe to ask it everything; "
+                    "or run `routeyard build` once with --reuse if it is the same model",
+                )
+        ledger.remember({LISTED_NOTE + name: json.dumps(lists)})
 
 
 def providers_in(value: object) -> Iterator[Provider]:
@@ -83,20 +107,33 @@ def providers_in(value: object) -> Iterator[Provider]:
             yield from providers_in(one)
 
 
-def _listed(provider: Provider, fetch: Any) -> list[dict[str, Any]] | None:
-    """The models that an endpoint lists, without what changes at each start."""
+def _lists(ledger: Ledger, name: str) -> dict[str, Listed]:
+    """Address → what it listed when it was first asked."""
+    found: dict[str, Listed] = json.loads(ledger.recall(LISTED_NOTE + name).get("", "{}"))
+    return found
+
+
+def _same(before: Listed | None, provider: Provider, fetch: Fetch) -> bool:
+    """Whether an endpoint lists the models that another listed, and says more than names."""
+    now = _listed(provider, fetch)
+    if not before or not now:
+        return False
+    both = set(before) & set(now)
+    return bool(both) and all(before[one] and before[one] == now[one] for one in both)
+
+
+def _listed(provider: Provider, fetch: Fetch) -> Listed | None:
+    """Model → what an endpoint lists of it that tells it from others."""
     try:
         entries = fetch(provider, "/models", timeout_s=_TIMEOUT_S).get("data")
     except (BadInput, CallFault):
         return None
-    kept = [
-        {key: value for key, value in one.items() if key not in _IDLE - {"id"}}
+    return {
+        one["id"]: {key: one[key] for key in _TELLS if one.get(key)}
         for one in (entries if isinstance(entries, list) else [])
-        if isinstance(one, dict)
-    ]
-    return sorted(kept, key=lambda one: json.dumps(one, sort_keys=True, default=str)) or None
+        if isinstance(one, dict) and isinstance(one.get("id"), str)
+    } or None
 
 
-def _tells(listed: list[dict[str, Any]]) -> bool:
-    """Whether a list says more than names: another model can have any name."""
-    return all(set(one) - _IDLE for one in listed)
+def _shown(entry: Mapping[str, Any]) -> str:
+    return json.dumps(entry, ensure_ascii=True, default=str)[:200]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.calls.moved_ports import providers_in, settle_ports
+from routeyard.pipelines.calls.moved_ports import note_lists, providers_in, settle_ports
 from routeyard.pipelines.calls.reply import CallFault
 from routeyard.pipelines.collect.collect import collect
 from routeyard.pipelines.collect.plan import plan
@@ -46,6 +46,7 @@ def build(
     provider = Provider(name="p", base_url=server.base_url)
     before = server.requests
     said = settle_ports(ledger, [provider], "b", decision, fetch=fetch)
+    note_lists(ledger, [provider], "b", fetch=fetch)
     pool = Pool(models=[Model(model_id="m")], providers=[provider])
     collect(plan(table(["q1", "q2"]), pool, Collect(), ledger, benchmark="b"), ledger)
     return said, server.requests - before
@@ -104,6 +105,29 @@ def test_lists_of_models_are_compared(ledger: Any, then: Any, now: Any, same: bo
             with pytest.raises(BadInput):
                 build(new, ledger, fetch=fetch)
             assert new.requests == 0
+
+
+@pytest.mark.parametrize("variable", [True, False])
+def test_another_model_at_the_same_address_is_seen(
+    ledger: SqliteLedger, variable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where the address is left to the environment, answers are kept by the provider's name.
+    address = "${PORT_TRIED}" if variable else "http://127.0.0.1:9/v1"
+    provider = Provider(name="p", base_url=address)
+    for port, served in (
+        (9, LLAMA),
+        (8 if variable else 9, LLAMA | {"created": 5, "pricing": "1"}),
+    ):
+        monkeypatch.setenv("PORT_TRIED", f"http://127.0.0.1:{port}/v1")
+        note_lists(ledger, [provider], "b", fetch=lists(served))
+    with pytest.raises(BadInput, match="serves another model as 'm'") as caught:
+        note_lists(ledger, [provider], "b", fetch=lists(QWEN))
+    assert "qwen-2-7b" in caught.value.what
+    # A model that was added to the list changes nothing; whoever says so goes on.
+    note_lists(ledger, [provider], "b", fetch=lists(LLAMA, QWEN | {"id": "other"}))
+    if not variable:
+        settle_ports(ledger, [provider], "b", "reuse", fetch=none)
+        note_lists(ledger, [provider], "b", fetch=lists(QWEN))
 
 
 def test_the_command_asks_and_takes_an_answer(tmp_path: Path) -> None:

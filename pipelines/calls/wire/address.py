@@ -66,6 +66,13 @@ def is_loopback(identity: str) -> bool:
     return "://" in identity and _loopback(urlsplit(identity).hostname or "")
 
 
+def on_loopback(provider: Provider) -> bool:
+    """Whether a provider is on this machine, also where its address is left to the environment."""
+    if "$" in provider.base_url and missing(provider.base_url) is not None:
+        return False
+    return _loopback(urlsplit(address_of(provider)).hostname or "")
+
+
 def _normal(address: str) -> str:
     parts = urlsplit(address)
     host = (parts.hostname or "").lower()
