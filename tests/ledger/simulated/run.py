@@ -58,8 +58,7 @@ def run(seeds: Iterable[int], databases: Sequence[Any]) -> Tally:
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
-        gc.collect()
-        gc.freeze()
+        # A collection in the middle of a schedule would end what an earlier one left.
         gc.disable()
         for seed in seeds:
             world = World(seed, databases[seed % len(databases)])
@@ -70,12 +69,9 @@ def run(seeds: Iterable[int], databases: Sequence[Any]) -> Tally:
             tally.happened.update(world.happened)
             if broken:
                 tally.broken[seed] = broken
-            # What a killed process left is tidied up here, and never in the next schedule.
-            del world
-            gc.collect()
-            if tally.schedules % 200 == 0:
-                # A little stays behind of each; without this every collection would go over it.
-                gc.freeze()
+            world.tidy()
+            if tally.schedules % 50 == 0:
+                gc.collect()
+        gc.collect()
         gc.enable()
-        gc.unfreeze()
     return tally
