@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from routeyard.pipelines.calls.canary import canary_answers
+from routeyard.pipelines.calls.moved_ports import settle_ports
 from routeyard.pipelines.collect.collect import acollect, collect, responses_table
 from routeyard.pipelines.collect.plan import Plan, plan
-from routeyard.pipelines.errors import RecipeError
+from routeyard.pipelines.errors import BadInput, RecipeError
 from routeyard.pipelines.ledger.sqlite import SqliteLedger
 from routeyard.pipelines.metering.audit import audit
 from routeyard.schemas import MODELS, RESPONSES
@@ -77,10 +78,15 @@ def test_replies_without_text_are_empty_and_calls_without_reply_time_out(tmp_pat
 
 
 def test_another_port_is_the_same_request(tmp_path: Path) -> None:
-    # A loopback server gets a new port at each start: it must not be asked again.
+    # A loopback server gets a new port at each start: once somebody has said that it is the
+    # same one, it must not be asked again.
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
         for expected in (20, 0):
             with Loopback(lambda body, seen: answer(completion())) as server:
+                if expected == 0:
+                    with pytest.raises(BadInput, match="another model may answer"):
+                        plan(queries(10), pool(server), Collect(), ledger)
+                    settle_ports(ledger, pool(server).providers, "", "reuse")
                 made = plan(queries(10), pool(server), Collect(), ledger)
                 assert made.missing == expected
                 collect(made, ledger)
