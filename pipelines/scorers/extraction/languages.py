@@ -57,11 +57,13 @@ def _language(row: dict[str, Any]) -> Language:
     words |= {"end": "" if glued else r"(?!\w)", "begin": "" if glued else r"\b"}
     words |= {"gap": r"\s{0,2}" if glued else r"\s{1,2}", "colon": _COLON, "letter": _LETTER}
     if "stated" in row:
-        joins = r"(?:\s\([^)\n]{0,40}\))?(?P<label><colon>)|" + joined(row["stated"])
-    else:
         joins = (
-            r"(?:<gap><with><end>){0,3}(?:<gap>[*_]{0,3}<is><end>\s{0,2}[:：]?|(?P<label><colon>)"
+            r"(?:\s\([^)\n]{0,40}\))?(?P<label><colon>)|(?P<head>[*_]{0,3}[ \t]{0,3}\n)|"
+            + joined(row["stated"])
         )
+    else:
+        joins = r"(?:<gap><with><end>){0,3}(?:<gap>[*_]{0,3}<is><end>\s{0,2}[:：]?"
+        joins += r"|(?P<label><colon>)|(?P<head>[*_]{0,3}[ \t]{0,3}\n)"
         joins += r"|(?=\s))" if row.get("optional") else ")"
         if "but" in row:
             joins += r"(?:\s{0,3}<not>\s[^.\n]{1,60}?\s<but><end>)?"

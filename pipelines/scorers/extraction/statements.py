@@ -53,7 +53,11 @@ def stated(languages: list[Language], text: str, position: int, end: int) -> Com
 def _behind(
     language: Language, text: str, mark: re.Match[str], start: int, stop: int
 ) -> Committed | None:
-    position, label = mark.start(), mark.lastgroup == "label"
+    position, label = mark.start(), mark.lastgroup in ("label", "head")
+    if mark.lastgroup == "head":  # "### Answer" above it
+        begin = max(text.rfind(sign, 0, position) for sign in "\n>") + 1
+        if not _RE["heading"].fullmatch(text, begin, position):
+            return None
     if not label and supposed(language, text, position):
         return None
     reason = language.reason.search(text, start + 1, stop)
@@ -97,7 +101,7 @@ def supposed(language: Language, text: str, start: int) -> bool:
 def line(text: str, start: int, end: int) -> tuple[int, int]:
     """What a mark holds: the rest of its line, else the next line that says something."""
     stop = line_end(text, start, end)
-    if not text[start:stop].strip(" \t*_:$"):
+    if not text[start:stop].strip(" \t*_:$") or text[start:stop].strip() == "\\[":
         start, stop = _nextline(text, stop, end)
     start, stop = trim(text, start, stop)
     return trim(text, start, without_closers(text, start, stop))
