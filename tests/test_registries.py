@@ -137,6 +137,8 @@ def faults(kind: str, name: str, target: str, part: Any) -> Iterator[str]:
         yield f"say in the row {name!r} of routers.yaml what a fit costs, and write `@listed`"
     if kind == "SCORERS" and not is_read(part):
         yield "add a reference and answers that it reads to SAID in tests/scorers/said.py"
+    if kind == "SCORERS" and part.needs_reference and not part.instruction:
+        yield "give it an `instruction`, which tells the model the form of its answer"
     if kind == "METRICS" and not all((part.unit, part.source, part.says)):
         yield "state unit and source in its row, and write a docstring that defines it"
     if not is_tested(kind, name, target):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from routeyard.pipelines.scorers.open_answers.dates import Date
 from routeyard.pipelines.scorers.open_answers.texts import Text, is_date
@@ -38,8 +38,7 @@ def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[s
     if all(map(is_date, accepted)):
         return _other_date([date for one in accepted for date, _, _ in one.dates], answer)
     wanted = {form for one in accepted for form in one.forms} - question
-    starts = {_start(form) for form in answer.forms if not is_number(form)}
-    if any(form in answer.forms or (len(form) > 3 and _start(form) in starts) for form in wanted):
+    if _shares(wanted, answer):
         return ""
     kinds = {_kind(one) for one in accepted}
     if "number" in kinds and not _other_number(accepted, new):
@@ -47,6 +46,14 @@ def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[s
     if len(new) > min(_COMMITS[kind] for kind in kinds):
         return ""
     return f"{new[0].form!r} … shares no word with a reference"
+
+
+def _shares(wanted: Set[str], answer: Text) -> bool:
+    """Whether the answer has one of these words, or another form of it."""
+    starts = {_start(form) for form in answer.forms if not is_number(form)}
+    return any(
+        form in answer.forms or (len(form) > 3 and _start(form) in starts) for form in wanted
+    )
 
 
 def _start(form: str) -> str:

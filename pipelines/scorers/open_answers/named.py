@@ -19,12 +19,7 @@ def named(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
     """Places (first word, end) of a reference as it is given, and how; (-1, -1) for no place."""
     wanted, said, n = reference.forms, answer.forms, len(reference.forms)
     if is_date(reference):
-        wanted_dates = [date for date, _, _ in reference.dates]
-        found = [
-            [(start, end, "a date") for one, start, end in answer.dates if one.within(date)]
-            for date in wanted_dates
-        ]
-        return found[0] if all(found) else []
+        return _dated(reference, answer)
     if _RE["signs"].search(reference.folded):  # x+1 has the words of x-1
         same = f" {normalise(reference.folded)} " in f" {normalise(answer.folded)} "
         return [(-1, -1, "the signs and words")] if same else []
@@ -40,6 +35,15 @@ def named(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
     return places or [(-1, -1, "the letters")] * letters
 
 
+def _dated(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
+    """Places of the first date of a reference; none where one of its dates is nowhere."""
+    found = [
+        [(start, end, "a date") for one, start, end in answer.dates if one.within(date)]
+        for date, _, _ in reference.dates
+    ]
+    return found[0] if all(found) else []
+
+
 def _bare(text: Text) -> str:
     return text.folded.casefold().strip(" .,;:!?\"'“”‘’*_`$()[]")
 
@@ -49,27 +53,38 @@ def loosely(
 ) -> Iterable[tuple[int, int, str]]:
     """Places that name a reference in other forms; what the question says proves nothing."""
     wanted, said, n = reference.forms, answer.forms, len(reference.forms)
-    if not n or is_date(reference) or _RE["signs"].search(reference.folded):
+    if not n or not _has_other_forms(reference):
         return
-    if any(len(form) == 1 and not form.isascii() for form in wanted):
-        return  # another date; signs of a script without spaces
     names = all(word.name for word in reference.words)
     numbers = {form for form in wanted if is_number(form)}
     own = set(wanted) - question
+    if n == 1:
+        for place, word in enumerate(answer.words):
+            if names and word.name and _same_stem(word.form, wanted[0]):
+                yield place, place + 1, "the name in another form"
+        return
     for place, form in enumerate(said):
         near = set(said[max(0, place - n - 2) : place + n + 3])
-        if n == 1:
-            if names and answer.words[place].name and _same_stem(form, wanted[0]):
-                yield place, place + 1, "the name in another form"
-        elif form == wanted[-1] and len(own) > 1 and near.issuperset(wanted):
+        if form == wanted[-1] and len(own) > 1 and near.issuperset(wanted):
             yield place, place + 1, "the words, near each other"
         elif form == wanted[-1] and names and not question & {wanted[0], form}:
             if _same_person(wanted, said, place):
                 yield place, place + 1, "the name"
-        elif form in numbers:
-            near = set(said[max(0, place - 2) : place + 3])
-            if near.issuperset(numbers) and near & (own - numbers):
-                yield place, place + 1, "the number with a word"
+        elif form in numbers and _with_word(said, place, numbers, own):
+            yield place, place + 1, "the number with a word"
+
+
+def _has_other_forms(reference: Text) -> bool:
+    """Whether other words can name it: no date, formula or signs of a script without spaces."""
+    if is_date(reference) or _RE["signs"].search(reference.folded):
+        return False
+    return all(len(form) > 1 or form.isascii() for form in reference.forms)
+
+
+def _with_word(said: Sequence[str], place: int, numbers: set[str], own: set[str]) -> bool:
+    """Whether a reference's numbers and a word of its own stand within two words of a place."""
+    near = set(said[max(0, place - 2) : place + 3])
+    return near.issuperset(numbers) and bool(near & (own - numbers))
 
 
 def _same_stem(form: str, name: str) -> bool:
