@@ -56,7 +56,7 @@ def loosely(
     if not n or not _has_other_forms(reference):
         return
     names = all(word.name for word in reference.words)
-    numbers = {form for form in wanted if is_number(form)}
+    numbers = set(filter(is_number, wanted))
     own = set(wanted) - question
     if n == 1:
         for place, word in enumerate(answer.words):
