@@ -77,7 +77,7 @@ class Answers:
         """(n,) number of the question: its id inside its suite."""
         ids = self._coded("question")[0]
         pairs = self.suite * (int(ids.max(initial=0)) + 1) + ids
-        return np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+        return np.asarray(np.unique(pairs, return_inverse=True)[1].astype(np.int64))
 
     @cached_property
     def first(self) -> Codes:
@@ -161,13 +161,14 @@ class Answers:
 def sums(groups: Codes, values: Floats, size: int) -> Floats:
     """(size,) sum of the known values of each group."""
     known = ~np.isnan(values)
-    return np.bincount(groups[known], weights=values[known], minlength=size)
+    found = np.bincount(groups[known], weights=values[known], minlength=size)
+    return np.asarray(found, dtype=np.float64)
 
 
 def counts(groups: Codes, size: int, where: Mask | None = None) -> Floats:
     """(size,) rows of each group, of those `where`."""
     chosen = groups if where is None else groups[where]
-    return np.bincount(chosen, minlength=size).astype(np.float64)
+    return np.asarray(np.bincount(chosen, minlength=size).astype(np.float64))
 
 
 def means(groups: Codes, values: Floats, size: int) -> Floats:

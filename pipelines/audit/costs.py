@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from routeyard.pipelines.audit.answers import Answers, Floats, Mask, counts, means
+from routeyard.pipelines.audit.answers import Answers, Codes, Floats, Mask, counts, means
 from routeyard.pipelines.audit.cells import residuals
 from routeyard.pipelines.audit.finding import Found
 
@@ -59,7 +59,7 @@ def _zeros(answers: Answers, column: str, says: str, where: Mask | bool) -> Iter
         yield Found(answers.arms[k], f"{share}: each {says}, which is unknown and not free", rows)
 
 
-def _one_of_many(answers: Answers, suites: Floats) -> bool:
+def _one_of_many(answers: Answers, suites: Codes) -> bool:
     return len(suites) == 1 and len(answers.suites) > 1
 
 
@@ -82,7 +82,7 @@ def no_number(answers: Answers) -> Iterator[Found]:
 def _no_count(values: Floats) -> Mask:
     with np.errstate(invalid="ignore"):
         odd = ~np.isnan(values) & (values != np.floor(values))
-        return odd | (values < 0) | (values > MOST_TOKENS)
+        return np.asarray(odd | (values < 0) | (values > MOST_TOKENS))
 
 
 def scores_out_of_range(answers: Answers) -> Iterator[Found]:

@@ -120,7 +120,7 @@ def not_graded(answers: Answers) -> Mask:
     bad = _failed(answers)
     if answers.has("status"):
         bad = bad | _never_graded(answers)
-    return bad & (answers.score == 0)
+    return np.asarray(bad & (answers.score == 0))
 
 
 def empty_answers(answers: Answers) -> Iterator[Found]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routeyard.pipelines.audit.answers import Answers, Floats
+from routeyard.pipelines.audit.answers import Answers, Codes, Floats, Mask
 from routeyard.pipelines.audit.finding import Found
 
 #: Share of the questions that an arm may lack, and standard errors from which what it lacks is
@@ -77,7 +77,7 @@ def coverage(answers: Answers) -> Coverage:
     return Coverage(**made)
 
 
-def _imputed(own: Floats, difficulty: Floats, at: Floats, lacks: Floats) -> tuple[float, float]:
+def _imputed(own: Floats, difficulty: Floats, at: Codes, lacks: Mask) -> tuple[float, float]:
     """(accuracy with missing answers imputed by difficulty, z of has against lacks)."""
     there, gone = difficulty[at], difficulty[lacks]
     there, gone = there[~np.isnan(there)], gone[~np.isnan(gone)]

@@ -68,8 +68,8 @@ def copies(answers: Answers) -> Iterator[Found]:
         rest = np.delete(np.concatenate([share[a], share[b]]), [a, b, size + a, size + b])
         if len(rest) and share[a, b] <= 3 * np.quantile(rest, 0.75):
             continue
-        rows = [rows[np.isin(answers.arm[rows], (a, b))] for rows in groups]
-        both = [one for one in rows if len(np.unique(answers.arm[one])) > 1]
+        shared = [one[np.isin(answers.arm[one], (a, b))] for one in groups]
+        both = [one for one in shared if len(np.unique(answers.arm[one])) > 1]
         names = answers.arms[a], answers.arms[b]
         common = difflib.SequenceMatcher(None, *names).find_longest_match().size
         alike = common >= ALIKE * min(map(len, names)) and share[a, b] < MANY

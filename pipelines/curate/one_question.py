@@ -73,7 +73,7 @@ def left_apart(
 
     A test question leaks where one that is one with it stands in train or validation.
     """
-    found = []
+    found: list[tuple[str, int, int, Sequence[str]]] = []
     for scheme in sorted(splits.column("scheme").unique().to_pylist()):
         rows = [row for row in splits.to_pylist() if row["scheme"] == scheme]
         seen = {together.get(r["query_id"]) for r in rows if r["split"] in ("train", "validation")}
