@@ -77,14 +77,14 @@ def objects(text: str, start: int, end: int) -> Iterator[Held]:
         opening = _OBJECT.search(text, at, end)
         if opening is None:
             return
-        best: tuple[int, Held] | None = None
+        best: tuple[int, str, int, int, bool] | None = None
         at, closed = opening.end(), False
         while key := _KEY.match(text, at, end):
             first, last, at, ended = value(text, key.end(), end)
-            rank = NAMES.get(_plain(key[1]))
+            name = _plain(key[1])
+            rank = NAMES.get(name)
             if rank is not None and (first < last or ended) and (best is None or rank <= best[0]):
-                sure = _plain(key[1]) not in _PERHAPS
-                best = rank, Held(first, last, sure, ended, (opening.start(), at))
+                best = rank, name, first, last, ended
             at = _skipped(text, at, end)
             closed = text.startswith("}", at)
             if closed or at >= end:
@@ -92,9 +92,9 @@ def objects(text: str, start: int, end: int) -> Iterator[Held]:
         if best is None:
             at = opening.end()
             continue
-        one = best[1]
-        yield Held(one.start, one.end, one.sure, one.closed, (opening.start(), at + closed))
-        at = max(at, one.end)
+        _, name, first, last, ended = best
+        yield Held(first, last, name not in _PERHAPS, ended, (opening.start(), at + closed))
+        at = max(at, last)
 
 
 def _skipped(text: str, at: int, end: int) -> int:

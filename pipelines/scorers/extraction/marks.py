@@ -99,7 +99,8 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
             inner = _inner(text, start, stop) if one.tag else None
             if inner is not None:  # "<answer>So the answer is 5.</answer>"
                 start, stop = inner.start, inner.end
-            kept.append(replace(one, start=start, end=stop))
+            same = (start, stop) == (one.start, one.end)
+            kept.append(one if same else replace(one, start=start, end=stop))
     return kept
 
 
