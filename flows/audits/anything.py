@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from routeyard.flows.audits.page import AuditPage
 from routeyard.pipelines.audit.finding import AuditFinding
 from routeyard.pipelines.errors import BadInput
 
@@ -15,32 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from routeyard.pipelines.audit.run import RecordingAudit
-
-
-@dataclass(frozen=True)
-class AuditPage:
-    """What was found, and over what.
-
-    Attributes:
-        of: what was looked at, in words.
-        notes: how a stranger's files were read.
-        leaderboard: rows of accuracy with the bounds that missing answers leave.
-    """
-
-    title: str
-    of: str
-    verdict: str
-    findings: tuple[AuditFinding, ...]
-    looked_at: Mapping[str, int] = field(default_factory=dict)
-    not_checked: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    leaderboard: tuple[dict[str, Any], ...] = ()
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """What `--json` prints."""
-        said = asdict(self)
-        return {"verdict": said.pop("verdict"), "findings": said.pop("findings"), **said}
 
 
 def audit_path(path: Path, *, release: Path | None = None, beside: Path | None = None) -> AuditPage:

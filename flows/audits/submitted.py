@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from routeyard.flows.audits.anything import AuditPage
+from routeyard.flows.audits.page import AuditPage
 from routeyard.pipelines.audit.finding import AuditFinding, Severity
 from routeyard.pipelines.audit.run import verdict_of
 

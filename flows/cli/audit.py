@@ -13,7 +13,7 @@ from routeyard.flows.cli.options import OptionalWrittenPath
 from routeyard.flows.cli.results import Output
 
 if TYPE_CHECKING:
-    from routeyard.flows.audits.anything import AuditPage
+    from routeyard.flows.audits.page import AuditPage
 
 
 def command(

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.audit.answers import Answers, Codes, counts
 from routeyard.pipelines.audit.finding import Found
+from routeyard.pipelines.model_names import same_model
 
 #: Characters from which a text is an answer that no two models give word for word.
 LONG = 80
@@ -27,8 +28,6 @@ REJECTED = 3
 
 def served(answers: Answers) -> Iterator[Found]:
     """Answers that another model than the arm's served, by arm and name."""
-    from routeyard.pipelines.metering.checks import same_model
-
     names = answers.texts("served_model").dictionary_encode()
     known, code = names.dictionary.to_pylist(), np.asarray(pc.fill_null(names.indices, -1))
     for k, arm in enumerate(answers.arms):

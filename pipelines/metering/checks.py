@@ -6,13 +6,13 @@ A check whose column is missing (a release has no `total_tokens`) finds nothing.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from routeyard.pipelines.calls.bill import words
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.metering.findings import MeteringFinding, MeteringInput, Row, finding
+from routeyard.pipelines.model_names import same_model
 
 #: (what is wrong, answers it is about, answers that were judged; null where a share says nothing)
 Problem = tuple[str, list[Row], list[Row] | None]
@@ -134,21 +134,6 @@ def _served(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Pr
             by_name.setdefault(served, []).append(row)
     for served, bad in sorted(by_name.items()):
         yield f"answers served by {served!r}", bad, rows
-
-
-_DATED = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-\d{4}|-latest)?")
-
-
-def same_model(asked: str, served: str) -> bool:
-    """Whether the served name is the asked one, give or take vendor prefix and date.
-
-    `openai/gpt-4o` is served as `gpt-4o-2024-08-06`; `gpt-4o-mini` is another model.
-    """
-    a, b = (name.lower().rsplit("/", 1)[-1].split(":", 1)[0] for name in (asked, served))
-    longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
-    if not longer.startswith(shorter):
-        return False
-    return _DATED.fullmatch(longer[len(shorter) :]) is not None
 
 
 def _slow(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:

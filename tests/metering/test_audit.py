@@ -10,7 +10,7 @@ import pytest
 
 from routeyard.pipelines.metering import checks
 from routeyard.pipelines.metering.audit import apply_waivers, audit
-from routeyard.pipelines.metering.checks import same_model
+from routeyard.pipelines.model_names import same_model
 from routeyard.schemas import MODELS, RESPONSES
 from routeyard.schemas.recipe.collect import Metering
 from routeyard.schemas.recipe.release import Waiver

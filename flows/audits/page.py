@@ -1,0 +1,35 @@
+"""What an audit of anything tells: a verdict, findings, and what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from routeyard.pipelines.audit.finding import AuditFinding
+
+
+@dataclass(frozen=True)
+class AuditPage:
+    """What was found, and over what.
+
+    Attributes:
+        of: what was looked at, in words.
+        notes: how a stranger's files were read.
+        leaderboard: rows of accuracy with the bounds that missing answers leave.
+    """
+
+    title: str
+    of: str
+    verdict: str
+    findings: tuple[AuditFinding, ...]
+    looked_at: Mapping[str, int] = field(default_factory=dict)
+    not_checked: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    leaderboard: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        said = asdict(self)
+        return {"verdict": said.pop("verdict"), "findings": said.pop("findings"), **said}
