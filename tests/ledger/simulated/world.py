@@ -49,6 +49,7 @@ class Process:
     faulty: bool
     skew: float
     asleep: float = 0.0
+    stopped_at: float = 0.0
     stopped_until: float = 0.0
     crashed: bool = False
     ended: bool = False
@@ -259,11 +260,14 @@ class World:
 
     def _stop(self, process: Process) -> None:
         seconds = self.chance.choice([0.3, 0.9, 1.05, 1.5, 4.0]) * LEASE_S
+        # Stops with no time for a heartbeat between them are one stop.
+        if self.now > process.stopped_until + 2 * HEARTBEAT_S:
+            process.stopped_at = self.now
         process.stopped_until = self.now + seconds
         if self.chance.random() < 0.3:
             self.happened["machine asleep"] += 1
             process.asleep += seconds
-        if seconds >= LEASE_S:
+        if process.stopped_until - process.stopped_at >= LEASE_S:
             self.happened["stop longer than the lease"] += 1
             self._excuse(process)
         self.happened["stop"] += 1
