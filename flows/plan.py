@@ -57,6 +57,7 @@ def plan_build(
         "removed": queries.figures["removed"],
         "notes": _notes(checked, queries.figures) + power_of(checked, table.num_rows),
     }
+    figures["notes"] += _reworded(table, checked, root)
     if figures["released"]:
         figures["notes"] += _released(str(recipe), checked, root)
     if checked.collect.provider == "recorded":
@@ -120,6 +121,35 @@ def _notes(recipe: Recipe, ingested: Mapping[str, Any]) -> list[str]:
         notes.append("near-duplicates will not be looked for (no rule 'dedup' under 'curate')")
     notes += recipe.label.foreign_prompts
     notes += [f"waived: {waiver.gate}: {waiver.reason}" for waiver in recipe.release.waivers]
+    return notes
+
+
+def _reworded(queries: Any, checked: Recipe, root: Path) -> list[str]:
+    """Sources whose prompts differ from those of the last build: their questions are asked anew."""
+    from routeyard.flows.audits.judged import built
+    from routeyard.pipelines.errors import RouteyardError
+    from routeyard.pipelines.label.recipe_scorers import rescored, reworded
+
+    try:
+        stored = built(checked.name, root)["queries"]
+    except RouteyardError:
+        return []  # never built up to its labels
+    changed = reworded(queries, stored)
+    by_id = dict(zip(*(queries.column(n).to_pylist() for n in ("source", "scorer")), strict=True))
+    scorers = {one.source: one for one in rescored(stored, by_id)[1]}
+    notes = []
+    for source, count in changed.items():
+        why = "their prompts changed"
+        if (one := scorers.get(source)) is not None:
+            why = (
+                f"the scorer changed from {one.before!r} to {one.after!r}, and with it the "
+                "instruction in the prompt"
+            )
+        notes.append(
+            f"source {source!r}: {count:,} questions are other questions than in the last build, "
+            f"since {why}; `instruction:` of the source pins the old wording, and then nothing "
+            "is asked again"
+        )
     return notes
 
 

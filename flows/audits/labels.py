@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from routeyard.pipelines.label.audit.audit import Audit
+    from routeyard.pipelines.label.recipe_scorers import ScorerChange
     from routeyard.pipelines.label.relabel import LabelChanges
 
 #: Bytes of a filled-in queue.
@@ -76,10 +77,11 @@ def _audited(found: Judged, decided: pa.Table, duplicates: pa.Table | None = Non
 
 def relabel(
     benchmark: str, workspace: Path = Path("yard"), *, jobs: int = 2, out: Path | None = None
-) -> tuple[LabelChanges, Judged]:
-    """What changes when scorers and policy run again over a build's stored responses.
+) -> tuple[LabelChanges, Judged, list[ScorerChange]]:
+    """What changes when scorers and policy of the recipe as it is now run over stored responses.
 
-    Verdicts of verifiers, judges and people are carried over; the build is not touched.
+    Verdicts of verifiers, judges and people are carried over; the build is not touched. The
+    third part lists the sources whose questions another scorer reads now.
 
     Args:
         out: Folder for the new verdicts and labels and the tables of changes.
@@ -90,6 +92,7 @@ def relabel(
     from routeyard.flows.workspace.stage_folders import write_table
     from routeyard.pipelines.label.aggregate import decide
     from routeyard.pipelines.label.escalate import add
+    from routeyard.pipelines.label.recipe_scorers import rescored
     from routeyard.pipelines.label.relabel import changes, keep_others
     from routeyard.pipelines.label.rules import file_verdicts
     from routeyard.schemas.recipe import Label
@@ -97,6 +100,7 @@ def relabel(
     found = built(benchmark, workspace)
     policy = found.recipe.label if found.recipe else Label()
     queries, responses = found["queries"], found["responses"]
+    queries, scorers = rescored(queries, _scorers(found))
     options = policy.model_dump(include={"run_code_without_isolation", "code_modules"})
     ruled = file_verdicts(queries, responses, jobs=jobs, options=options)
     verdicts = keep_others(add(found["verdicts"], reviews(workspace, found.name)), ruled)
@@ -107,7 +111,19 @@ def relabel(
         tables |= {"changed_models": changed.models, "changed_tasks": changed.tasks}
         for name, table in tables.items():
             write_table(table, out / f"{name}.parquet")
-    return changed, found
+    return changed, found, scorers
+
+
+def _scorers(found: Judged) -> dict[str, str]:
+    """Source → scorer that the recipe names now; sources whose rows name their own are left out."""
+    from routeyard.pipelines.ingest.catalog import from_catalog
+
+    sources = [from_catalog(one) for one in found.recipe.sources] if found.recipe else []
+    return {
+        one.name: one.scorer
+        for one in sources
+        if one.scorer and not (one.fields and one.fields.scorer)
+    }
 
 
 class Review:

@@ -13,6 +13,7 @@ from routeyard.flows.cli.results import Output
 
 if TYPE_CHECKING:
     from routeyard.flows.audits.judged import Judged
+    from routeyard.pipelines.label.recipe_scorers import ScorerChange
     from routeyard.pipelines.label.relabel import LabelChanges
 
 
@@ -25,10 +26,10 @@ def command(
 ) -> Output:
     """Run scorers and policy again over stored responses and list what changes.
 
-    Nothing is asked of any model: rule scorers read the stored texts again, verdicts
-    of verifiers, judges and people are carried over, and the recipe's policy as it
-    is now decides. The build itself is not touched; `routeyard build` takes a changed
-    scorer or policy over, and asks no model either.
+    Nothing is asked of any model: the scorers that the recipe names now read the stored
+    texts again, verdicts of verifiers, judges and people are carried over, and the recipe's
+    policy as it is now decides. Sources whose scorer changed are listed. The build itself
+    is not touched; `routeyard build` takes a changed scorer or policy over.
 
     Examples:
 
@@ -42,13 +43,22 @@ def command(
     """
     from routeyard.flows.audits.labels import relabel
 
-    changed, found = relabel(benchmark, workspace, jobs=jobs, out=out)
+    changed, found, scorers = relabel(benchmark, workspace, jobs=jobs, out=out)
     data = {**changed.figures, "responses": found["responses"].num_rows}
-    return Output(data, _lines(changed, found, show))
+    data |= {"scorers": [one._asdict() for one in scorers]}
+    return Output(data, _lines(changed, found, scorers, show))
 
 
-def _lines(changed: LabelChanges, found: Judged, show: int) -> Iterator[str]:
+def _lines(
+    changed: LabelChanges, found: Judged, scorers: list[ScorerChange], show: int
+) -> Iterator[str]:
     figures = changed.figures
+    for one in scorers:
+        yield (
+            f"source {one.source!r}: {one.questions:,} questions are read by {one.after!r}, and "
+            f"were by {one.before!r}; the models were told how to answer for {one.before!r} "
+            "(`routeyard plan` says which prompts change)"
+        )
     if found.recipe is None:
         yield "the recipe is not where it was: the default policy was used"
     yield (

@@ -154,6 +154,7 @@ def evaluate_into(
     """
     from routeyard.flows.evaluation.report import write_evaluation
     from routeyard.pipelines.evaluate.certificate import certify as run
+    from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE, least_resamples
     from routeyard.pipelines.io.staging import write_json
 
     tables = with_beside(read_release(release), also)
@@ -165,6 +166,8 @@ def evaluate_into(
         how = {
             name: settings[name] for name in ("resamples", "seed", "cluster") if name in settings
         }
+        if "resamples" in how:  # of fewer, the certificate's verdict could not follow
+            how["resamples"] = max(how["resamples"], least_resamples(len(REFERENCE)))
         core = core_of(tables, whole=False)
         certified = run(core, scheme=done.facts["scheme"], **how).to_json()
         write_json(folder / "certificate.json", certified)

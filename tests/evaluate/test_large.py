@@ -76,9 +76,9 @@ def test_a_certificate_on_disk_is_that_in_memory(
     tables: Made, request: pytest.FixtureRequest
 ) -> None:
     given = _holed(tables(120, 3))
-    in_memory = certify(from_tables(**given), resamples=30).to_json()
+    in_memory = certify(from_tables(**given), resamples=200).to_json()
     request.getfixturevalue("on_disk")
-    assert certify(from_tables(**given), resamples=30).to_json() == in_memory
+    assert certify(from_tables(**given), resamples=200).to_json() == in_memory
 
 
 def test_sums_by_blocks_have_the_digits_of_the_whole(on_disk: None) -> None:

@@ -35,7 +35,7 @@ def test_figures_of_cost_need_the_cost_of_every_labelled_answer(unlabelled: bool
 
 
 def test_certify_says_which_reference_routers_it_tried() -> None:
-    words = " ".join(tried(certify(core(np.ones((60, 3), bool)), resamples=20)))
+    words = " ".join(tried(certify(core(np.ones((60, 3), bool)), resamples=200)))
     assert "reference routers tried: task-map; not tried: kmeans, knn, mf, mlp" in words
     assert "the questions have no embeddings" in words
     assert "corrected for 1 of 5 routers" in words

@@ -124,7 +124,7 @@ CALLS = {
     "study": "study list --json",
     "zoo list": "zoo list --json",
     "zoo show": "zoo show knn --json",
-    "certify": "certify {r} --out {t}/certified --resamples 100 --json",
+    "certify": "certify {r} --out {t}/certified --resamples 200 --json",
     "leaderboard": "leaderboard {t}/results --json",
     "sources list": "sources list --json",
     "sources show": "sources show gsm8k --json",

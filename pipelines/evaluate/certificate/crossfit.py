@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,19 @@ from routeyard.pipelines.routers.base import Router, traits_of
 
 #: Routers whose collapse the certificate reports.
 REFERENCE = ("kmeans", "knn", "mf", "mlp", "task-map")
+#: A router is better when its corrected p-value is below this.
+SURE = 0.05
+
+
+def least_resamples(routers: int) -> int:
+    """Resamples with which the best of so many routers can be found better, after Holm.
+
+    The least p-value of a two-sided bootstrap test is 2/(resamples + 1), times the routers.
+
+    >>> least_resamples(5)
+    200
+    """
+    return math.ceil(2 * routers / SURE)
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,7 @@ def crossfitted(
         The routers tried, and why others (or all) were not.
 
     Raises:
-        BadInput: `folds` is below 2.
+        BadInput: `folds` is below 2, or the resamples are too few to decide.
     """
     if folds < 2:
         raise BadInput(f"{folds} fold(s) leave nothing to fit on", next_step="give at least 2")
@@ -93,6 +107,13 @@ def crossfitted(
         return [], f"{core.n_queries} questions are too few for {folds} folds"
     if not names:
         return [], why_not
+    if draws.resamples < (least := least_resamples(len(names))):
+        raise BadInput(
+            f"{draws.resamples:,} resamples cannot show that any of {len(names)} reference routers "
+            f"is better: with Holm's correction no p-value can fall below {SURE:g}",
+            where="resamples",
+            next_step=f"give at least {least:,} (the default is 10,000)",
+        )
     fold = fold_of(core, folds, draws.seed)
     choices = {name: np.zeros(core.n_queries, dtype=np.int64) for name in names}
     singles = np.zeros(core.n_queries, dtype=np.int64)

@@ -1,0 +1,31 @@
+"""Resamples that cannot decide are refused with the least number that can."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.certificate.crossfit import SURE, least_resamples
+from routeyard.pipelines.evaluate.significance import holm
+from routeyard.pipelines.metrics.bootstrap import p_value
+
+
+@pytest.mark.parametrize("routers", [1, 2, 5, 9])
+def test_the_least_number_can_decide_and_one_less_cannot(routers: int) -> None:
+    least = least_resamples(routers)
+
+    def best(resamples: int) -> float:
+        surely = p_value(np.ones(resamples))
+        return min(holm([surely, *[1.0] * (routers - 1)]))
+
+    assert best(least) < SURE
+    assert best(least - 1) >= SURE
+
+
+def test_too_few_are_refused(demo_release) -> None:
+    from routeyard.flows.evaluation.evaluate import certify
+
+    with pytest.raises(BadInput, match="resamples cannot show") as refused:
+        certify(demo_release, resamples=20)
+    assert "give at least" in str(refused.value.next_step)
