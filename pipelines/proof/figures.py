@@ -135,8 +135,8 @@ def _sources(evidence: Evidence) -> Iterator[str]:
     for name, count in sorted(found.items()):
         if name not in told:
             yield f"{count:,} questions are of the source {name!r}, which nothing lists"
-        elif isinstance(told[name], int) and count > told[name]:
-            yield f"source {name!r} gave {told[name]:,} questions, and {count:,} are there"
+        elif isinstance(gave := told[name], int) and count > gave:
+            yield f"source {name!r} gave {gave:,} questions, and {count:,} are there"
 
 
 def _manifest(evidence: Evidence) -> Results:

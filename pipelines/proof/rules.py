@@ -113,4 +113,4 @@ def _group(
     for kind in ("proved", "consistent"):
         of_kind = [name for name in kept if wanted[name].get("kind", "consistent") == kind]
         if of_kind and of:
-            yield Claim(kind, group, f"{of:,} rows: {'; '.join(of_kind)}")  # type: ignore[arg-type]
+            yield Claim(kind, group, f"{of:,} rows: {'; '.join(of_kind)}")
