@@ -52,7 +52,7 @@ def residuals(values: Floats) -> tuple[Floats, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class CellGrid:
     """Accuracy of arms on suites.
 
     Attributes:
@@ -69,7 +69,7 @@ class Grid:
     high: Floats
 
 
-def grid_of(answers: Answers) -> Grid:
+def grid_of(answers: Answers) -> CellGrid:
     """Accuracy, residuals and siblings of every cell."""
     shape = (len(answers.arms), len(answers.suites))
     size = shape[0] * shape[1]
@@ -82,7 +82,7 @@ def grid_of(answers: Answers) -> Grid:
     left, spread = residuals(logit)
     noise = 1 / ((n + 1) * smooth * (1 - smooth))
     low, high = siblings(p)
-    return Grid(n, p, left / np.sqrt(spread**2 + noise), low, high)
+    return CellGrid(n, p, left / np.sqrt(spread**2 + noise), low, high)
 
 
 def siblings(p: Floats) -> tuple[Floats, Floats]:
@@ -111,7 +111,7 @@ def siblings(p: Floats) -> tuple[Floats, Floats]:
     return low, high
 
 
-def odd_cells(grid: Grid) -> list[tuple[int, int]]:
+def odd_cells(grid: CellGrid) -> list[tuple[int, int]]:
     """(arm, suite) of cells that fit neither, the strangest first."""
     noise = np.sqrt(np.clip(grid.p * (1 - grid.p), 0.01, None) / np.maximum(grid.n, 1))
     beside = np.fmax(grid.low - grid.p, grid.p - grid.high)

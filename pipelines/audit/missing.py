@@ -18,7 +18,7 @@ MATTERS = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Coverage:
+class ArmCoverage:
     """What arms answered, and what their accuracy is where answers are missing.
 
     Attributes:
@@ -41,7 +41,7 @@ class Coverage:
     z: Floats
 
 
-def coverage(answers: Answers) -> Coverage:
+def coverage(answers: Answers) -> ArmCoverage:
     """Coverage of every arm over all questions that any arm has scored."""
     arms, m = len(answers.arms), answers.n_questions
     score = np.clip(answers.score, 0, 1)
@@ -54,7 +54,7 @@ def coverage(answers: Answers) -> Coverage:
     total = np.bincount(question, weights=mean, minlength=m)
     number = np.bincount(question, minlength=m).astype(float)
     asked = number > 0
-    made = {name: np.full(arms, np.nan) for name in Coverage.__dataclass_fields__}
+    made = {name: np.full(arms, np.nan) for name in ArmCoverage.__dataclass_fields__}
     for a in range(arms):
         mine = arm == a
         if not mine.any():
@@ -74,7 +74,7 @@ def coverage(answers: Answers) -> Coverage:
         made["low"][a] = own.sum() / asked.sum()
         made["high"][a] = (own.sum() + lacks.sum()) / asked.sum()
         made["imputed"][a], made["z"][a] = _imputed(own, difficulty, at, lacks)
-    return Coverage(**made)
+    return ArmCoverage(**made)
 
 
 def _imputed(own: Floats, difficulty: Floats, at: Codes, lacks: Mask) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from routeyard.pipelines.audit.answers import Answers, Floats, Mask
-from routeyard.pipelines.audit.cells import GAP, Grid, grid_of, odd_cells
+from routeyard.pipelines.audit.cells import GAP, CellGrid, grid_of, odd_cells
 from routeyard.pipelines.audit.finding import Found
 from routeyard.pipelines.audit.swapped import exchanged, in_blocks
 
@@ -89,7 +89,7 @@ def _broken(answers: Answers) -> dict[int, str]:
     return found
 
 
-def _below_sibling(answers: Answers, grid: Grid, s: int, here: Mask) -> str:
+def _below_sibling(answers: Answers, grid: CellGrid, s: int, here: Mask) -> str:
     sibling = _sibling(answers.suites, s)
     if sibling is None or np.isnan(grid.p[here, sibling]).all():
         return ""
@@ -101,7 +101,7 @@ def _below_sibling(answers: Answers, grid: Grid, s: int, here: Mask) -> str:
     )
 
 
-def _failed_or_turned(answers: Answers, grid: Grid, s: int, here: Mask) -> str:
+def _failed_or_turned(answers: Answers, grid: CellGrid, s: int, here: Mask) -> str:
     p, elsewhere = grid.p[here, s], np.nanmedian(np.delete(grid.p[here], s, axis=1), axis=1)
     order = _rank_correlation(p, elsewhere) if len(p) >= ARMS else 0.0
     if p.max() <= FAILED and np.median(elsewhere) >= GOOD:
@@ -126,7 +126,7 @@ def _failed_or_turned(answers: Answers, grid: Grid, s: int, here: Mask) -> str:
     return ""
 
 
-def _ease(grid: Grid) -> Floats:
+def _ease(grid: CellGrid) -> Floats:
     """(suites,) how much easier a suite is than the others, in robust standard deviations."""
     smooth = np.clip(grid.p, 0.5 / (grid.n + 1), 1 - 0.5 / (grid.n + 1))
     with warnings.catch_warnings():
@@ -166,7 +166,7 @@ def _told_apart(answers: Answers, s: int) -> bool:
     return bool(ratio > 1 + 3 * np.sqrt(2 / whole.shape[1]))
 
 
-def _orders(grid: Grid, without: int) -> list[float]:
+def _orders(grid: CellGrid, without: int) -> list[float]:
     """Rank correlation of each other suite with the mean of the rest."""
     found = [0.0]
     for s in range(grid.p.shape[1]):
