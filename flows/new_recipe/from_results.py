@@ -81,7 +81,8 @@ def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
     graded = table.column("score").null_count < table.num_rows
     ids = ids_of(table)
     questions, doubts = questions_of(table, ids)
-    has_texts = any(row["question"] != row["id"] for row in questions)
+    # A question without an id is its own id, and has a text.
+    has_texts = table.column("prompt").null_count < table.num_rows
     if graded:
         scorer = ScorerSuggestion("given", "the answers are graded by their source")
     else:

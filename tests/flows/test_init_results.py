@@ -87,6 +87,16 @@ def test_decoding_modes_are_arms_and_seeds_are_samples(tmp_path: Path) -> None:
     assert faults(str(tmp_path / "r.yaml")) == []
 
 
+def test_questions_that_are_their_own_ids_have_texts(tmp_path: Path) -> None:
+    rows = [{"model": m, "question": f"What is {i} + {i}?", "score": i % 2}
+            for m in ("x", "y") for i in range(12)]  # fmt: skip
+    path = table(tmp_path / "runs.csv", rows)
+    start_recipe(tmp_path / "r.yaml", str(path), given={})
+    checked, _ = load(str(tmp_path / "r.yaml"))
+    assert checked.sources[0].redistribute_text
+    assert [rule.rule for rule in checked.curate] == ["dedup"]
+
+
 def test_a_leaderboard_is_refused_with_its_reason(tmp_path: Path) -> None:
     rows = [{"model": f"m{i}", "math": 40.5 + i, "code": 30.25 + i, "law": 50.0} for i in range(9)]
     path = table(tmp_path / "board.csv", rows)
