@@ -91,6 +91,8 @@ def _one(place: Path, folder: Path, arguments: argparse.Namespace) -> dict[str, 
     except RouteyardError as error:
         return {"refused": str(error).splitlines()[0]}
     seconds = time.process_time() - began
+    if not (folder / "mine-data").is_dir():
+        return {"refused": "taken for a table of questions", "to_confirm": len(done.lacks)}
     asked = pq.read_table(folder / "mine-data" / "queries.parquet", columns=["id", "question"])
     texts = asked.column("id").to_pylist() != asked.column("question").to_pylist()
     answers = pq.read_table(folder / "mine-data" / "responses.parquet")
