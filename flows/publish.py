@@ -87,7 +87,7 @@ def check_release(
         proof = verify(
             folder, render_card=render, render_files=render_files, full=full, signer=signer
         )
-        lists = {kind: proof.of(kind) for kind in KINDS}
+        lists: dict[str, Any] = {kind: proof.of(kind) for kind in KINDS}
         if proof.findings:
             return ReleaseCheck(proof.findings, **lists)
         manifest = read_manifest(folder)

@@ -45,7 +45,7 @@ def command(
     from routeyard.pipelines.errors import GateFailed
 
     found = check_release(release, signer=signer, full=full)
-    lists = {kind: list(getattr(found, kind)) for kind in KINDS}
+    lists: dict[str, list[Any]] = {str(kind): list(getattr(found, kind)) for kind in KINDS}
     data: dict[str, Any] = {"holds": not found.findings, "findings": found.findings, **lists}
     if found.findings:
         failed = GateFailed(
