@@ -13,7 +13,7 @@ KINDS: tuple[Kind, ...] = ("proved", "consistent", "believed")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ProofClaim:
     """A statement about one part of a release.
 
     Attributes:
@@ -38,9 +38,9 @@ class Proof:
     """Contradictions in a release, and what was proved, consistent and believed of the rest."""
 
     findings: list[Finding] = field(default_factory=list)
-    claims: list[Claim] = field(default_factory=list)
+    claims: list[ProofClaim] = field(default_factory=list)
 
-    def add(self, results: Iterable[Finding | Claim]) -> None:
+    def add(self, results: Iterable[Finding | ProofClaim]) -> None:
         """Take the results of a check as they come: what was found before an error counts."""
         for result in results:
             if isinstance(result, Finding):
@@ -54,22 +54,22 @@ class Proof:
 
 
 #: What checks give, one after the other.
-Results = Iterator[Finding | Claim]
+Results = Iterator[Finding | ProofClaim]
 
 
-def proved(about: str, says: str) -> Claim:
+def proved(about: str, says: str) -> ProofClaim:
     """A statement that was computed again and is equal."""
-    return Claim("proved", about, says)
+    return ProofClaim("proved", about, says)
 
 
-def consistent(about: str, says: str) -> Claim:
+def consistent(about: str, says: str) -> ProofClaim:
     """A statement that nothing in the release contradicts."""
-    return Claim("consistent", about, says)
+    return ProofClaim("consistent", about, says)
 
 
-def believed(about: str, says: str) -> Claim:
+def believed(about: str, says: str) -> ProofClaim:
     """A statement that rests on the publisher's word."""
-    return Claim("believed", about, says)
+    return ProofClaim("believed", about, says)
 
 
 def contradiction(

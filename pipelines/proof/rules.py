@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.io.plain_yaml import read_text
-from routeyard.pipelines.proof.claims import Claim, Results, contradiction
+from routeyard.pipelines.proof.claims import ProofClaim, Results, contradiction
 from routeyard.pipelines.proof.evidence import Evidence
 from routeyard.schemas.stored import register
 
@@ -113,4 +113,4 @@ def _group(
     for kind in ("proved", "consistent"):
         of_kind = [name for name in kept if wanted[name].get("kind", "consistent") == kind]
         if of_kind and of:
-            yield Claim(kind, group, f"{of:,} rows: {'; '.join(of_kind)}")
+            yield ProofClaim(kind, group, f"{of:,} rows: {'; '.join(of_kind)}")
