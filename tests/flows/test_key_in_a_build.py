@@ -17,7 +17,7 @@ from tests.calls.test_key_comes_back import KEY, found_in, stands_in
 RECIPE = """name: echoed
 version: "1.0.0"
 sources:
-  - {{name: one, path: rows.jsonl, scorer: em, fields: {{question: q, references: a}}}}
+  - {{name: one, path: rows.jsonl, scorer: em_strict, fields: {{question: q, references: a}}}}
 pool:
   providers: [{{name: p, base_url: "{url}", api_key_env: ECHO_KEY}}]
   models:
