@@ -15,6 +15,7 @@ from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.scorers import SCORERS
 from tests.faults.attacks import Row
 from tests.ingest.importers import test_importers as layouts
+from tests.ingest.importers import test_layouts as other_layouts
 
 Rows = Callable[[str], Row]
 Size = Callable[[int, int], int]
@@ -22,6 +23,7 @@ Size = Callable[[int, int], int]
 LAYOUTS: dict[str, Callable[..., None]] = {
     "alpaca_eval": layouts.test_alpaca_eval,
     "embedllm": layouts.test_embedllm_keeps_conflicting_repeats_as_samples,
+    "helm": other_layouts.test_helm_takes_the_metric_and_not_the_request_that_succeeded,
     "inspect": layouts.test_inspect,
     "llmrouterbench": layouts.test_llmrouterbench_takes_identity_from_the_header,
     "lm_eval": layouts.test_lm_eval,
@@ -88,7 +90,8 @@ def test_importers(
             taken.append(path)
         return plain(importer, path, target)
 
-    monkeypatch.setattr(layouts, "run_import", spy)
+    for module in (layouts, other_layouts):
+        monkeypatch.setattr(module, "run_import", spy)
     source = tmp_path / "source"
     source.mkdir()
     LAYOUTS[name](source, *_MORE.get(name, ()))

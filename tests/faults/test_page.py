@@ -19,7 +19,8 @@ def test_every_attack_has_a_file_that_counts_it() -> None:
     folder = Path(__file__).parent
     for attack, (_, file) in ATTACKS.items():
         text = (folder / file).read_text(encoding="utf-8")
-        assert attack in text or "kill -9 in" in attack, (attack, file)
+        where = attack.rpartition(", one ")[0]  # several rows of one test differ in their last word
+        assert attack in text or "kill -9 in" in attack or (where and where in text), (attack, file)
 
 
 def test_the_tables_are_whole_and_nothing_is_lost() -> None:

@@ -64,7 +64,7 @@ class RouterDC(Trained):
         vectors = train.queries.vectors()
         k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))
         place = np.argsort(ranked(train.labels, mean_cost(train))).astype(np.int32)
-        places = np.broadcast_to(place, train.labels.shape)
+        places = np.tile(place, (len(train.labels), 1))
         return {"cluster": clustered(vectors, k, self.seed)[0], "place": places}
 
     def read(self, network: Any, x: Any) -> Any:
