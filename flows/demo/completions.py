@@ -48,7 +48,7 @@ class SimulatedPool:
         model = pool().get(str(request.get("model")))
         if model is None:
             return _refuse(404, f"the model {request.get('model')!r} does not exist", "not_found")
-        prompt = _last_user_message(request.get("messages"))
+        prompt = next(reversed(message_texts(request.get("messages"), "user")), None)
         if prompt is None:
             return _refuse(400, "'messages' needs a user message", "invalid_request_error")
         n = 1 if request.get("n") is None else request["n"]
@@ -73,7 +73,7 @@ class SimulatedPool:
             )
             for i in range(n)
         ]
-        body = self._body(model, key, said, prompt, request)
+        body = self._body(model, key, said, request)
         spoken = max(len(tokens(a.text or "")) + a.reasoning_tokens // 8 for a in said)
         jitter = 0.7 + 0.6 * uniform(*key, "latency")
         wait = (model.first_token_ms + model.token_ms * spoken) * jitter / 1000 * self.latency
@@ -112,10 +112,9 @@ class SimulatedPool:
         model: SimulatedModel,
         key: tuple[str, str, int],
         said: list[SimulatedAnswer],
-        prompt: str,
         request: Mapping[str, Any],
     ) -> dict[str, Any]:
-        prompt_tokens = len(tokens(prompt)) + 7
+        prompt_tokens = sum(len(tokens(text)) for text in message_texts(request["messages"])) + 7
         reasoning = sum(a.reasoning_tokens for a in said)
         visible = sum(len(tokens(a.text or a.refusal or "")) for a in said)
         cost = (prompt_tokens * model.price_in + (visible + reasoning) * model.price_out) / 1e6
@@ -182,16 +181,17 @@ def _refuse(
     return HttpReply(status, {"error": {"message": message, "type": kind, "code": status}}, headers)
 
 
-def _last_user_message(messages: Any) -> str | None:
-    if not isinstance(messages, list):
-        return None
-    for message in reversed(messages):
-        if isinstance(message, dict) and message.get("role") == "user":
+def message_texts(messages: Any, role: str | None = None) -> list[str]:
+    """Texts of all messages, or of those of one role: earlier turns are billed too."""
+    found = []
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and role in (None, message.get("role")):
             content = message.get("content")
             if isinstance(content, list):
                 content = "".join(str(p.get("text", "")) for p in content if isinstance(p, dict))
-            return content if isinstance(content, str) and content else None
-    return None
+            if isinstance(content, str) and content:
+                found.append(content)
+    return found
 
 
 def _cut(said: SimulatedAnswer, limit: int | None) -> SimulatedAnswer:

@@ -15,7 +15,7 @@ from typing import Any
 
 from routeyard.flows.demo.agents import act, calls
 from routeyard.flows.demo.answers import SimulatedAnswer, uniform
-from routeyard.flows.demo.completions import HttpReply, SimulatedPool, _last_user_message, _refuse
+from routeyard.flows.demo.completions import HttpReply, SimulatedPool, _refuse, message_texts
 from routeyard.flows.demo.models import SimulatedModel
 
 _JUDGED = re.compile(r"<(answer|output)>\n(?P<said>.*?)\n</(answer|output)>", re.S)
@@ -36,7 +36,7 @@ class RehearsedPool(SimulatedPool):
         """One chat completion; malformed requests get a 400."""
         if not isinstance(request, dict):
             return _refuse(400, "the body must be a JSON object", "invalid_request_error")
-        prompt = _last_user_message(request.get("messages"))
+        prompt = next(reversed(message_texts(request.get("messages"), "user")), None)
         if prompt is None:
             return _refuse(400, "'messages' needs a user message", "invalid_request_error")
         model = str(request.get("model"))
@@ -50,7 +50,7 @@ class RehearsedPool(SimulatedPool):
         said = [
             SimulatedAnswer(self._say(model, prompt, row, int(seed) + k), "stop") for k in range(n)
         ]
-        body = self._body(_simulated(model), key, said, prompt, request)
+        body = self._body(_simulated(model), key, said, request)
         return HttpReply(200, {**body, "model": model}, (), 0.0, key)
 
     def _step(self, model: str, request: Mapping[str, Any], seed: int) -> HttpReply:
@@ -60,11 +60,10 @@ class RehearsedPool(SimulatedPool):
         query, text = act(model, self._known(str(asked)), messages, seed)
         if request.get("tool_choice") == "none" and text is None:
             query, text = None, "I do not know"
-        told = "\n".join(str(m.get("content")) for m in messages)
         key = (model, f"{len(messages)}:{asked}"[:200], seed)
         self.asked[key] += 1
         said = [SimulatedAnswer(query or text, "stop")]
-        body = self._body(_simulated(model), key, said, told, request)
+        body = self._body(_simulated(model), key, said, request)
         if query is not None:
             choice = body["choices"][0]
             choice["message"] |= {"content": None, "tool_calls": calls(query)}
