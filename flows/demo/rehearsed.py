@@ -62,7 +62,8 @@ class RehearsedPool(SimulatedPool):
             query, text = None, "I do not know"
         key = (model, f"{len(messages)}:{asked}"[:200], seed)
         self.asked[key] += 1
-        said = [SimulatedAnswer(query or text, "stop")]
+        wrote = text if query is None else json.dumps([c["function"] for c in calls(query)])
+        said = [SimulatedAnswer(wrote, "stop")]  # a call of a tool is billed as it is written
         body = self._body(_simulated(model), key, said, request)
         if query is not None:
             choice = body["choices"][0]

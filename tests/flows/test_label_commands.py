@@ -30,6 +30,7 @@ def test_relabel_reports_a_scorer_change_and_asks_nobody(
 ) -> None:
     assert run(["relabel", "small", "--workspace", str(yard), "--jobs", "1", "--json"]) == 0
     unchanged = {"labels": 0, "flipped": 0, "model_ranks": 0, "task_ranks": 0, "responses": 23}
+    unchanged |= {"scorers": []}
     assert json.loads(capsys.readouterr().out) == unchanged
 
     def strict(about: ScoringInput, output: str) -> ScoreResult:
