@@ -18,7 +18,7 @@ def recording_of(tables: Mapping[str, pa.Table]) -> pa.Table:
     """One row per answer of a release, with its label, its question and its split.
 
     Args:
-        tables: `queries` and `labels`; `responses`, `splits` where there are any.
+        tables: `queries` and `labels`; `responses`, `splits`, `steps` where there are any.
     """
     import duckdb
 
@@ -31,10 +31,19 @@ def recording_of(tables: Mapping[str, pa.Table]) -> pa.Table:
         connection.register("splits", _of_one_scheme(tables.get("splits")))
         if "responses" in tables:
             connection.register("responses", tables["responses"])
+            connection.register("relays", _relays(tables.get("steps")))
             query = answers
         found = connection.sql(query).to_arrow_table()
     given = [name for name in RECORDING.names if name in found.column_names]
     return recording({name: found.column(name) for name in given})
+
+
+def _relays(steps: pa.Table | None) -> pa.Table:
+    """Arms whose steps another model than themselves was asked for."""
+    if steps is None:
+        return pa.table({"model_id": pa.array([], pa.string())})
+    others = pc.not_equal(steps.column("model_id"), steps.column("acted_by"))
+    return steps.filter(others).select(["model_id"])
 
 
 def _of_one_scheme(splits: pa.Table | None) -> pa.Table:

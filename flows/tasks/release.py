@@ -48,7 +48,8 @@ def audit_metering(
         answers = tables["responses"].filter(metered)
         if collect.agent is not None:
             # What was metered are calls, not trajectories.
-            answers = as_answers(read(responses, "steps"))
+            tables["steps"] = read(responses, "steps")
+            answers = as_answers(tables["steps"])
         queries = tables["queries"]
         found = audit(
             answers, tables["models"], collect.metering, queries=queries, canaries=canaries, **known

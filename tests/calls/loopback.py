@@ -74,7 +74,7 @@ Behave = Callable[[dict[str, Any], int], Do]
 class Loopback:
     """Context manager: a server in a thread, at `base_url`."""
 
-    def __init__(self, behave: Behave) -> None:
+    def __init__(self, behave: Behave, port: int = 0) -> None:
         self.behave = behave
         #: Times each (model, prompt, seed) was received.
         self.seen: Counter[tuple[str, str, int | None]] = Counter()
@@ -88,7 +88,7 @@ class Loopback:
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._ready = threading.Event()
         self.open: set[Any] = set()
-        self.port = 0
+        self.port = port
 
     @property
     def base_url(self) -> str:
@@ -111,7 +111,7 @@ class Loopback:
         async def main() -> None:
             self._stop = asyncio.Event()
             server = await self._loop.create_server(
-                lambda: _Connection(self), "127.0.0.1", 0, backlog=1024
+                lambda: _Connection(self), "127.0.0.1", self.port, backlog=1024
             )
             self.port = server.sockets[0].getsockname()[1]
             self._ready.set()

@@ -109,7 +109,7 @@ def test_the_claims_of_a_killed_process_lapse_at_once(tmp_path: Path) -> None:
             time.sleep(0.01)
         process.kill()
         process.wait()
-    with Loopback(slow_answer) as server:
+    with Loopback(slow_answer, server.port) as server:
         started = time.monotonic()
         assert start(server, tmp_path, 50, 1, 16).wait() == 0
         assert time.monotonic() - started < 60
