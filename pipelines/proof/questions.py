@@ -67,7 +67,7 @@ def splits_of_recipe(evidence: Evidence) -> Results:
 
 def _again(evidence: Evidence, settings: Any, own: Any) -> Results:
     duplicates = evidence.tables.get("duplicates")
-    columns = [n for n in evidence.tables["queries"].column_names if n != "prompt"]
+    columns = evidence.tables["queries"].column_names  # `prompt` says which are near-equal
     try:
         made = split(
             evidence.table("queries", columns),
