@@ -65,10 +65,12 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         "cycles_of_packages": cycles(packages),
         "cycles_of_files": cycles(files),
         "imports_upward": upward(files),
-        f"functions_above_complexity_{COMPLEX}": sum(
-            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and complexity(node) > COMPLEX
-            for _, tree in trees.values()
+        f"functions_above_complexity_{COMPLEX}": sorted(
+            f"{name}.{node.name}"
+            for name, (_, tree) in trees.items()
             for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and complexity(node) > COMPLEX
         ),
         "files_a_recipe_passes": passed(files, trees),
         "class_names_used_twice": {k: n for k, n in sorted(classes.items()) if n > 1},

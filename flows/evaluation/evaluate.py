@@ -123,7 +123,7 @@ def evaluate_tables(
             f"the scores of {name!r} {beyond}: they are not probabilities, and are weighed against "
             'cost as such. Scale them to [0, 1], or declare `traits = Traits(scale="strength")`',
         )
-    for name, unlike in done.facts.get("deviations", {}).items():
+    for name, unlike in done.facts.get("not_as_published", {}).items():
         line("note", f"{name!r} is not as published: {'; '.join(unlike)}")
     for words in done.facts["missing"]:
         line("evaluate", words)

@@ -93,7 +93,7 @@ def recorded_status(
         stated = status_of(word)
         if stated is None:
             raise RecordedError(
-                f"the status {str(word)[:60]!r} is none of {', '.join(STATUSES)}",
+                f"the status {str(word)[:60]!r} is not one of {', '.join(STATUSES)}",
                 where=f"{place}, fields.status",
                 next_step="translate it in the mapping, e.g. status: \"{{ {'bad': 'error'}"
                 '.get(status, status) }}"',

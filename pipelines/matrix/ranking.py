@@ -12,11 +12,6 @@ from routeyard.pipelines.matrix.row_blocks import by_rows, every, sums_of
 
 Floats = NDArray[np.float64]
 
-#: Constants of splitmix64 (Steele, Lea and Flood 2014).
-_GAMMA, _FIRST, _SECOND = (
-    np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-)
-
 
 def mean_costs(costs: Floats) -> Floats:
     """(m,) mean cost of every model over the queries where it is known."""
@@ -108,8 +103,7 @@ def draw(labels: Floats) -> NDArray[np.uint64]:
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """splitmix64 of each number."""
-    z = values + _GAMMA
-    z = (z ^ (z >> np.uint64(30))) * _FIRST
-    z = (z ^ (z >> np.uint64(27))) * _SECOND
-    return np.asarray(z ^ (z >> np.uint64(31)))
+    """Hash of each number."""
+    from pandas.util import hash_array
+
+    return np.asarray(hash_array(values.ravel(), categorize=False)).reshape(values.shape)

@@ -100,9 +100,9 @@ def traits_of(router: Any) -> Traits:
     return found if isinstance(found, Traits) else Traits()
 
 
-def deviations_of(router: Any) -> tuple[str, ...]:
+def unlike_published(router: Any) -> tuple[str, ...]:
     """What of its published settings a fitted router could not honour; empty where it says none."""
-    return tuple(str(one) for one in getattr(router, "deviations", ()))
+    return tuple(str(one) for one in getattr(router, "not_as_published", ()))
 
 
 def architectures_of(router: Any) -> tuple[Mapping[str, Any], ...]:

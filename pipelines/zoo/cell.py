@@ -24,7 +24,7 @@ from routeyard.pipelines.io.staging import replacing, write_text
 from routeyard.pipelines.matrix.core import Core, complete_measure
 from routeyard.pipelines.matrix.ranking import mean_costs, ranked
 from routeyard.pipelines.metrics.selection import at_choice, best
-from routeyard.pipelines.routers.base import Router, deviations_of
+from routeyard.pipelines.routers.base import Router, unlike_published
 from routeyard.pipelines.zoo import cell_inputs
 from routeyard.pipelines.zoo.protocol import CellResult, ZooCell
 from routeyard.pipelines.zoo.router_specs import RouterSpec, made
@@ -79,8 +79,10 @@ def run(job: Job) -> CellResult:
             result = CellResult(job.cell, None, None, 0.0, 0.0, peak(), reason=refused.args[0])
             scores = None
         else:
-            unlike = "; ".join(deviations_of(router))
-            result = CellResult(job.cell, validation, test, fit_s, cpu_s, peak(), deviations=unlike)
+            unlike = "; ".join(unlike_published(router))
+            result = CellResult(
+                job.cell, validation, test, fit_s, cpu_s, peak(), not_as_published=unlike
+            )
     if scores is not None:
         _scores(folder / f"{job.fingerprint}.safetensors", scores)
     write_text(record, json.dumps(asdict(result)))

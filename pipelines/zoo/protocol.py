@@ -49,7 +49,7 @@ class CellResult:
             the whole cell, reading scores included.
         peak_mb: largest resident memory of the process meanwhile, 10^6 bytes.
         reason: why the router refused this release; None when it did not.
-        deviations: what of its published settings the fit could not honour, `; ` between.
+        not_as_published: what of its published settings the fit could not honour, `; ` between.
     """
 
     cell: ZooCell
@@ -59,7 +59,7 @@ class CellResult:
     cpu_s: float
     peak_mb: float
     reason: str | None = None
-    deviations: str = ""
+    not_as_published: str = ""
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def evaluate(
             **facts(core, data, scheme, resamples, seed, cluster, chosen),
             "bands": list(astuple(bands or Bands())),
             **({"no_chances": done.no_chances} if done.no_chances else {}),
-            **({"deviations": done.deviations} if done.deviations else {}),
+            **({"not_as_published": done.not_as_published} if done.not_as_published else {}),
         },
     )
 

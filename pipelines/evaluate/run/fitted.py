@@ -15,7 +15,7 @@ from routeyard.pipelines.matrix.memmap import on_disk_if_large
 from routeyard.pipelines.matrix.row_blocks import every
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice, best
-from routeyard.pipelines.routers.base import Router, deviations_of, no_chances, traits_of
+from routeyard.pipelines.routers.base import Router, no_chances, traits_of, unlike_published
 
 #: Makes a fresh router for a seed.
 Maker = Callable[[int], Router]
@@ -26,14 +26,14 @@ class Fitted:
     """Scores (n, m) by router, of the first seed; rows over seeds; seconds per decision.
 
     `no_chances`: router whose traits call its scores chances → what keeps them from it.
-    `deviations`: router → what of its published settings its fit could not honour.
+    `not_as_published`: router → what of its published settings its fit could not honour.
     """
 
     scores: dict[str, Floats]
     spread: list[MetricRow]
     seconds: dict[str, float]
     no_chances: dict[str, str]
-    deviations: dict[str, tuple[str, ...]]
+    not_as_published: dict[str, tuple[str, ...]]
 
 
 def fitted(
@@ -79,7 +79,7 @@ def fitted(
                 )
             if name not in scores:
                 scores[name] = on_disk_if_large(found)
-                unlike |= {name: deviations_of(router)} if deviations_of(router) else {}
+                unlike |= {name: unlike_published(router)} if unlike_published(router) else {}
                 beyond = no_chances(found)
                 if beyond is not None and traits_of(router).scale == "probability":
                     wrong_scale[name] = beyond

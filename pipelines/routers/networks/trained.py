@@ -71,7 +71,7 @@ class Trained(ABC):
     #: Settings of the published code, taken with `as_published=True`.
     published: ClassVar[Mapping[str, Any]] = {}
     #: What of the published settings the last fit could not honour.
-    deviations: tuple[str, ...] = ()
+    not_as_published: tuple[str, ...] = ()
     #: Whether `targets` reads the questions' embeddings, and not their labels alone.
     targets_read_embeddings: ClassVar[bool] = False
 
@@ -183,9 +183,9 @@ class Trained(ABC):
                 break
         if kept is not None:
             network.load_state_dict(kept)
-        self.deviations = self._deviations(n, chosen=kept is not None)
+        self.not_as_published = self._unlike_published(n, chosen=kept is not None)
 
-    def _deviations(self, n: int, *, chosen: bool) -> tuple[str, ...]:
+    def _unlike_published(self, n: int, *, chosen: bool) -> tuple[str, ...]:
         """What differs from the published training on n questions; none without `as_published`."""
         found = []
         if self.as_published and n < self.settings["batch"]:
