@@ -8,7 +8,7 @@ from routeyard.flows.cli.results import Output
 def command(
     name: str,
 ) -> Output:
-    """Show what a router is: paper, task, loss, selection rule, what differs and what is tried.
+    """Show what a router is: paper, task, loss, rule, settings, and constants with their places.
 
     Examples:
 
@@ -35,5 +35,10 @@ def command(
         f"{name}: {made.__module__}\n\n{text}\n",
         *(f"{key:<14} {value}" for key, value in shown.items()),
         *(f"  {one or 'defaults'}" for one in row["architectures"]),
+        *(
+            f"preset {preset}: {setting} {one['value']} ({one['of']}: {one['at']})"
+            for preset, constants in row["presets"].items()
+            for setting, one in constants.items()
+        ),
     ]
     return Output({**row, "module": made.__module__, "says": inspect.getdoc(made)}, lines)

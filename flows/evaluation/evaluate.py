@@ -120,8 +120,8 @@ def evaluate_tables(
     for name, beyond in done.facts.get("no_chances", {}).items():
         line(
             "note",
-            f"the scores of {name!r} {beyond}: they are not probabilities, and are weighed against "
-            'cost as such. Scale them to [0, 1], or declare `traits = Traits(scale="strength")`',
+            f"the scores of {name!r} {beyond}: they are not probabilities, so utility at a weight "
+            'is unknown. Scale them to [0, 1], or declare `traits = Traits(scale="strength")`',
         )
     for name, unlike in done.facts.get("not_as_published", {}).items():
         line("note", f"{name!r} is not as published: {'; '.join(unlike)}")

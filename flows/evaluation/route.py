@@ -155,7 +155,7 @@ def _shares(
             f"the rule {what.rule!r} looks at a batch of questions, and this is one",
             next_step="use it with `routeyard zoo run --rule`, or query-budget here",
         )
-    scale = traits_of(type(fitted)).scale
+    scale = traits_of(fitted).scale
     return shares(what, scores, words["price"], router=fitted.name, scale=scale, means=None)
 
 

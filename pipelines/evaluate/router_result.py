@@ -75,7 +75,7 @@ def measure(
         areas[name] = found.area
         if name == data.measure:
             grids[name] = (found.swept.cost, found.choices)
-        rows += utilities(data, router, scores, name, scaling)
+        rows += utilities(routed, name, scaling)
     profile = plateau.selection_profile(choice, test.n_models)
     rows += _selection(data, router, choice, profile)
     matched = hit

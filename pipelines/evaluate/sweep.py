@@ -25,7 +25,6 @@ from routeyard.pipelines.metrics.selection import (
 )
 from routeyard.pipelines.metrics.spec import BestSingleCurve, Routed, Swept
 from routeyard.pipelines.metrics.utility import SCALINGS, WEIGHTS, choose, realised
-from routeyard.pipelines.routers.base import no_chances
 
 #: Resamples behind the interval of a metric that is computed curve by curve.
 CURVE_RESAMPLES = 500
@@ -207,20 +206,19 @@ def _exact_unit(costs: Floats) -> float:
     return max(1e-9, float(10.0 ** np.ceil(np.log10(max(largest, 1e-300) / 2.0**53))))
 
 
-def utilities(
-    data: EvaluationData, router: str, scores: Floats, name: str, scaling: str
-) -> list[MetricRow]:
+def utilities(routed: Routed, name: str, scaling: str) -> list[MetricRow]:
     """Utility at every weight, chosen by mean train costs and by what each answer costs.
 
-    Scores that are no probabilities (ratings of about 1,000) cannot be weighed against a cost
-    from 0 to 1: their utility exists where cost has no weight, and is null elsewhere.
+    Scores that are no chances (ratings of about 1,000, places in an order) cannot be weighed
+    against a cost from 0 to 1: their utility exists where cost has no weight, and is null
+    elsewhere.
     """
+    data, router, scores = routed.data, routed.router, routed.scores
     scale = SCALINGS[scaling](data.train.costs[name])
     paid = np.asarray(by_rows(scale, data.test.costs[name]))
     can = data.available(name)
     spent = np.asarray(by_rows(lambda known, cost: np.where(known, cost, 0.0), can, paid))
-    judged = by_rows(lambda one, known: np.where(known, one, 0.0), scores, can)
-    beyond = no_chances(judged)
+    beyond = routed.no_chances
     why = f"the scores {beyond}, so they are no probabilities to weigh against cost"
     rows = []
     for called, expected in (

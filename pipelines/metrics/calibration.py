@@ -9,7 +9,6 @@ import numpy as np
 from routeyard.pipelines.arrays import Floats, ratio
 from routeyard.pipelines.matrix.row_blocks import by_rows
 from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
-from routeyard.pipelines.routers.base import no_chances
 
 #: Predictions are kept this far from 0 and 1 in BCE, so that one certain error is not infinite.
 CLIP = 1e-7
@@ -64,12 +63,8 @@ def ece(sums: Floats) -> Floats:
     return ratio(np.abs(sums[..., :BINS]).sum(axis=-1), n)
 
 
-def _probabilities(routed: Routed) -> bool:
-    return no_chances(routed.scores) is None
-
-
 def _mean_of_cells(routed: Routed, cells: Callable[[Floats, Floats], Floats]) -> MetricValue:
-    if not _probabilities(routed):
+    if routed.no_chances:
         return MetricValue(float("nan"), None, _NOT)
 
     def work(p: Floats, y: Floats) -> Floats:
@@ -97,7 +92,7 @@ def brier_metric(routed: Routed) -> MetricValue:
 @metric
 def ece_metric(routed: Routed) -> MetricValue:
     """Mean over bins, by size, of |mean predicted score − mean label|."""
-    if not _probabilities(routed):
+    if routed.no_chances:
         return MetricValue(float("nan"), None, _NOT)
     sums = bin_sums(routed.scores, routed.data.test.labels)
     return MetricValue(float(ece(sums.sum(axis=0))), ece(routed.data.draws.sums(sums)))

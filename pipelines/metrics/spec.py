@@ -12,6 +12,8 @@ from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.listed import rows
 from routeyard.pipelines.metrics.selection import Choice
+from routeyard.pipelines.routers.base import no_chances
+from routeyard.pipelines.routers.listed import Scale
 
 #: Which values are better.
 Direction = Literal["higher", "lower", "neither"]
@@ -89,6 +91,7 @@ class SharedFacts:
         seconds: router → seconds per decision, when a clock was handed over.
         usd_per_hour: price of the machine that routes, None when unknown.
         picks: router → (n,) 1 where a judge preferred its answer, NaN unjudged.
+        scales: router → what it says that its scores mean; unnamed ones are chances.
     """
 
     largest: Mapping[str, float] = field(default_factory=dict)
@@ -98,6 +101,7 @@ class SharedFacts:
     seconds: Mapping[str, float] = field(default_factory=dict)
     usd_per_hour: float | None = None
     picks: Mapping[str, Floats] = field(default_factory=dict)
+    scales: Mapping[str, Scale] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +118,12 @@ class Routed:
     scores: Floats
     choice: Choice
     shared: SharedFacts
+
+    @property
+    def no_chances(self) -> str | None:
+        """What keeps the scores from being chances, in words; None where they are."""
+        scale = self.shared.scales.get(self.router, "probability")
+        return no_chances(self.scores) if scale == "probability" else f"are each a {scale}"
 
     def mean(self, column: Floats, reason: str = "no such question in the split") -> MetricValue:
         """Mean of a column (n,) over the questions where it is known, resampled."""

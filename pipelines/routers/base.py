@@ -25,7 +25,8 @@ Those of the routers here are in `listed/routers.yaml`, which `@listed` reads.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from routeyard.pipelines.matrix.core import complete_measure
 from routeyard.pipelines.matrix.examples import Examples as Examples
 from routeyard.pipelines.matrix.examples import Queries as Queries
 from routeyard.pipelines.matrix.row_blocks import by_rows, sums_of
+from routeyard.pipelines.routers.listed import Scale
 from routeyard.pipelines.routers.listed import Traits as Traits
 from routeyard.pipelines.routers.listed import listed as listed
 
@@ -95,9 +97,15 @@ def no_chances(scores: Floats) -> str | None:
 
 
 def traits_of(router: Any) -> Traits:
-    """The traits of a class; a class without any is taken to need all and to use its seed."""
+    """The traits of a class or a router; without any it is taken to need all and to use its seed.
+
+    An object may say in `scale` what its scores mean with its settings.
+    """
     found = getattr(router, "traits", None)
-    return found if isinstance(found, Traits) else Traits()
+    if not isinstance(found, Traits):
+        return Traits()
+    scale = getattr(router, "scale", found.scale)
+    return replace(found, scale=scale) if scale in get_args(Scale) else found
 
 
 def unlike_published(router: Any) -> tuple[str, ...]:

@@ -7,14 +7,20 @@ from typing import Any
 
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import architectures_of, traits_of
+from routeyard.pipelines.routers.listed.presets import constants, presets_of
 
 
 def described(name: str) -> dict[str, Any]:
-    """Name, traits and settings of a router, as JSON holds them.
+    """Name, traits, settings and published constants of a router, as JSON holds them.
 
     Raises:
         UnknownName: there is no such router.
     """
     made = ROUTERS.get(name)
     traits = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(traits_of(made)).items()}
-    return {"name": name, **traits, "architectures": [dict(one) for one in architectures_of(made)]}
+    published = {
+        preset: {setting: asdict(one) for setting, one in constants(name, preset).items()}
+        for preset in presets_of(name)[1:]
+    }
+    tried = [dict(one) for one in architectures_of(made)]
+    return {"name": name, **traits, "architectures": tried, "presets": published}

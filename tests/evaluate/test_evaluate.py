@@ -323,12 +323,17 @@ def test_scores_that_are_no_chances_are_said_to_be_none(core: Core) -> None:
     class Ordered(Points):
         traits = Traits(scale="strength")
 
+    class Places(Ordered):
+        def fit(self, train):
+            self.points = 1 / (1 + np.argsort(np.argsort(-train.labels.mean(axis=0))))
+
     made = {"points": lambda seed: Points(), "ordered": lambda seed: Ordered()}
+    made["places"] = lambda seed: Places()
     done = evaluate(core, made, resamples=100)
     assert list(done.facts["no_chances"]) == ["points"]
     assert done.facts["no_chances"]["points"].startswith("reach from ")
     found = {(r["router"], r["metric"]): r for r in done.metrics.to_pylist()}
-    for name in ("points", "ordered"):  # ratings and costs from 0 to 1 are not weighed
+    for name in ("points", "ordered", "places"):  # which are not weighed against cost
         assert found[name, "utility[usd,0]"]["value"] is not None
         assert found[name, "utility[usd,0.2]"]["value"] is None
         assert "no probabilities" in found[name, "utility[usd,0.2]"]["reason"]

@@ -273,10 +273,10 @@ def test_the_rule_is_the_nearest_few_then_similarity_less_cost(train: Examples) 
 
 
 def test_the_published_code_has_its_own_bands_and_averages(train: Examples) -> None:
-    router = CSCR(seed=1, as_published=True).fit(train)
+    router = CSCR(seed=1, preset="code").fit(train)
     assert sorted(set(router.bands().tolist())) == [0, 1]  # int(√7) bands
     assert (router.settings["average"], router.settings["k"]) == ("band", 1)
-    gate = ROUTERS.get("parametric")(seed=1, as_published=True)
+    gate = ROUTERS.get("parametric")(seed=1, preset="code")
     found = gate.fit(train).scores(circle(9, 3)[0].queries)
     # W·d_m + b knows nothing of the question.
     assert np.allclose(found, found[:1])

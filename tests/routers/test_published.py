@@ -7,7 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
+from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
+from routeyard.pipelines.routers.base import traits_of
+from routeyard.pipelines.routers.listed.presets import PRESETS, constants, presets_of
+from routeyard.pipelines.routers.networks.routerdc import to_models
 from routeyard.pipelines.routers.networks.trained import Trained
 
 MODELS, WIDTH = 5, 12
@@ -42,7 +46,7 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("alpha", [1.0, 0.45])
 def test_avengers_pro_chooses_as_its_paper_computes(alpha: float) -> None:
-    router = ROUTERS.get("avengers-pro")(clusters=25, alpha=alpha, as_published=True)
+    router = ROUTERS.get("avengers-pro")(preset="code", alpha=alpha)
     router.fit(TRAIN)
     centres, x = router._centres, TRAIN.queries.vectors().astype(np.float64)
     member = ((x[:, None, :] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
@@ -71,9 +75,10 @@ def test_avengers_pro_chooses_as_its_paper_computes(alpha: float) -> None:
     assert wrong == 0
 
 
-@pytest.mark.parametrize("published", [False, True])
-def test_embedllm_scores_as_its_formula(published: bool) -> None:
-    router = ROUTERS.get("embedllm")(seed=1, as_published=published, epochs=2)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_embedllm_scores_as_its_formula(preset: str) -> None:
+    published = preset != "routeyard"
+    router = ROUTERS.get("embedllm")(seed=1, preset=preset, epochs=2)
     a = {k.removeprefix("network."): v for k, v in router.fit(TRAIN).arrays().items()}
     x = TEST.queries.vectors()
     product = a["models"][None] * (x @ a["project.weight"].T + a["project.bias"])[:, None, :]
@@ -84,9 +89,10 @@ def test_embedllm_scores_as_its_formula(published: bool) -> None:
     assert router.scores(TEST.queries) == pytest.approx(wanted, abs=1e-6)
 
 
-@pytest.mark.parametrize("published", [False, True])
-def test_nirt_scores_as_its_formula(published: bool) -> None:
-    router = ROUTERS.get("nirt")(seed=1, as_published=published, epochs=2)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_nirt_scores_as_its_formula(preset: str) -> None:
+    published = preset != "routeyard"
+    router = ROUTERS.get("nirt")(seed=1, preset=preset, epochs=2)
     a = {k.removeprefix("network."): v for k, v in router.fit(TRAIN).arrays().items()}
     x = TEST.queries.vectors()
 
@@ -113,8 +119,10 @@ TRAINED = sorted(
 @pytest.mark.parametrize("name", ["mirt", "embedllm", "equirouter", "routerdc"])
 def test_published_epochs_and_batches_are_run(name: str) -> None:
     sizes = []
-    router = ROUTERS.get(name)(seed=0, as_published=True)
+    router = ROUTERS.get(name)(seed=0, preset="code")
     router.settings["epochs"] = min(router.settings["epochs"], 9)
+    if router.settings["steps"]:
+        router.settings["steps"] = 17
     plain = router.loss
 
     def counted(network: object, batch: object) -> object:
@@ -125,9 +133,94 @@ def test_published_epochs_and_batches_are_run(name: str) -> None:
     router.fit(HELD)
     size = router.settings["batch"]
     each = [min(size, 400 - first) for first in range(0, 400, size)]
-    assert sizes == each * router.settings["epochs"]
-    assert any("best on validation" in one for one in router.not_as_published)
+    assert sizes == (each * router.settings["epochs"])[: router.settings["steps"]]
     assert any(f"batch {size:,}" in one for one in router.not_as_published) == (size > 400)
+
+
+def test_the_last_weights_of_a_preset_are_kept() -> None:
+    """Validation chooses nothing: its questions change no weight."""
+    alone, held = (
+        ROUTERS.get("mirt")(seed=0, preset="code").fit(part).arrays() for part in (TRAIN, HELD)
+    )
+    for name, values in alone.items():
+        np.testing.assert_array_equal(values, held[name])
+
+
+@pytest.mark.parametrize("name", sorted(ROUTERS.builtin))
+def test_every_constant_has_its_place(name: str) -> None:
+    for preset in presets_of(name):
+        router = ROUTERS.get(name)(preset=preset)
+        for setting, constant in constants(name, preset).items():
+            assert constant.at
+            assert constant.of in (preset, "code")
+            found = getattr(router, "settings", vars(router))[setting]
+            assert found == constant.value, (preset, setting)
+    with pytest.raises(BadInput, match="has no preset 'printed'") as refused:
+        ROUTERS.get(name)(preset="printed")
+    assert "presets.yaml" in str(refused.value.where)
+    assert "routeyard" in refused.value.next_step
+
+
+def test_as_published_is_the_text_and_what_is_given_wins() -> None:
+    cscr = ROUTERS.get("cscr")
+    assert cscr(as_published=True).settings == cscr(preset="text").settings
+    text, code = cscr(preset="text").settings, cscr(preset="code", k=7).settings
+    assert (text["learning_rate"], text["epochs"], text["batch"]) == (5e-4, 10, 512)
+    assert (text["bands"], text["average"], text["k"]) == (5, "query", 4)
+    assert (code["bands"], code["average"], code["k"]) == (None, "band", 7)
+    assert ROUTERS.get("umr")(as_published=True).preset == "code"  # which alone there is
+
+
+def test_what_a_source_leaves_open_is_said() -> None:
+    text = ROUTERS.get("embedllm")(seed=0, preset="text", epochs=1).fit(TRAIN).not_as_published
+    assert any(one.startswith("not printed, from the code: size") for one in text)
+    code = ROUTERS.get("nirt")(seed=0, preset="code", epochs=1).fit(TRAIN).not_as_published
+    assert "not stated, ours: epochs 1, batch 256" in code
+    assert ROUTERS.get("rorf")().not_as_published == ()
+
+
+def test_scores_of_a_preset_say_what_they_mean() -> None:
+    for name, preset in (("avengers-pro", "text"), ("zooter", "text"), ("rorf", "code")):
+        ours, theirs = ROUTERS.get(name)(), ROUTERS.get(name)(preset=preset)
+        assert (traits_of(ours).scale, traits_of(theirs).scale) == ("probability", "strength")
+
+
+def routerdc_loss(
+    cosine: np.ndarray, labels: np.ndarray, top: int, last: int
+) -> tuple[float, np.ndarray]:
+    """(mean, (n,)) sample-LLM loss, written from the published code's steps, row by row."""
+    each = []
+    for s, y in zip(cosine, labels, strict=True):
+        models = range(len(y))
+        best = sorted(models, key=lambda m, y=y: (-y[m], m))[:top]
+        worst = [m for m in sorted(models, key=lambda m, y=y: (y[m], m))[:last] if y[m] <= 0.5]
+        total = 0.0
+        for m in best:
+            if y[m] > 0:
+                total -= np.log(np.exp(s[m]) / (np.exp(s[m]) + np.exp(s[worst]).sum()))
+        each.append(total)
+    return float(np.mean(each)), np.array(each)
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_routerdc_draws_questions_to_models_as_published(graded: bool) -> None:
+    import torch
+
+    rng = np.random.default_rng(5)
+    labels = rng.random((60, 9))
+    labels = np.round(labels * 10) / 10 if graded else (labels < 0.4) * 1.0
+    cosine = rng.uniform(-1, 1, labels.shape)
+    place = np.tile(np.arange(9), (60, 1))
+    given = [torch.from_numpy(one) for one in (cosine, labels, np.ones_like(labels), place)]
+    wanted = routerdc_loss(cosine, labels, 3, 3)[0]
+    assert float(to_models(*given, 3, as_coded=True)) == pytest.approx(wanted, abs=1e-12)
+    if not graded:
+        # Where columns are turned round, equal models change places in it, and in ours they do not.
+        turned = [one.flip(1) for one in given[:3]]
+        other = float(to_models(*turned, given[3], 3, as_coded=True))
+        assert abs(other - wanted) > 1e-3
+        ours = [float(to_models(*given, 3)), float(to_models(*turned, given[3].flip(1), 3))]
+        assert ours[0] == pytest.approx(ours[1], abs=1e-12)
 
 
 @pytest.mark.parametrize("name", TRAINED)

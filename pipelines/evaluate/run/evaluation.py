@@ -210,6 +210,7 @@ def _shared(
         reference=None if reference is None else data.test.place(reference),
         seconds={name: one + embed_seconds for name, one in done.seconds.items()},
         usd_per_hour=usd_per_hour,
+        scales=done.scales,
         picks={
             router: np.array([judged.get(query, np.nan) for query in ids])
             for router, judged in picks.items()

@@ -16,6 +16,7 @@ from routeyard.pipelines.matrix.row_blocks import every
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice, best
 from routeyard.pipelines.routers.base import Router, no_chances, traits_of, unlike_published
+from routeyard.pipelines.routers.listed import Scale
 
 #: Makes a fresh router for a seed.
 Maker = Callable[[int], Router]
@@ -27,6 +28,7 @@ class Fitted:
 
     `no_chances`: router whose traits call its scores chances → what keeps them from it.
     `not_as_published`: router → what of its published settings its fit could not honour.
+    `scales`: router → what it says that its scores mean.
     """
 
     scores: dict[str, Floats]
@@ -34,6 +36,7 @@ class Fitted:
     seconds: dict[str, float]
     no_chances: dict[str, str]
     not_as_published: dict[str, tuple[str, ...]]
+    scales: dict[str, Scale]
 
 
 def fitted(
@@ -56,6 +59,7 @@ def fitted(
     seconds: dict[str, float] = {}
     wrong_scale: dict[str, str] = {}
     unlike: dict[str, tuple[str, ...]] = {}
+    scales: dict[str, Scale] = {}
     for name, make in routers.items():
         reached = []
         for seed in range(seeds):
@@ -80,8 +84,9 @@ def fitted(
             if name not in scores:
                 scores[name] = on_disk_if_large(found)
                 unlike |= {name: unlike_published(router)} if unlike_published(router) else {}
+                scales[name] = traits_of(router).scale
                 beyond = no_chances(found)
-                if beyond is not None and traits_of(router).scale == "probability":
+                if beyond is not None and scales[name] == "probability":
                     wrong_scale[name] = beyond
             if seeds > 1:
                 reached.append(_accuracy(data, found))
@@ -91,7 +96,7 @@ def fitted(
                 metric(name, "accuracy_seed_mean", data.split, mean),
                 metric(name, "accuracy_seed_sd", data.split, deviation),
             ]
-    return Fitted(scores, spread, seconds, wrong_scale, unlike)
+    return Fitted(scores, spread, seconds, wrong_scale, unlike, scales)
 
 
 def _accuracy(data: EvaluationData, scores: Floats) -> float:

@@ -25,7 +25,7 @@ class AvengersPro:
     with β = 9 and distance 1 − e·centre (centres are not normalised again).
 
     Default score: the weighted mean of the clusters' mean labels, a probability, so
-    that cost is a selection rule's business. `as_published`: in each cluster
+    that cost is a selection rule's business. Presets `text` and `code`: in each cluster
     performance is min-max scaled over models and efficiency is 1 − cost/greatest
     cost, x = α·performance + (1−α)·efficiency, and what is summed is the weighted
     *reciprocal rank* of x, 1/(rank + 1). Ranks throw away how far models are apart.
@@ -34,6 +34,8 @@ class AvengersPro:
     """
 
     name = "avengers-pro"
+    #: Whether its constants are published ones (`listed.presets`).
+    as_published: bool = False
 
     def __init__(
         self,
@@ -41,17 +43,17 @@ class AvengersPro:
         near: int = 3,
         beta: float = 9.0,
         alpha: float = 1.0,
-        as_published: bool = False,
+        restarts: int = 1,
         seed: int = 42,
     ):
         self.clusters, self.near, self.beta, self.alpha = clusters, near, beta, alpha
-        self.as_published, self.seed = as_published, seed
+        self.restarts, self.seed = restarts, seed
 
     def fit(self, train: Examples) -> AvengersPro:
         train = usable(train)
         vectors = train.queries.vectors()
         k = min(self.clusters, len(np.unique(vectors, axis=0)))
-        member, self._centres = clustered(vectors, k, self.seed)
+        member, self._centres = clustered(vectors, k, self.seed, self.restarts)
         prior = model_means(train.labels)
         known = ~np.isnan(train.labels)
         filled = np.where(known, train.labels, 0.0)

@@ -72,11 +72,11 @@ class KMeansAsPrinted(KMeansRouter):
     weight = 0.0
 
 
-def clustered(vectors: Vectors, k: int, seed: int) -> tuple[Ints, Vectors]:
-    """(n,) cluster of every question and (k, d) centres, by K-means."""
+def clustered(vectors: Vectors, k: int, seed: int, restarts: int = 1) -> tuple[Ints, Vectors]:
+    """(n,) cluster of every question and (k, d) centres, by K-means, the best of `restarts`."""
     from sklearn.cluster import KMeans
 
-    fitted = KMeans(n_clusters=k, n_init=1, max_iter=50, random_state=seed).fit(vectors)
+    fitted = KMeans(n_clusters=k, n_init=restarts, max_iter=50, random_state=seed).fit(vectors)
     return fitted.labels_.astype(np.int64), fitted.cluster_centers_.astype(np.float32)
 
 

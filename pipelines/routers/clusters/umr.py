@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
 from routeyard.pipelines.arrays import Array, Floats, Ints
@@ -21,13 +23,15 @@ class UMR:
 
     `kmeans` chooses K and draws small clusters towards the mean; this one does neither.
     The code that CSCR published assigns validation questions by Euclidean distance and
-    asked ones by cosine to normalised centres (`as_published`); here both go by distance.
+    asked ones by cosine to normalised centres (preset `code`); here both go by distance.
     """
 
     name = "umr"
+    #: Whether its constants are published ones (`listed.presets`).
+    as_published: bool = False
 
-    def __init__(self, k: int = 20, as_published: bool = False, seed: int = 42):
-        self.k, self.as_published, self.seed = k, as_published, seed
+    def __init__(self, k: int = 20, seed: int = 42):
+        self.k, self.seed = k, seed
 
     def fit(self, train: Examples) -> UMR:
         held = train.validation
@@ -52,10 +56,10 @@ class UMR:
 
     def with_models(self, validation: Examples) -> UMR:
         """The same router with more models, known by their labels on validation questions."""
-        more = UMR(self.k, self.as_published, self.seed)
+        more = copy.copy(self)
         at = closest(validation.queries.vectors(), self._centres)
         new = errors_in(at, validation.labels, len(self._centres))
-        more._centres, more._errors = self._centres, np.concatenate([self._errors, new])
+        more._errors = np.concatenate([self._errors, new])
         return more
 
 

@@ -26,7 +26,7 @@ class CSCR(DescriptorRouter):
     the k nearest descriptors, then similarity − λ·cost; equation 9 prints argmin, the
     published code takes the argmax, which is what is meant.
 
-    The text and the code differ, and `as_published` follows the code: int(√M) bands for 5,
+    The text and the code differ, and each is a preset: int(√M) bands in the code for 5,
     averages per band before bands for per query before queries, k = 1 for 4. Equation 8 has
     the penalty inside the temperature, the proof of lemma 5.3 outside (`penalty`). The text
     takes all positives of a band, the abstract the cheapest (`positives`). γ is 0.2 in

@@ -57,7 +57,7 @@ class Parametric(Trained):
     new model: the paper leaves it out of Table 2 for that.
 
     The published code has something else under this name, the logit W·d_m + b of a
-    descriptor, which is the same for all questions: `as_published`, trained by
+    descriptor, which is the same for all questions: preset `code`, trained by
     cross-entropy on the labels.
     """
 

@@ -40,9 +40,6 @@ class DescriptorRouter(Trained):
         "k": 4, "width": 1.0, "descriptor": None, "right": 0.5,
         "learning_rate": 2e-3, "epochs": 20,
     }  # fmt: skip
-    published: ClassVar[Mapping[str, Any]] = {
-        "k": 1, "batch": 512, "learning_rate": 5e-4, "epochs": 10,
-    }  # fmt: skip
 
     def fit(self, train: Examples) -> Self:
         self._bank = bank_of(train.descriptors, train.model_ids, self.settings["descriptor"])

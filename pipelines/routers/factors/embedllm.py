@@ -22,7 +22,7 @@ class EmbedLLM(Trained):
     The published code takes missing labels as wrong, adds the noise in place to
     the stored embedding, and looks at the test loss after each epoch to choose one.
     None of that is followed. Adam 1e-4, batch 2048, 50 epochs are its settings
-    (`as_published`); `levels`, a bias of each model's own, is ours and not part of them.
+    (preset `code`); `levels`, a bias of each model's own, is ours and not part of them.
     """
 
     name = "embedllm"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.pipelines.routers.listed.presets import with_presets
 
 _PATH = Path(__file__).with_name("routers.yaml")
 
@@ -64,19 +65,18 @@ def _fixed(value: Any) -> Any:
 
 
 def listed(router: Any) -> Any:
-    """The class, with what the row of its `name` declares as attributes.
+    """The class, with what the row of its `name` declares as attributes, and with presets.
 
-    `defaults` and `published` (settings of a `Trained` router) add to those of its base
-    class, `architectures` replaces them, and all other keys are its `traits`.
+    `defaults` (settings of a `Trained` router) add to those of its base class,
+    `architectures` replaces them, and all other keys are its `traits`.
     """
     if router.name not in rows():
         raise LookupError(f"add a row {router.name!r} to {_PATH.name}, which is beside this file")
     row = dict(rows()[router.name])
     row.pop("class")
-    for key in ("defaults", "published"):
-        setattr(router, key, {**getattr(router, key, {}), **row.pop(key, {})})
+    router.defaults = {**getattr(router, "defaults", {}), **row.pop("defaults", {})}
     if "architectures" in row:
         router.architectures = row.pop("architectures")
     if row:
         router.traits = Traits(**row)
-    return router
+    return with_presets(router)

@@ -27,9 +27,13 @@ class Carrot:
     """
 
     name = "carrot"
+    #: Whether its constants are published ones (`listed.presets`).
+    as_published: bool = False
 
     def __init__(self, choices: tuple[int, ...] = CHOICES, folds: int = 5):
         self.choices, self.folds = choices, folds
+        #: Neighbours that the mean over all train questions counts as.
+        self.weight = 0.0 if self.as_published else 1.0
 
     def fit(self, train: Examples) -> Carrot:
         train = usable(train)
@@ -49,38 +53,41 @@ class Carrot:
         for f in range(self.folds):
             held, rest = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
             near = nearest(self._vectors[held], self._vectors[rest], max(self.choices))[0]
-            for k, means in means_at(self._labels, rest[near], self._prior, self.choices).items():
+            found = means_at(self._labels, rest[near], self._prior, self.choices, self.weight)
+            for k, means in found.items():
                 predicted[k][held] = means
         worth = {k: mean_auc(predicted[k], self._labels) for k in self.choices}
         return max(self.choices, key=lambda k: (worth[k], -k))
 
     def scores(self, queries: Queries) -> Floats:
         near = nearest(queries.vectors(), self._vectors, self.k)[0]
-        return means_at(self._labels, near, self._prior, (self.k,))[self.k]
+        return means_at(self._labels, near, self._prior, (self.k,), self.weight)[self.k]
 
     def costs(self, queries: Queries) -> Floats | None:
         """(n, m) predicted USD per question; None when the release knows no dollars."""
         if self._costs is None:
             return None
         near = nearest(queries.vectors(), self._vectors, self.k)[0]
-        return means_at(self._costs, near, model_means(self._costs), (self.k,))[self.k]
+        prior = model_means(self._costs)
+        return means_at(self._costs, near, prior, (self.k,), self.weight)[self.k]
 
 
 def means_at(
-    values: Floats, near: Ints, prior: Floats, counts: tuple[int, ...]
+    values: Floats, near: Ints, prior: Floats, counts: tuple[int, ...], weight: float
 ) -> dict[int, Floats]:
-    """k → (n, m) mean of known values over the first k neighbours, the prior as one more."""
+    """k → (n, m) mean of known values over the first k neighbours, the prior as `weight` more."""
     known = ~np.isnan(values)
     filled = np.where(known, values, 0.0)
-    total, n = np.tile(prior, (len(near), 1)), np.ones((len(near), values.shape[1]))
+    total = np.tile(weight * prior, (len(near), 1))
+    n = np.full((len(near), values.shape[1]), weight)
     found = {}
     for position, column in enumerate(near.T, 1):
         total += filled[column]
         n += known[column]
         if position in counts:
-            found[position] = total / n
+            found[position] = np.where(n > 0, total / np.maximum(n, 1e-300), prior)
     for k in counts:  # more neighbours than questions: all of them
-        found.setdefault(k, total / n)
+        found.setdefault(k, np.where(n > 0, total / np.maximum(n, 1e-300), prior))
     return found
 
 

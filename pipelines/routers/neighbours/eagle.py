@@ -26,22 +26,17 @@ class Eagle:
 
     Elo depends on the order of results. Here both ratings are the Bradley-Terry
     maximum likelihood, which has none: the local one counts the global expectation
-    as `prior` results of each pair. `as_published` replays neighbours from far to
+    as `prior` results of each pair. The preset `text` replays neighbours from far to
     near with K = 32. Implementations that add an Elo of 1500 to a local mean in
     [0, 1] route by the global ranking alone; here both are in the same unit.
     """
 
     name = "eagle"
+    #: Whether its constants are published ones (`listed.presets`).
+    as_published: bool = False
 
-    def __init__(
-        self,
-        neighbours: int = 50,
-        share: float = 0.5,
-        prior: float = 1.0,
-        as_published: bool = False,
-    ):
+    def __init__(self, neighbours: int = 50, share: float = 0.5, prior: float = 1.0):
         self.neighbours, self.share, self.prior = neighbours, share, prior
-        self.as_published = as_published
 
     def fit(self, train: Examples) -> Eagle:
         train = usable(train)

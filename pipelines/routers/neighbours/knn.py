@@ -47,15 +47,19 @@ class KNN:
     k is chosen on the validation questions by squared error; without any the
     middle of `choices` is taken. Missing labels do not count; the model's mean
     over all train questions enters as one more neighbour, so that a model
-    without any labelled neighbour keeps its mean.
+    without any labelled neighbour keeps its mean; not so in the preset `code`.
     """
 
     name = "knn"
     #: Neighbours that the mean over all train questions counts as.
     weight = 1.0
+    #: Whether its constants are published ones (`listed.presets`).
+    as_published: bool = False
 
     def __init__(self, choices: tuple[int, ...] = (5, 10, 20, 40, 80, 160)):
         self.choices = choices
+        if self.as_published:
+            self.weight = 0.0
 
     def fit(self, train: Examples) -> KNN:
         train = usable(train)

@@ -23,7 +23,7 @@ class EquiRouter(Trained):
 
     The authors' code pools pairs over the whole batch, so questions with many pairs
     dominate, where the text speaks of the order within each question: here every
-    question weighs the same; `as_published` pools. The code has no order by cost
+    question weighs the same; the presets pool. The code has no order by cost
     within ties of quality, though the text has: the tie-break by
     cost is the selection rule's here. Trunk 1024-512, embedding 128, rate 1e-4,
     5 epochs and batch 128 are the published configuration; the default is a

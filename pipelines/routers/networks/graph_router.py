@@ -22,7 +22,7 @@ class GraphRouter(Trained):
     node). Loss: cross-entropy on hidden edges. Rule: argmax.
 
     The published target is 1 for the model of greatest utility in a row and 0 for
-    the rest (`as_published`); on labels full of ties that calls many right answers
+    the rest (preset `code`); on labels full of ties that calls many right answers
     wrong, so the default target is the label. Descriptions of models and tasks are
     not in a release: a model's first node is learnt. The published copies merge
     validation into test and keep the best test epoch, which is not followed.

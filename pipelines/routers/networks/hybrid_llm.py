@@ -24,7 +24,7 @@ class HybridLLM(Trained):
     With many models the published code trains one output per candidate. Read by
     argmax it always picks the reference, whose label is 1 on every question: the
     plateau study's row for it is far below all others, a single model
-    (arXiv 2606.07587, Table 1). That is `as_published`. By default a tie counts one
+    (arXiv 2606.07587, Table 1). That are its presets. By default a tie counts one
     half, so that the score is ½ + E[q_m − q_ref]/2 and its argmax is the better
     model.
     """

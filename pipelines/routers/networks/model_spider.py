@@ -25,7 +25,7 @@ class ModelSpider(Trained):
     by the models' mean accuracy, which teaches the global order once more. Here the
     models of equal label share one place (the likelihood of the tied set, each tied
     model against itself and all below), so that a tie teaches nothing about its
-    members; `as_published` breaks ties by mean.
+    members; the preset `code` breaks ties by mean.
     """
 
     name = "model-spider"

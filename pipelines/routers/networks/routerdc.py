@@ -24,15 +24,16 @@ class RouterDC(Trained):
     temperature 1. Rule: argmax.
 
     Labels of 0 and 1 leave most of the K+ and K− to ties. The published code takes the
-    first of them by position, so that the order of columns decides who is trained; here
-    the better on all train questions comes first (`matrix.ranking.ranked`).
+    first of them by position, so that the order of columns decides who is trained (`ties`
+    `position`, preset `code`: `evaluate` then gives the range over orders); here the better
+    on all train questions comes first (`matrix.ranking.ranked`).
 
     The paper tunes mDeBERTa; here a linear map or one hidden layer of the frozen
     embedding stands in its place. The published code keeps the checkpoint that is
-    best on the test questions, and its positive can be the question itself; neither
-    is followed. Its clusters come from t-SNE and K-means; here K-means alone.
-    Temperature 1 lets a cosine move a softmax by e² at most: the default is lower,
-    and `as_published` has 1.
+    best on the test questions, which is not followed; that its positive can be the
+    question itself, and a good model its own rival where it also is among the worst, only
+    with `ties` `position`. Its clusters come from t-SNE and K-means; here K-means alone.
+    Temperature 1 lets a cosine move a softmax by e² at most: the default is lower.
     """
 
     name = "routerdc"
@@ -64,6 +65,8 @@ class RouterDC(Trained):
         vectors = train.queries.vectors()
         k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))
         place = np.argsort(ranked(train.labels, mean_cost(train))).astype(np.int32)
+        if self.positional:
+            place = np.arange(len(place), dtype=np.int32)
         places = np.tile(place, (len(train.labels), 1))
         return {"cluster": clustered(vectors, k, self.seed)[0], "place": places}
 
@@ -76,14 +79,24 @@ class RouterDC(Trained):
         from torch.nn.functional import normalize
 
         cosine = z @ normalize(network.models, dim=1).T / s["temperature"]
-        total = to_models(cosine, batch.y, batch.known, batch.more["place"], s["top"])
+        m = cosine.shape[1]
+        k = min(s["top"], m if self.positional else max(m // 2, 1))
+        more, coded = batch.more, self.positional
+        total = to_models(cosine, batch.y, batch.known, more["place"], k, as_coded=coded)
         if s["weight"]:
-            near = to_questions(z, batch.more["cluster"], s["negatives"], batch.noise)
+            near = to_questions(z, more["cluster"], s["negatives"], batch.noise, as_coded=coded)
             total = total + s["weight"] * near
         return total
 
+    @property
+    def positional(self) -> bool:
+        """Whether the order of columns decides which of equal models are trained."""
+        return bool(self.settings["ties"] == "position")
 
-def to_models(cosine: Any, labels: Any, known: Any, place: Any, top: int) -> Any:
+
+def to_models(
+    cosine: Any, labels: Any, known: Any, place: Any, k: int, *, as_coded: bool = False
+) -> Any:
     """Sample-LLM loss: mean over questions of the sum over their best models.
 
     Of equal labels the one with the lower `place` comes first, among the good and among
@@ -92,12 +105,11 @@ def to_models(cosine: Any, labels: Any, known: Any, place: Any, top: int) -> Any
     Args:
         cosine, labels, known: (n, m) similarities, scores and 1 where there is a score.
         place: (n, m) place of each model on all train questions, 0 the best.
-        top: K+ = K−.
+        k: K+ = K−.
+        as_coded: a good model that also is one of the worst is its own rival.
     """
     import torch
 
-    m = labels.shape[1]
-    k = min(top, max(m // 2, 1))
     good_order = torch.where(known > 0, labels, torch.full_like(labels, -1.0))
     bad_order = torch.where(known > 0, labels, torch.full_like(labels, 2.0))
     first = torch.argsort(place, dim=1)
@@ -113,24 +125,28 @@ def to_models(cosine: Any, labels: Any, known: Any, place: Any, top: int) -> Any
         high = cosine.gather(1, at)
         counts = (good_order.gather(1, at)[:, 0] > 0).to(cosine.dtype)
         # Where the good model also stands among the bad ones it is no rival of itself.
-        rivals = low.masked_fill(bad == at, -torch.inf)
+        rivals = low if as_coded else low.masked_fill(bad == at, -torch.inf)
         each = torch.logsumexp(torch.cat([high, rivals], dim=1), dim=1) - high[:, 0]
         total = total + each * counts
     return total.mean()
 
 
-def to_questions(z: Any, cluster: Any, negatives: int, noise: Any) -> Any:
+def to_questions(
+    z: Any, cluster: Any, negatives: int, noise: Any, *, as_coded: bool = False
+) -> Any:
     """Sample-sample loss: −log softmax of the cosine to one positive among H negatives.
 
     Questions without another of their cluster, or without any of another one in
-    the batch, do not count.
+    the batch, do not count. `as_coded`: the positive may be the question itself, and
+    those with fewer than H of other clusters do not count.
     """
     import torch
 
     same = cluster[:, None] == cluster[None, :]
     other = ~same
-    same = same & ~torch.eye(len(z), dtype=torch.bool)
-    usable = same.any(dim=1) & other.any(dim=1)
+    if not as_coded:
+        same = same & ~torch.eye(len(z), dtype=torch.bool)
+    usable = same.any(dim=1) & (other.sum(dim=1) >= (negatives if as_coded else 1))
     if not bool(usable.any()):
         return z.sum() * 0.0
     draw = torch.rand(same.shape, generator=noise)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import copy
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Array, Floats, Vectors
+from routeyard.pipelines.arrays import Array, Floats, Ints, Vectors
 from routeyard.pipelines.routers.base import Examples, Queries, Traits, model_means, usable
 from routeyard.pipelines.routers.gradient import (
     network_arrays,
@@ -25,6 +25,10 @@ from routeyard.pipelines.routers.gradient import (
     start_logits,
     with_arrays,
 )
+from routeyard.pipelines.routers.listed.presets import deviations
+
+#: Settings of the training loop that a source should state.
+STATED = ("epochs", "batch", "learning_rate", "weight_decay")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,21 +71,25 @@ class Trained(ABC):
         "batch": 256,
         "learning_rate": 3e-3,
         "weight_decay": 1e-2,
+        "optimiser": "AdamW",
+        "steps": None,
     }
-    #: Settings of the published code, taken with `as_published=True`.
-    published: ClassVar[Mapping[str, Any]] = {}
-    #: What of the published settings the last fit could not honour.
+    #: Which constants it has (`listed.presets`); of another than `routeyard` all epochs, or
+    #: `steps`, are run in whole batches (None: all rows) and the last weights are kept.
+    preset: str = "routeyard"
+    as_published: bool = False
+    #: What of its preset the last fit could not honour.
     not_as_published: tuple[str, ...] = ()
     #: Whether `targets` reads the questions' embeddings, and not their labels alone.
     targets_read_embeddings: ClassVar[bool] = False
 
-    def __init__(self, *, seed: int = 42, as_published: bool = False, **settings: Any):
+    def __init__(self, *, seed: int = 42, **settings: Any):
         known = {**self.loop, **self.defaults}
         unknown = sorted(set(settings) - set(known))
         if unknown:
             raise TypeError(f"{self.name} has no setting {unknown[0]!r}; it has {sorted(known)}")
-        self.seed, self.as_published = seed, as_published
-        self.settings = {**known, **(self.published if as_published else {}), **settings}
+        self.seed = seed
+        self.settings = {**known, **settings}
 
     # What a router writes.
 
@@ -145,32 +153,24 @@ class Trained(ABC):
         import torch
 
         s = self.settings
-        optimiser = torch.optim.AdamW(
+        optimiser = getattr(torch.optim, s["optimiser"])(
             network.parameters(), lr=s["learning_rate"], weight_decay=s["weight_decay"]
         )
         whole = self.batch(train, self.inputs(train.queries), self.targets(train))
         held = train.validation
         check = None
-        if held is not None and not np.all(np.isnan(held.labels)):
+        if held is not None and not self.as_published and not np.all(np.isnan(held.labels)):
             check = self.batch(held, self.inputs(held.queries))
         noise = torch.Generator().manual_seed(self.seed)
-        order = np.random.default_rng(self.seed)
-        n = len(whole.x)
-        # Small sets need small batches, else an epoch is a single step; a published one is kept.
-        size = s["batch"] if self.as_published else min(s["batch"], max(32, n // 32))
         best, kept, waited = (-1.0, 0.0), None, 0
-        for _ in range(s["epochs"]):
-            rows = order.permutation(n)
-            if self.as_published:
-                pieces = [rows[first : first + size] for first in range(0, n, size)]
-            else:
-                pieces = np.array_split(rows, max(1, round(n / size)))
+        for pieces in self._epochs(len(whole.x)):
             looks = {len(pieces) // 2, len(pieces)}
             for step, some in enumerate(pieces, 1):
                 network.train()
                 optimiser.zero_grad()
                 self.loss(network, whole.take(torch.from_numpy(some), noise)).backward()
-                torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+                if not self.as_published:
+                    torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
                 optimiser.step()
                 if check is None or step not in looks:
                     continue
@@ -179,20 +179,39 @@ class Trained(ABC):
                     best, kept, waited = now, copy.deepcopy(network.state_dict()), 0
                 else:
                     waited += 1
-            if check is not None and waited >= s["patience"] and not self.as_published:
+            if waited >= s["patience"]:
                 break
         if kept is not None:
             network.load_state_dict(kept)
-        self.not_as_published = self._unlike_published(n, chosen=kept is not None)
+        self.not_as_published = self._unlike_published(len(whole.x))
 
-    def _unlike_published(self, n: int, *, chosen: bool) -> tuple[str, ...]:
-        """What differs from the published training on n questions; none without `as_published`."""
-        found = []
-        if self.as_published and n < self.settings["batch"]:
-            found.append(f"batch {self.settings['batch']:,}: all {n:,} train questions are one")
-        if self.as_published and chosen:
-            found.append("of all epochs the weights that route best on validation are kept")
-        return tuple(found)
+    def _epochs(self, n: int) -> Iterator[list[Ints]]:
+        """The batches of every epoch, as rows of n questions."""
+        s, order = self.settings, np.random.default_rng(self.seed)
+        size = s["batch"] or n
+        left = s["steps"]
+        epochs = s["epochs"] if left is None else left
+        for _ in range(epochs):
+            rows = order.permutation(n)
+            if not self.as_published:
+                # Small sets need small batches, else an epoch is a single step.
+                yield np.array_split(rows, max(1, round(n / min(size, max(32, n // 32)))))
+                continue
+            pieces = [rows[first : first + size] for first in range(0, n, size)][:left]
+            yield pieces
+            left = None if left is None else left - len(pieces)
+            if left == 0:
+                return
+
+    def _unlike_published(self, n: int) -> tuple[str, ...]:
+        """What differs from the published training on n questions; none of our own preset."""
+        own = {name: self.settings[name] for name in STATED}
+        if self.settings["steps"] is not None:
+            own.pop("epochs")
+        found = deviations(self.name, self.preset, own)
+        if self.as_published and n < (self.settings["batch"] or 0):
+            found += (f"batch {self.settings['batch']:,}: all {n:,} train questions are one",)
+        return found
 
     def batch(
         self, part: Examples, x: Vectors, more: Mapping[str, Array] | None = None

@@ -29,7 +29,7 @@ class Zooter(Trained):
 
     The plateau study's `zooter_lite` adds cross-entropy per model ("KL + BCE for
     distillation", arXiv 2606.07587, appendix E.4), which also makes the scores
-    probabilities: that is the default here. With `as_published` only the KL term
+    probabilities: that is the default here. With the preset `text` only the KL term
     and the softmax remain, and the target is the softmax of the labels. Questions
     that no model solves have no distribution and teach only the second term.
     """

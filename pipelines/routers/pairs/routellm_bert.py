@@ -21,7 +21,7 @@ class RouteLLMClassifier(Trained):
 
     Over a pool there is such a triple for every model against the most accurate
     one: the score of a model is P(it wins) − P(it loses), 0 for the reference.
-    `as_published` has the one pair of the most accurate and the cheapest model:
+    The preset `code` has the one pair of the most accurate and the cheapest model:
     the strong one scores P(strong), the weak one the rest, all others nothing.
     RouteLLM's causal form, a fine-tuned 8-billion model that writes a grade, has no
     frozen counterpart and is not here.

@@ -29,17 +29,13 @@ class Probe(Trained):
     Loss: cross-entropy of each model's label, masked where unknown. The paper has one small
     model, its own states and one logit: `heads="own"` learns that column alone and gives the
     other models their train means, so that α is fitted to one model as printed. Published:
-    Adam 1e-4, 50 epochs, batch 32, states as they are (`as_published`). States of different
+    Adam 1e-4, 50 epochs, batch 32, states as they are (presets). States of different
     layers differ in size by orders of magnitude, so by default every coordinate is centred and
     scaled on the train questions (`scaled`). `width`: neurons of a hidden layer before the
     head, 0 for none (section 6 finds that it does not help).
     """
 
     defaults: ClassVar[Mapping[str, Any]] = {"width": 0, "scaled": True, "heads": "all"}
-    published: ClassVar[Mapping[str, Any]] = {
-        "scaled": False, "heads": "own", "learning_rate": 1e-4, "epochs": 50, "batch": 32,
-        "weight_decay": 0.0, "patience": 1000,
-    }  # fmt: skip
     architectures: ClassVar[tuple[Mapping[str, Any], ...]] = (
         {},
         {"weight_decay": 0.1},

@@ -23,7 +23,7 @@ class OptLLM:
     on validation, uses 2 % of the data for training, and lets the optimiser read the
     test questions' true costs: none is followed. The plateau study's `optllm_xgb`
     boosts trees instead. The default adds no bonus: at λ = 0 optimism about rarely
-    seen regions only costs accuracy; `as_published` has a = 1.
+    seen regions only costs accuracy; the preset `code` has a = 1.
     """
 
     name = "optllm"
@@ -34,12 +34,10 @@ class OptLLM:
         depth: int = 10,
         leaf: int = 20,
         bonus: float = 0.0,
-        as_published: bool = False,
         seed: int = 42,
     ):
         self.trees, self.depth, self.leaf = trees, depth, leaf
-        self.bonus = 1.0 if as_published else bonus
-        self.as_published, self.seed = as_published, seed
+        self.bonus, self.seed = bonus, seed
 
     def fit(self, train: Examples) -> OptLLM:
         train = usable(train)

@@ -15,7 +15,7 @@ class OptLLMBoosted:
 
     Task: P(correct) per model, each by an XGBoost classifier of its own; the assignment is
     `optllm`'s. Loss: cross-entropy. Published: 1,000 trees of depth 100 a model
-    (`as_published`), which repeat the labels they have seen; the default is a few
+    (preset `code`), which repeat the labels they have seen; the default is a few
     shallow ones. A model without any label keeps the pool's mean.
 
     No rows or columns are sampled, so a fit has no chance in it. Needs the extra
@@ -24,13 +24,8 @@ class OptLLMBoosted:
 
     name = "optllm-xgb"
 
-    def __init__(
-        self, trees: int = 30, depth: int = 2, rate: float = 0.1, as_published: bool = False
-    ):
+    def __init__(self, trees: int = 30, depth: int = 2, rate: float = 0.1):
         self.trees, self.depth, self.rate = trees, depth, rate
-        if as_published:
-            self.trees, self.depth, self.rate = 1000, 100, 0.3
-        self.as_published = as_published
 
     def fit(self, train: Examples) -> OptLLMBoosted:
         train = usable(train)

@@ -26,7 +26,7 @@ class RoRF:
     be the cheap model. Rule: a where P(a) reaches a quantile.
 
     For M models the plateau study grows one forest with an output per model; so does
-    this class. `as_published` keeps the four classes between the most accurate model
+    this class. The preset `code` keeps the four classes between the most accurate model
     (a) and the cheapest (b; without costs the next most accurate); other models score
     0. Published: 100 trees, depth 20, all features at each split, seed 420. All
     features of a 384-dimensional embedding make trees alike and slow: the default
@@ -35,6 +35,8 @@ class RoRF:
     """
 
     name = "rorf"
+    #: Whether its constants are published ones (`listed.presets`).
+    as_published: bool = False
 
     def __init__(
         self,
@@ -42,11 +44,10 @@ class RoRF:
         depth: int = 10,
         leaf: int = 10,
         features: float | str = "sqrt",
-        as_published: bool = False,
         seed: int = 42,
     ):
         self.trees, self.depth, self.leaf, self.features = trees, depth, leaf, features
-        self.as_published, self.seed = as_published, seed
+        self.seed = seed
 
     def fit(self, train: Examples) -> RoRF:
         train = usable(train, least_models=2 if self.as_published else 1)
@@ -58,12 +59,9 @@ class RoRF:
             self._pair = strong_and_cheap(means, mean_cost(train))
             both = train.labels[:, list(self._pair)]
             rows = ~np.isnan(both).any(axis=1)
-            y = np.eye(4)[classes(both[rows, 0], both[rows, 1])]
-            self._forest = grow(
-                x[rows], y, trees=100, depth=20, leaf=1, features=1.0, seed=self.seed
-            )
-            return self
-        filled = np.where(np.isnan(train.labels), means, train.labels)
+            x, filled = x[rows], np.eye(4)[classes(both[rows, 0], both[rows, 1])]
+        else:
+            filled = np.where(np.isnan(train.labels), means, train.labels)
         self._forest = grow(
             x, filled, trees=self.trees, depth=self.depth, leaf=self.leaf,
             features=self.features, seed=self.seed,

@@ -14,10 +14,10 @@ import pytest
 from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.metrics import METRICS
 from routeyard.pipelines.metrics.areas import aiq, aiq_as_written
-from routeyard.pipelines.metrics.calibration import BINS, _probabilities, ece
+from routeyard.pipelines.metrics.calibration import BINS, ece
 from routeyard.pipelines.metrics.frontier import perf_gain
 from routeyard.pipelines.metrics.routereval import entropies
-from routeyard.pipelines.metrics.spec import Routed
+from routeyard.pipelines.metrics.spec import Routed, SharedFacts
 from tests.evaluate.metrics.test_registry import Fixed, awkward
 
 #: Of models that cost nothing and spend nothing.
@@ -73,8 +73,9 @@ def test_without_questions_a_mean_has_neither_value_nor_draws() -> None:
 
 @pytest.mark.parametrize(("scores", "are"), [([0.0, 1.0], True), ([0, 1.5], False), ([-1], False)])
 def test_scores_beyond_one_are_no_probabilities(scores: list[float], are: bool) -> None:
-    shown: Any = SimpleNamespace(scores=np.array(scores))
-    assert _probabilities(shown) is are
+    nothing: Any = None
+    shown = Routed(nothing, "mine", np.array(scores, float), nothing, SharedFacts())
+    assert (shown.no_chances is None) is are
     if not are:
         assert METRICS.get("ece").compute(shown).reason == "the scores are no probabilities"
 

@@ -1,0 +1,114 @@
+"""Presets: a router's constants as its paper prints them, or as its published code has them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io.plain_yaml import read_text
+
+_PATH = Path(__file__).with_name("presets.yaml")
+
+#: What `preset=` takes. `routeyard`: what we would choose, a class's own defaults.
+PRESETS = ("routeyard", "text", "code")
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A published constant.
+
+    Attributes:
+        value: of the router's setting.
+        of: `text` or `code`.
+        at: its place there.
+    """
+
+    value: Any
+    of: str
+    at: str
+
+
+@functools.cache
+def rows() -> dict[str, dict[str, Any]]:
+    """Router → its row of `presets.yaml`."""
+    found: dict[str, dict[str, Any]] = read_text(
+        _PATH.read_text(encoding="utf-8"), where=str(_PATH)
+    )
+    return found
+
+
+def presets_of(name: str) -> tuple[str, ...]:
+    """The presets that a router has."""
+    return tuple(one for one in PRESETS if one == "routeyard" or one in rows().get(name, {}))
+
+
+def constants(name: str, preset: str) -> dict[str, Constant]:
+    """Setting → constant of a preset; `text` takes from `code` what it does not print.
+
+    Raises:
+        BadInput: the router has no such preset.
+    """
+    if preset not in presets_of(name):
+        raise BadInput(
+            f"router {name!r} has no preset {preset!r}",
+            where="pipelines/routers/listed/presets.yaml",
+            next_step=f"it has: {', '.join(presets_of(name))}",
+        )
+    found = {}
+    for of in () if preset == "routeyard" else dict.fromkeys(("code", preset)):
+        for group in rows()[name].get(of, []):
+            for setting, value in group.items():
+                if setting != "at":
+                    given = tuple(value) if isinstance(value, list) else value
+                    found[setting] = Constant(given, of, group["at"])
+    return found
+
+
+def deviations(name: str, preset: str, own: Mapping[str, Any]) -> tuple[str, ...]:
+    """What of a preset is not as its paper or code has it, whatever the data.
+
+    Args:
+        own: settings of training that a source should state.
+    """
+    if preset == "routeyard":
+        return ()
+    known = constants(name, preset)
+    borrowed = [setting for setting, one in known.items() if one.of != preset]
+    unsaid = [setting for setting in own if setting not in known]
+    found = [f"not printed, from the code: {', '.join(borrowed)}"] if borrowed else []
+    if unsaid:
+        found.append(f"not stated, ours: {', '.join(f'{one} {own[one]}' for one in unsaid)}")
+    return (*found, *rows()[name].get("differs", ()))
+
+
+def with_presets(router: Any) -> Any:
+    """The class, which now takes `preset`; settings that are given besides win over its own.
+
+    `as_published=True` is the preset `text`, where there is none `code`. An object has
+    `preset`, `as_published` (whether it is another than `routeyard`), in
+    `not_as_published` what differs, and `scale` where its scores then mean something else.
+    """
+    plain, name = router.__init__, router.name
+
+    @functools.wraps(plain)
+    def made(
+        self: Any, *args: Any, preset: str | None = None, as_published: bool = False, **given: Any
+    ) -> None:
+        if "preset" in vars(self):  # by the class derived from this one
+            plain(self, *args, **given)
+            return
+        published = presets_of(name)[1:] or ("text",)
+        self.preset = preset or (published[0] if as_published else "routeyard")
+        known = {setting: one.value for setting, one in constants(name, self.preset).items()}
+        self.as_published = self.preset != "routeyard"
+        self.not_as_published = deviations(name, self.preset, {})
+        if self.as_published and "scale" in rows()[name]:
+            self.scale = rows()[name]["scale"]
+        plain(self, *args, **{**known, **given})
+
+    router.__init__ = made
+    return router
