@@ -224,7 +224,8 @@ def test_the_status_of_a_recording_is_mapped(
 
 
 def test_an_unknown_status_stops_the_import_and_names_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(RecordedError, match="'graded by hand' is not one of ok, truncated") as caught:
+    known = "'graded by hand' is not one of ok, truncated"
+    with pytest.raises(RecordedError, match=known) as caught:
         run(tmp_path, [row(status="graded by hand")], fields={**FIELDS, "status": "status"})
     assert "fields.status" in str(caught.value)
 
