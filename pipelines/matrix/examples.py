@@ -125,6 +125,10 @@ class Queries:
             self, **{name: rows_of(getattr(self, name), rows) for name in self.PER_QUERY}
         )
 
+    def with_models(self, at: Ints) -> Queries:
+        """The same questions, what models show of themselves only of these, in this order."""
+        return replace(self, signals={name: one[:, at] for name, one in self.signals.items()})
+
     def followed_by(self, other: Queries) -> Queries:
         """These questions, then those; what only one side has is left out."""
         a, b = self, other
@@ -174,3 +178,15 @@ class Examples:
         """The same examples, only these questions; validation stays whole."""
         own = {name: rows_of(getattr(self, name), rows) for name in ("labels", "costs")}
         return replace(self, queries=self.queries.take(rows), **own)
+
+    def with_models(self, at: Ints) -> Examples:
+        """The same questions, only these models (positions), in this order."""
+        return replace(
+            self,
+            queries=self.queries.with_models(at),
+            model_ids=tuple(self.model_ids[k] for k in at.tolist()),
+            labels=self.labels[:, at],
+            costs={name: cost[:, at] for name, cost in self.costs.items()},
+            validation=None if self.validation is None else self.validation.with_models(at),
+            descriptors={kind: vectors[at] for kind, vectors in self.descriptors.items()},
+        )

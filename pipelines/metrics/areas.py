@@ -93,8 +93,11 @@ def aiq_as_written_metric(swept: Swept) -> MetricValue:
 def anchors(data: EvaluationData, measure: str) -> tuple[Floats, Floats, Floats]:
     """(n,) least and greatest cost of each query, and the score of its cheapest answer."""
 
+    order = data.order
+
     def work(labels: Floats, costs: Floats) -> Floats:
-        cost = np.where(np.isnan(labels), np.nan, costs)
+        labels = labels[:, order]
+        cost = np.where(np.isnan(labels), np.nan, costs[:, order])
         cheap = np.nanargmin(cost, axis=1)
         rows = np.arange(len(cost))
         return np.stack([cost[rows, cheap], np.nanmax(cost, axis=1), labels[rows, cheap]], axis=1)

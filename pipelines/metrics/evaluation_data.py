@@ -133,7 +133,7 @@ def prepare(
     groups = test.clusters(cluster)
     # A measure must be known beforehand (train) and be measurable (test) for every model.
     prices = {
-        name: mean_costs(cost)
+        name: _rounded(mean_costs(cost))
         for name, cost in train.costs.items()
         if _of_every_model(cost)
         and _of_every_model(test.costs[name])
@@ -151,6 +151,11 @@ def prepare(
         single=best_single(train.labels, price),
         best_on_test=best_single(test.labels, price),
     )
+
+
+def _rounded(values: Floats) -> Floats:
+    """To 12 significant digits: means of equal costs are equal, however their sum is ordered."""
+    return np.array([float(f"{value:.12g}") for value in values])
 
 
 def _of_every_model(costs: Floats) -> bool:

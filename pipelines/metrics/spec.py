@@ -50,7 +50,7 @@ class MetricSpec:
         says: the definition in one line.
         needs: what a release or an evaluation must have beyond labels: `costs`,
             `usd`, `tokens`, `pair`, `probabilities`, `clock`, `picks`, `ood`,
-            `seeds`. Without it the row is absent.
+            `seeds`, `positional` (of the router). Without it the row is absent.
         per: `router`: `compute(Routed)`, one row. `measure`: `compute(Swept)`,
             one row `name[measure]` for each cost measure. `family`: computed
             with its family by `evaluate` (`compute` is None).

@@ -10,6 +10,7 @@ import numpy as np
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.rows import MetricRow, metric
+from routeyard.pipelines.evaluate.run.orders import order_range
 from routeyard.pipelines.evaluate.significance import seed_spread
 from routeyard.pipelines.matrix.memmap import on_disk_if_large
 from routeyard.pipelines.matrix.row_blocks import every
@@ -90,6 +91,7 @@ def fitted(
                     wrong_scale[name] = beyond
             if seeds > 1:
                 reached.append(_accuracy(data, found))
+        spread += order_range(data, name, make, 0)
         if reached:
             mean, deviation = seed_spread(reached)
             spread += [

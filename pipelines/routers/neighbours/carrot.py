@@ -6,7 +6,7 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.routers.base import Examples, Queries, listed, model_means, usable
-from routeyard.pipelines.routers.neighbours.knn import nearest
+from routeyard.pipelines.routers.neighbours.knn import nearest, settled
 
 #: Neighbours that the published code tries.
 CHOICES = (2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -36,7 +36,7 @@ class Carrot:
         self.weight = 0.0 if self.as_published else 1.0
 
     def fit(self, train: Examples) -> Carrot:
-        train = usable(train)
+        train = settled(usable(train))
         self._vectors = train.queries.vectors()
         self._labels = train.labels
         self._prior = model_means(train.labels)

@@ -6,7 +6,7 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.routers.base import Examples, Queries, listed, usable
-from routeyard.pipelines.routers.neighbours.knn import nearest
+from routeyard.pipelines.routers.neighbours.knn import nearest, settled
 from routeyard.pipelines.routers.neighbours.wins import Wins
 
 #: Elo points per unit of log odds, and where ratings begin.
@@ -39,7 +39,7 @@ class Eagle:
         self.neighbours, self.share, self.prior = neighbours, share, prior
 
     def fit(self, train: Examples) -> Eagle:
-        train = usable(train)
+        train = settled(usable(train))
         self._vectors, self._labels = train.queries.vectors(), train.labels
         won = Wins(train.labels).total()
         self._global = ratings((won + half(won.shape[0]))[None])[0]

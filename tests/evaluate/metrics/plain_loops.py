@@ -376,9 +376,10 @@ def aiq_as_written(c: Case, x: str) -> float | None:
 
 def nauc(c: Case, x: str) -> float | None:
     least, most, first = [], [], []
+    order = c.order(c.train_y)
     for q in range(c.n):
         can = [k for k in range(c.m) if known(c.y[q][k]) and known(c.cost[x][q][k])]
-        k = min(can, key=lambda k: (c.cost[x][q][k], k))
+        k = min(can, key=lambda k: (c.cost[x][q][k], order.index(k)))
         least.append(c.cost[x][q][k])
         most.append(max(c.cost[x][q][k] for k in can))
         first.append(c.y[q][k])
@@ -621,7 +622,7 @@ def _entropy_of_profile(c: Case) -> float:
 #: tests/evaluate/held_out holds them against loops of their own.
 ELSEWHERE = {
     "accuracy_seed_mean", "accuracy_seed_sd", "accuracy_change", "id_accuracy", "ood_accuracy",
-    "agreement",
+    "agreement", "accuracy_order_low", "accuracy_order_high",
 }  # fmt: skip
 
 
