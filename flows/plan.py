@@ -18,6 +18,7 @@ from routeyard.flows.workspace.ledgers import ledger_exists
 from routeyard.flows.workspace.shares import open_ledger
 from routeyard.flows.workspace.stage_folders import BuildContext
 from routeyard.flows.workspace.tables import read
+from routeyard.pipelines.calls.known_answers import PortMoved
 from routeyard.pipelines.collect.plan import plan
 from routeyard.schemas.leaks import looked_for_duplicates
 from routeyard.schemas.recipe import Recipe
@@ -71,7 +72,16 @@ def plan_build(
         return {**figures, **most_asked(checked, [table.num_rows] * len(checked.pool.models))}
 
     with open_ledger(root) if ledger_exists(root) else nullcontext() as ledger:
-        asked = plan(table, checked.pool, checked.collect, ledger, benchmark=checked.name).figures()
+        pool_and_rules = (table, checked.pool, checked.collect, ledger)
+        try:
+            asked = plan(*pool_and_rules, benchmark=checked.name).figures()
+        except PortMoved as moved:
+            # Of no benchmark: no label is followed to another port.
+            asked = plan(*pool_and_rules).figures()
+            figures["notes"].append(
+                f"the build will stop: {moved.what}. The figures below are those of --ask-again; "
+                "with --reuse these answers are not paid for again"
+            )
     if checked.collect.strategy == "informative":
         figures["notes"].append(
             "'strategy: informative' asks in rounds and stops early: calls and cost are the most "

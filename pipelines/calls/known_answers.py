@@ -4,7 +4,7 @@ Until addresses stood in a request's hash, the provider's label did. Such answer
 are taken where the ledger does not say that the label meant another address. And a
 server on this machine may get another port at each start: a benchmark whose label
 moved from one loopback address to another keeps its answers, once somebody has said that it is the
-same server (`moved_ports.py`).
+same server (`moved_ports.py`). Addresses of which nobody has said so are kept apart.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from routeyard.pipelines.ledger.answer_keys import AnsweredKey, AnswerKey, Settl
 from routeyard.pipelines.ledger.ledger import Ledger
 
 ADDRESS_NOTE = "address:"
-MOVED_NOTE = "moved:"
+#: Addresses of one server, and those that were asked beside it without a word of a person.
+MOVED_NOTE, APART_NOTE = "moved:", "apart:"
 SETTINGS_NOTE = "settings:"
 
 _Found = TypeVar("_Found", SettledKey, AnsweredKey)
@@ -59,10 +60,13 @@ class KnownAnswers:
         return now, before
 
 
+class PortMoved(BadInput):
+    """Another port answered, and nobody has said whether it is the same server."""
+
+
 def notes(ledger: Ledger, settings: Iterable[RequestSettings], benchmark: str) -> dict[str, str]:
     """What a run notes of its settings: what was asked, and where each label is."""
     known = ledger.recall(ADDRESS_NOTE)
-    moved = {name: json.loads(text) for name, text in ledger.recall(MOVED_NOTE).items()}
     noted: dict[str, str] = {}
     for one in settings:
         noted[SETTINGS_NOTE + one.settings_hash] = one.identity.decode()
@@ -70,10 +74,17 @@ def notes(ledger: Ledger, settings: Iterable[RequestSettings], benchmark: str) -
         if label not in known:
             noted.setdefault(ADDRESS_NOTE + label, one.provider)
         name = place_note(benchmark, label)
-        if is_loopback(one.provider) and one.provider not in moved.get(name, []):
-            moved[name] = [*moved.get(name, []), one.provider]
-            noted[MOVED_NOTE + name] = json.dumps(moved[name])
+        same, apart = places(ledger, name)
+        if is_loopback(one.provider) and one.provider not in (*same, *apart):
+            kind, before = (APART_NOTE, apart) if same else (MOVED_NOTE, same)
+            noted[kind + name] = json.dumps([*before, one.provider])
     return noted
+
+
+def places(ledger: Ledger, name: str) -> tuple[list[str], list[str]]:
+    """Loopback addresses of a label that are one server, and others that were asked for it."""
+    same, apart = (ledger.recall(note + name).get("", "[]") for note in (MOVED_NOTE, APART_NOTE))
+    return json.loads(same), json.loads(apart)
 
 
 def _both(
@@ -97,26 +108,26 @@ def _moved(ledger: Ledger, settings: RequestSettings, benchmark: str) -> list[Re
     """The same settings at the ports that are known to be the same server.
 
     Raises:
-        BadInput: another port answered these settings, and nobody said that it is the same server.
+        PortMoved: another port answered these settings, and nobody said that it is the same server.
     """
     if not is_loopback(settings.provider):
         return []
-    name = place_note(benchmark, settings.label or settings.provider)
-    places: list[str] = json.loads(ledger.recall(MOVED_NOTE + name).get("", "[]"))
-    others = [replace(settings, provider=one) for one in places if one != settings.provider]
-    if settings.provider in places:
-        return others
-    asked = [one for one in others if ledger.recall(SETTINGS_NOTE + one.settings_hash)]
-    if asked:
-        raise BadInput(
-            f"the ledger has answers of model {settings.endpoint_model!r} that "
-            f"{asked[-1].provider} gave; the recipe now says {settings.provider}, where another "
-            "model may answer under that name",
-            where=f"provider {settings.label or settings.provider!r}",
-            next_step="if it is the same model, run `routeyard build` once with --reuse: nothing "
-            "is paid for again; with --ask-again every question is asked at the new address",
-        )
-    return []
+    same, apart = places(ledger, place_note(benchmark, settings.label or settings.provider))
+    if settings.provider not in same:
+        same, apart = [], [*same, *apart]
+    for place in reversed(apart):
+        there = replace(settings, provider=place)
+        if place != settings.provider and ledger.has_answers(there.settings_hash):
+            raise PortMoved(
+                f"the ledger has answers of model {settings.endpoint_model!r} that {place} gave; "
+                f"the recipe now says {settings.provider}, where another model may answer under "
+                "that name",
+                where=f"provider {settings.label or settings.provider!r}",
+                next_step="if it is the same model, run `routeyard build` once with --reuse: "
+                "nothing is paid for again; with --ask-again every question is asked at the new "
+                "address",
+            )
+    return [replace(settings, provider=one) for one in same if one != settings.provider]
 
 
 def place_note(benchmark: str, label: str) -> str:

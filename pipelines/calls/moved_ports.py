@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from routeyard.pipelines.calls.client import get_json
-from routeyard.pipelines.calls.known_answers import MOVED_NOTE, place_note
+from routeyard.pipelines.calls.known_answers import APART_NOTE, MOVED_NOTE, place_note, places
 from routeyard.pipelines.calls.reply import CallFault
 from routeyard.pipelines.calls.wire.address import identity_of, is_loopback, on_loopback
 from routeyard.pipelines.errors import BadInput
@@ -50,19 +50,25 @@ def settle_ports(
         identity, name = identity_of(provider), place_note(benchmark, provider.name)
         if decision is not None:
             ledger.forget([LISTED_NOTE + name])  # what is served now counts from now on
-        known: list[str] = json.loads(ledger.recall(MOVED_NOTE + name).get("", "[]"))
-        if not is_loopback(identity) or not known or identity in known:
+        same, apart = places(ledger, name)
+        others = apart if identity in same else [*same, *apart]
+        others = [one for one in others if one != identity]
+        if not is_loopback(identity) or not others:
             continue
-        same = decision is None and _same(_lists(ledger, name).get(known[-1]), provider, fetch)
+        last, known = others[-1], [*same, *apart, identity]
         if decision == "ask_again":
-            known = []
+            same = [identity]
             said.append(f"{provider.name}: answers of other ports are left out; all is asked again")
-        elif decision == "reuse" or same:
+        elif decision == "reuse" or _same(_lists(ledger, name).get(last), provider, fetch):
             why = "as --reuse says" if decision else "both list the same models"
-            said.append(f"{provider.name}: answers of {known[-1]} are used for {identity}, {why}")
+            said.append(f"{provider.name}: answers of {last} are used for {identity}, {why}")
+            # A list tells of these two alone.
+            group = same if {identity, last} & {*same} else []
+            same = [*dict.fromkeys(known if decision else [*group, last, identity])]
         else:
             continue
-        ledger.remember({MOVED_NOTE + name: json.dumps([*known, identity])})
+        apart = [] if decision else [one for one in known if one not in same]
+        ledger.remember({MOVED_NOTE + name: json.dumps(same), APART_NOTE + name: json.dumps(apart)})
     return said
 
 

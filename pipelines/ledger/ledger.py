@@ -37,8 +37,8 @@ from routeyard.pipelines.ledger.held_lease import HeldLease
 from routeyard.pipelines.ledger.lease import Clocks, Lease
 from routeyard.pipelines.ledger.statements import SUMMARY, Dialect
 
-#: Hashes per SELECT (both databases take more), and rows per page of a long read.
-_LOOKUP, _PAGE = 500, 1000
+#: Rows per page of a long read.
+_PAGE = 1000
 
 
 class Ledger(abc.ABC):
@@ -107,7 +107,7 @@ class Ledger(abc.ABC):
         found = self._counting(hashes)
         by_id = {row.attempt_id: (key, row, count) for key, (row, count) in found.items()}
         answers: dict[AnswerKey, AnsweredKey] = {}
-        for marks, chunk in _chunks(sorted(by_id)):
+        for marks, chunk in sql.chunks(sorted(by_id)):
             query = f"{self._dialect.read_attempts} WHERE id IN ({marks})"
             for number, *values in self._read(query, chunk):
                 key, settled, count = by_id[number]
@@ -125,6 +125,10 @@ class Ledger(abc.ABC):
             for number, *values in rows:
                 yield self._attempt(values)
                 after = number
+
+    def has_answers(self, settings_hash: str) -> bool:
+        """Whether anything asked with these settings was ever answered."""
+        return bool(self._read(sql.ANSWERED, (settings_hash,)))
 
     def recall(self, prefix: str) -> dict[str, str]:
         """Notes whose name begins so, without the prefix."""
@@ -153,7 +157,7 @@ class Ledger(abc.ABC):
 
     def _counting(self, hashes: Sequence[str]) -> dict[AnswerKey, tuple[SettledKey, int]]:
         rows: dict[AnswerKey, list[tuple[int, str, bool, str, bool]]] = defaultdict(list)
-        for marks, chunk in _chunks(list(hashes)):
+        for marks, chunk in sql.chunks(list(hashes)):
             for request_hash, sample, number, status, permanent, run, billed in self._read(
                 sql.TRIES.format(marks=marks), chunk
             ):
@@ -259,7 +263,7 @@ class Ledger(abc.ABC):
         ours = self._lease.renew(execute)
         settled: set[AnswerKey] = set()
         holders: dict[AnswerKey, str] = {}
-        for marks, chunk in _chunks(sorted({request_hash for request_hash, _ in keys})):
+        for marks, chunk in sql.chunks(sorted({request_hash for request_hash, _ in keys})):
             query = sql.SETTLED_SINCE.format(marks=marks)
             settled |= {(name, sample) for name, sample in execute(query, [*chunk, after])}
             for name, sample, owner in execute(sql.CLAIMED.format(marks=marks), chunk):
@@ -291,10 +295,3 @@ class Ledger(abc.ABC):
     def _renew_when_registered(self) -> None:
         if self._lease.begun:
             self._run(self._lease.renew)
-
-
-def _chunks(values: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """(`?` for each value, the values), so many at a time."""
-    for start in range(0, len(values), _LOOKUP):
-        chunk = list(values[start : start + _LOOKUP])
-        yield ", ".join("?" * len(chunk)), chunk

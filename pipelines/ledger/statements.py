@@ -5,7 +5,7 @@ Values are marked `?` in every statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,6 +99,7 @@ CREATE TABLE IF NOT EXISTS claims (
 
 
 POSITION = "SELECT coalesce(max(id), 0) FROM attempts"
+ANSWERED = "SELECT 1 FROM attempts WHERE settings_hash = ? AND status <> 'error' LIMIT 1"
 RECALL = "SELECT substr(name, ?), json FROM notes WHERE substr(name, 1, ?) = ? ORDER BY name"
 REMEMBER = "INSERT INTO notes VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET json = excluded.json"
 FORGET = "DELETE FROM notes WHERE name = ?"
@@ -133,3 +134,12 @@ CLAIM = (
 RELEASE = "DELETE FROM claims WHERE request_hash = ? AND sample = ? AND owner = ?"
 RELEASE_ALL = "DELETE FROM claims WHERE owner = ?"
 END_LEASE = "DELETE FROM owners WHERE owner = ?"
+#: Values per SELECT; both databases take more.
+_LOOKUP = 500
+
+
+def chunks(values: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """(`?` for each value, the values), so many at a time."""
+    for start in range(0, len(values), _LOOKUP):
+        chunk = list(values[start : start + _LOOKUP])
+        yield ", ".join("?" * len(chunk)), chunk

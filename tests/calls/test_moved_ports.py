@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from routeyard.flows.plan import plan_build
 from routeyard.pipelines.calls.moved_ports import note_lists, providers_in, settle_ports
 from routeyard.pipelines.calls.reply import CallFault
 from routeyard.pipelines.collect.collect import collect
@@ -19,7 +20,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ledger.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Collect
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
-from tests.calls.loopback import Loopback, answer, completion
+from tests.calls.loopback import Loopback, answer, completion, error
 from tests.calls.test_faults import table
 from tests.ledger.test_namespaces import recipe
 
@@ -40,14 +41,18 @@ def none(provider: Provider, path: str, **_: Any) -> dict[str, Any]:
 
 
 def build(
-    server: Loopback, ledger: SqliteLedger, decision: Any = None, fetch: Any = none
+    server: Loopback,
+    ledger: SqliteLedger,
+    decision: Any = None,
+    fetch: Any = none,
+    model: str = "m",
 ) -> tuple[list[str], int]:
     """What was said, and how many calls were made."""
     provider = Provider(name="p", base_url=server.base_url)
     before = server.requests
     said = settle_ports(ledger, [provider], "b", decision, fetch=fetch)
     note_lists(ledger, [provider], "b", fetch=fetch)
-    pool = Pool(models=[Model(model_id="m")], providers=[provider])
+    pool = Pool(models=[Model(model_id=model)], providers=[provider])
     collect(plan(table(["q1", "q2"]), pool, Collect(), ledger, benchmark="b"), ledger)
     return said, server.requests - before
 
@@ -80,6 +85,42 @@ def test_asking_again_leaves_the_old_answers_out_for_good(ledger: SqliteLedger) 
         assert build(new, ledger) == ([], 0)
         with pytest.raises(BadInput):
             build(old, ledger)
+
+
+def test_a_port_that_gave_no_answer_is_not_asked_about(ledger: SqliteLedger) -> None:
+    # Its calls were sent, and the message said that the ledger has answers.
+    with Loopback(lambda *_: error(400)) as old, says("new") as new, says("other") as other:
+        assert build(old, ledger) == ([], 2)
+        assert build(new, ledger) == ([], 2)
+        assert build(new, ledger) == ([], 0)
+        with pytest.raises(BadInput, match=new.base_url):
+            build(old, ledger)
+        with pytest.raises(BadInput, match=new.base_url):
+            build(other, ledger)
+        assert build(other, ledger, "reuse")[1] == 0
+        assert build(old, ledger, "reuse")[1] == 0
+
+
+def test_another_model_at_another_port_makes_no_server_the_same(ledger: SqliteLedger) -> None:
+    # The label was then known at both ports, and the first model's answers were taken in silence.
+    with says("first") as first, says("second") as second:
+        assert build(first, ledger, model="m") == ([], 2)
+        assert build(second, ledger, model="n") == ([], 2)
+        for server, model in ((second, "m"), (first, "n")):
+            with pytest.raises(BadInput, match="another model may answer"):
+                build(server, ledger, model=model)
+        assert build(first, ledger, model="m") == build(second, ledger, model="n") == ([], 0)
+        assert (first.requests, second.requests) == (2, 2)
+
+
+def test_a_list_joins_two_addresses_and_no_third(ledger: SqliteLedger) -> None:
+    with says("1") as first, says("2") as second, says("3") as third:
+        build(first, ledger, fetch=lists(LLAMA))
+        build(second, ledger, fetch=lists(QWEN | {"id": "n"}), model="n")
+        said, calls = build(third, ledger, fetch=lists(QWEN | {"id": "n"}), model="n")
+        assert (len(said), calls) == (1, 0)
+        with pytest.raises(BadInput):
+            build(third, ledger, fetch=lists(QWEN | {"id": "n"}), model="m")
 
 
 @pytest.mark.parametrize(
@@ -152,10 +193,16 @@ def test_the_command_asks_and_takes_an_answer(tmp_path: Path) -> None:
         stopped = run()
         assert stopped.returncode == 2
         assert "--ask-again" in stopped.stderr + stopped.stdout
+        # A plan tells what will happen, and what the other answer costs.
+        planned = plan_build(path, tmp_path / "yard")
+        assert planned["calls"] == 9
+        assert "the build will stop" in planned["notes"][-1]
         assert run("--reuse", "--ask-again").returncode == 2
         assert new.requests == 0
         assert run("--reuse").returncode == 0
         assert new.requests == 0
+        planned = plan_build(path, tmp_path / "yard")
+        assert (planned["calls"], "stop" in str(planned["notes"])) == (0, False)
 
 
 def test_every_provider_of_a_recipe_is_found() -> None:
