@@ -25,6 +25,24 @@ def called(number: int, *arguments: object) -> str:
     )
 
 
+def reached(number: int, *arguments: object) -> str:
+    """A system call of that number (x86-64) that must not exist, whatever its arguments."""
+    words = ", ".join([f"ctypes.c_long({number})", *map(str, arguments)])
+    return _LIBC + tried(
+        f"assert os.uname().machine == 'x86_64'\n"
+        f"if libc.syscall({words}) < 0 and ctypes.get_errno() == 38:\n    raise OSError('refused')"
+    )
+
+
+def entered(code: bytes) -> str:
+    """Machine code (x86-64) that must not come back."""
+    return "import ctypes, mmap\n" + tried(
+        f"page = mmap.mmap(-1, 4096, prot=7)\npage.write({code!r})\n"
+        "start = ctypes.addressof(ctypes.c_char.from_buffer(page))\n"
+        "ctypes.CFUNCTYPE(ctypes.c_int)(start)()"
+    )
+
+
 def family(number: int, kind: int = 2) -> str:
     return tried(f"import socket\nsocket.socket({number}, {kind}).close()")
 
@@ -95,6 +113,24 @@ PROGRAMS: dict[str, str] = {
     "reads_another_process": called(310, "HOSTPID", 0, 0, 0, 0, 0) + "\n",
     "port_access": called(172, 3),
     "watches_all_files": called(300, 0, 0),
+    "sets_up_a_file_system": reached(431, -1, 0, 0, 0, 0),
+    "picks_a_file_system": reached(433, -100, "b'/'", 0),
+    "loads_a_kernels_file": reached(320, -1, -1, 0, 0, 0),
+    "opens_itself": tried("import os\nos.close(os.pidfd_open(os.getpid()))"),
+    "writes_without_a_copy": reached(275, 0, 0, 1, 0, 1, 0),
+    "asynchronous_files": reached(206, 1, "ctypes.create_string_buffer(8)"),
+    "advises_another_process": reached(440, -1, 0, 0, 0, 0),
+    "lists_mounts": reached(458, 0, 0, 0, 0),
+    "its_own_filter": reached(317, 3, 0, "ctypes.create_string_buffer(64)"),
+    "a_call_of_a_later_kernel": reached(600, 0, 0, 0),
+    "a_call_of_a_much_later_kernel": reached(100_000, 0, 0, 0),
+    "x32_entry": called(0x40000000 | 39),
+    "entry_of_32_bits": entered(bytes.fromhex("b814000000cd80c3")),
+    "a_larger_pipe": tried("import fcntl, os\nfcntl.fcntl(os.pipe()[0], 1031, 1 << 20)"),
+    "runs_the_loader": tried(
+        "import glob, subprocess\nloader = glob.glob('/lib*/ld-linux*')[0]\n"
+        "assert subprocess.run([loader, '--version']).returncode == 0"
+    ),
     # the network
     "family_can": family(29, 3),
     "family_bluetooth": family(31, 1),

@@ -1,78 +1,91 @@
-"""Seccomp filter: system calls that no answer to a programming question needs.
+"""Seccomp filter: the system calls that a program may make; all others do not exist for it.
 
-Namespaces, mounts and limits keep a program in; this takes away the calls by
-which it could make new namespaces, hold memory that no limit counts
-(memfd, System V shared memory), open sockets of any family but AF_UNIX, or reach
-rarely tested corners of the kernel.
+Namespaces, mounts and limits keep a program in. The filter leaves it what Python, its threads and
+its numerical libraries need (`allowed_calls.txt`), so that neither a call by which it could make
+namespaces or hold memory that no limit counts, nor one that a later kernel adds, is in reach.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
-import json
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import kernel
 
-#: Architecture → name of a refused call → its number.
-_REFUSED = json.loads(Path(__file__).with_name("refused_calls.json").read_text(encoding="utf-8"))
-# Asked of by glibc, which falls back to `clone` when told it does not exist.
-_CLONE3 = 435
-_CLONE = {"x86_64": 56, "aarch64": 220}
-_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+# Read here: the filter is installed where this file is not seen any more.
+_LISTED = Path(__file__).with_name("allowed_calls.txt").read_text(encoding="utf-8")
+#: Architecture → its column in the list of calls, and its number in the kernel's audit.
+_ARCHITECTURES = {"x86_64": (1, 0xC000003E), "aarch64": (2, 0xC00000B7)}
 _X32 = 0x40000000
-_NAMESPACES = 0x7E020000 | 0x80
-#: `socket` and `socketpair`: only AF_UNIX, which asyncio and multiprocessing need within a
-#: program. Some families (AF_VSOCK) are not separated by a network namespace.
-_SOCKETS = {"x86_64": (41, 53), "aarch64": (198, 199)}
-_AF_UNIX = 1
-
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+#: Offsets in what the filter is given: number, architecture, low half of the first argument.
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _SET_SECCOMP, _MODE_FILTER = 22, 2
 
 
-def _program(machine: str) -> bytes:
+def allowed(machine: str) -> dict[str, tuple[int, list[str]]]:
+    """Name of each listed call of an architecture → its number, and the words of its rule."""
+    column, _ = _ARCHITECTURES[machine]
+    lines = (line.split() for line in _LISTED.splitlines() if line and not line.startswith("#"))
+    return {words[0]: (int(words[column]), words[3:]) for words in lines if words[column] != "-"}
 
-    def line(code: int, yes: int, no: int, value: int) -> bytes:
-        return struct.pack("HBBI", code, yes, no, value)
 
+def program(machine: str) -> bytes:
+    """The filter as the kernel reads it: instructions of classic BPF."""
     lines = [
-        line(_LOAD, 0, 0, 4),  # architecture
-        line(_EQUAL, 1, 0, _ARCHITECTURE[machine]),
-        line(_RETURN, 0, 0, _KILL),
-        line(_LOAD, 0, 0, 0),  # number
-        line(_AT_LEAST, 0, 1, _X32),
-        line(_RETURN, 0, 0, _KILL),
-        line(_EQUAL, 0, 1, _CLONE3),
-        line(_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
+        _line(_LOAD, 0, 0, _ARCHITECTURE),
+        _line(_EQUAL, 1, 0, _ARCHITECTURES[machine][1]),
+        _line(_RETURN, 0, 0, _KILL),  # 32-bit calls
+        _line(_LOAD, 0, 0, _NUMBER),
+        _line(_AT_LEAST, 0, 1, _X32),
+        _line(_RETURN, 0, 0, _KILL),
     ]
-    for number in _REFUSED[machine].values():
-        lines += [line(_EQUAL, 0, 1, number), line(_RETURN, 0, 0, _ERRNO | errno.EPERM)]
-    for number in _SOCKETS[machine]:
-        lines += [
-            line(_EQUAL, 0, 4, number),
-            line(_LOAD, 0, 0, 16),  # first argument: family, of which the kernel reads 32 bits
-            line(_EQUAL, 0, 1, _AF_UNIX),
-            line(_RETURN, 0, 0, _ALLOW),
-            line(_RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT),
-        ]
-    lines += [
-        line(_EQUAL, 0, 3, _CLONE[machine]),
-        line(_LOAD, 0, 0, 16),  # first argument: flags
-        line(_ANY_BIT, 0, 1, _NAMESPACES & ~0x80),
-        line(_RETURN, 0, 0, _ERRNO | errno.EPERM),
-        line(_RETURN, 0, 0, _ALLOW),
-    ]
-    return b"".join(lines)
+    for number, rule in allowed(machine).values():
+        checks = [*_checks(rule)]
+        lines += [_line(_EQUAL, 0, len(checks), number), *checks]
+    return b"".join([*lines, _refuse("ENOSYS")])
 
 
-def refuse_dangerous_calls() -> None:
+def _checks(rule: list[str]) -> Iterator[bytes]:
+    """Instructions that decide a call whose number has been found."""
+    match rule:
+        case []:
+            yield _line(_RETURN, 0, 0, _ALLOW)
+        case ["never", error]:
+            yield _refuse(error)
+        case [argument, "in", values, error]:
+            yield _line(_LOAD, 0, 0, _ARGUMENTS + 8 * int(argument))
+            for value in values.split(","):
+                yield _line(_EQUAL, 0, 1, int(value, 0))
+                yield _line(_RETURN, 0, 0, _ALLOW)
+            yield _refuse(error)
+        case [argument, "without", bits, error]:
+            yield _line(_LOAD, 0, 0, _ARGUMENTS + 8 * int(argument))
+            yield _line(_ANY_BIT, 1, 0, int(bits, 0))
+            yield _line(_RETURN, 0, 0, _ALLOW)
+            yield _refuse(error)
+        case _:
+            raise ValueError(f"not a rule for a system call: {' '.join(rule)}")
+
+
+def _refuse(error: str) -> bytes:
+    return _line(_RETURN, 0, 0, _ERRNO | getattr(errno, error))
+
+
+def _line(code: int, yes: int, no: int, value: int) -> bytes:
+    """One instruction: lines to skip where a comparison holds and where it does not."""
+    return struct.pack("HBBI", code, yes, no, value)
+
+
+def allow_listed_calls() -> None:
     """Install the filter for this process and all it will start."""
     kernel.no_new_privileges()
-    program = ctypes.create_string_buffer(code := _program(kernel.machine()), len(code))
-    header = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(program))
-    pinned = ctypes.create_string_buffer(header, len(header))
-    kernel.prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(pinned))
+    text = program(kernel.machine())
+    pinned = ctypes.create_string_buffer(text, len(text))
+    header = struct.pack("HxxxxxxP", len(text) // 8, ctypes.addressof(pinned))
+    given = ctypes.create_string_buffer(header, len(header))
+    kernel.prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(given))

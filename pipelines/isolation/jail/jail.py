@@ -197,7 +197,7 @@ def _needed(modules: list[str]) -> list[str]:
 
 
 def _drop(user: int, settings: dict[str, Any]) -> None:
-    """Give up ids, capabilities and dangerous calls, for good."""
+    """Give up ids, capabilities and all system calls but the listed ones, for good."""
     if not settings["isolate"]:
         kernel.no_new_privileges()
         return
@@ -207,7 +207,7 @@ def _drop(user: int, settings: dict[str, Any]) -> None:
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
     kernel.forget_capabilities()
-    calls.refuse_dangerous_calls()
+    calls.allow_listed_calls()
 
 
 def _limit(settings: dict[str, Any], *, processes: int) -> None:
