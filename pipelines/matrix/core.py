@@ -16,6 +16,7 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Floats, Ints, Names, Vectors
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.costs import priced
 from routeyard.pipelines.matrix.examples import Examples, Queries, rows_of
 from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.row_blocks import by_rows, every, sums_of
@@ -61,8 +62,8 @@ def few(models: Sequence[str], most: int = 3) -> str:
 
 #: Fields of `Core` with an entry for each query, but for `correct`, which may be `labels` itself.
 PER_QUERY = (
-    *Queries.PER_QUERY, "labels", "costs", "domains", "splits", "groups", "samples", "metadata",
-    "sources", "options",
+    *Queries.PER_QUERY, "labels", "costs", "part_costs", "domains", "splits", "groups", "samples",
+    "metadata", "sources", "options",
 )  # fmt: skip
 
 
@@ -76,7 +77,7 @@ class Core:
         labels: Y, (n, m) scores in [0, 1]; NaN is missing, never wrong.
         costs: measure → (n, m), units in `MEASURES`; NaN is unknown, never
             free. A measure nobody knows anything of, or not of every model, is absent.
-        lacking: measure that is absent → the models it is not known of, where it is of others.
+        part_costs: the same of measures that are known of some models only.
         tasks: (n,) task of each query.
         domains: (n,) domain of each query.
         splits: scheme → (n,) `train`, `validation`, `test` or empty.
@@ -112,7 +113,7 @@ class Core:
     domains: Names
     splits: Mapping[str, Names]
     groups: Ints
-    lacking: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    part_costs: Mapping[str, Floats] = field(default_factory=dict)
     unseen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     embeddings: Vectors | None = None
     samples: Floats | None = None
@@ -130,6 +131,14 @@ class Core:
     hidden: Vectors | None = None
     hidden_of: str = ""
     descriptors: Mapping[str, Vectors] = field(default_factory=dict)
+
+    @cached_property
+    def lacking(self) -> dict[str, tuple[str, ...]]:
+        """Measure of `part_costs` → the models it is not known of."""
+        return {
+            name: tuple(m for m, has in zip(self.model_ids, priced(cost), strict=True) if not has)
+            for name, cost in self.part_costs.items()
+        }
 
     @property
     def no_cost(self) -> str:
@@ -251,6 +260,12 @@ class Core:
             )
         return self.model_ids.index(model)
 
+    def priced_in(self, measure: str, models: Sequence[str]) -> Core:
+        """The same release, only these models, with this one measure as what they cost."""
+        known = {**self.costs, **self.part_costs}[measure]
+        sub = replace(self, costs={measure: known}, part_costs={})
+        return sub.with_models(tuple(name for name in self.model_ids if name in set(models)))
+
     def _also(self, labels: Floats, part: Callable[[Floats], Floats]) -> Floats | None:
         """A part of `correct`; where that is `labels` itself, it is kept in memory once."""
         if self.correct is self.labels:
@@ -270,6 +285,7 @@ class Core:
             model_ids=keep,
             labels=labels,
             costs={name: some(cost) for name, cost in self.costs.items()},
+            part_costs={name: some(cost) for name, cost in self.part_costs.items()},
             samples=None if self.samples is None else self.samples[:, at],
             correct=self._also(labels, some),
             signals={name: values[:, at] for name, values in self.signals.items()},

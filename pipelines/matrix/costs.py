@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.arrays import Floats, Ints
+from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.matrix.dense import codes, dense
 from routeyard.pipelines.matrix.row_blocks import sums_of
 
@@ -19,17 +19,14 @@ def costs_of(
     told: Mapping[str, Floats] | None,
     query_ids: pa.Array,
     model_ids: pa.Array,
-) -> tuple[dict[str, Floats], dict[str, tuple[str, ...]]]:
+) -> dict[str, Floats]:
     """Cost matrices (queries, models) by measure: `usd`, `tokens`, `latency`, `params`.
 
     Args:
         told: what outcomes say of the first three; None takes them from `responses`.
 
-    A pair's cost is that of one answer; NaN where it is unknown. A measure that some model
-    has no value of at all is left out: its column would make that model free of charge.
-
-    Returns:
-        The matrices, and measure → the models that have no value of it, where others have.
+    A pair's cost is that of one answer; NaN where it is unknown. A measure of which nothing
+    is known is left out.
     """
     shape = (len(query_ids), len(model_ids))
     costs: dict[str, Floats] = {}
@@ -51,14 +48,12 @@ def costs_of(
     params = np.full(len(model_ids), np.nan)
     params[at] = models.column("params_b").cast(pa.float64()).to_numpy(zero_copy_only=False)
     costs["params"] = np.broadcast_to(params, shape)  # one row, seen n times
-    valued = {name: sums_of(lambda c: ~np.isnan(c), cost) > 0 for name, cost in costs.items()}
-    names = model_ids.to_pylist()
-    lacking = {
-        name: tuple(model for model, has in zip(names, there.tolist(), strict=True) if not has)
-        for name, there in valued.items()
-        if there.any() and not there.all()
-    }
-    return {name: cost for name, cost in costs.items() if valued[name].all()}, lacking
+    return {name: cost for name, cost in costs.items() if priced(cost).any()}
+
+
+def priced(cost: Floats) -> Bools:
+    """(m,) whether anything is known of what a model costs."""
+    return np.asarray(sums_of(lambda part: ~np.isnan(part), cost) > 0)
 
 
 def _known(rows: Ints, columns: Ints, values: pa.ChunkedArray, shape: tuple[int, int]) -> Floats:

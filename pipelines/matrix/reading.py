@@ -14,7 +14,7 @@ from routeyard.pipelines.arrays import Floats, Ints, Names
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.row_groups import column_batches, positions_within
 from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.costs import costs_of
+from routeyard.pipelines.matrix.costs import costs_of, priced
 from routeyard.pipelines.matrix.dense import codes, dense, read_outcomes
 from routeyard.pipelines.matrix.embeddings import encoder_vectors, width_of
 from routeyard.pipelines.matrix.memmap import allocate
@@ -81,17 +81,17 @@ def from_tables(
         decided = _of_labels(labels, query_ids, model_ids)
     else:
         raise BadInput("nothing to evaluate: there are neither labels nor outcomes")
-    costs, lacking = costs_of(models, responses, paid, query_ids, model_ids)
+    costs = costs_of(models, responses, paid, query_ids, model_ids)
     found = _splits(splits, query_ids)
-    costs, model_ids = best_first(decided, costs, model_ids, not_test(found, n))
+    every, model_ids = best_first(decided, costs, model_ids, not_test(found, n))
     names = tuple(model_ids.to_pylist())
     hidden, hidden_of = states_of(hidden_states, query_ids)
     return Core(
         **asked,
         **decided,
         model_ids=names,
-        costs=costs,
-        lacking=lacking,
+        costs={name: cost for name, cost in every.items() if priced(cost).all()},
+        part_costs={name: cost for name, cost in every.items() if not priced(cost).all()},
         splits=found,
         groups=_groups(duplicates, query_ids),
         duplicates_known=duplicates is not None,

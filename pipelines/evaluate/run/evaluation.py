@@ -27,6 +27,7 @@ from routeyard.pipelines.evaluate.run.references import (
     reference_scores,
 )
 from routeyard.pipelines.evaluate.run.shift import ood_metrics, ood_rows
+from routeyard.pipelines.evaluate.run.sub_pool import sub_pools
 from routeyard.pipelines.evaluate.run.tables import choices, exchanges, facts, profiles
 from routeyard.pipelines.evaluate.sweep import joint, mix_curve
 from routeyard.pipelines.matrix.core import Core
@@ -147,6 +148,12 @@ def evaluate(
         rows += [*_rows(duels), *pair_levels(data, on)]
         curves += _curves(duels)
         compared += _compared_on_pair(data, duels)
+    pools = sub_pools(
+        core, data, done.scores, routers,
+        scheme=scheme, cluster=cluster, points=points, scaling=scaling,
+    )  # fmt: skip
+    for pool in pools:
+        rows, curves, compared = rows + pool.rows, curves + pool.curves, compared + pool.compared
     found_ood = None
     if ood or ood_groups:
         found_ood = ood_rows(core, scheme, routers, resamples, seed, ood_groups)
@@ -164,7 +171,7 @@ def evaluate(
         choices=choices(data, every),
         ranking=[asdict(rank) for rank in ranking(accuracy, compared, "accuracy")],
         facts={
-            **facts(core, data, scheme, resamples, seed, cluster, chosen),
+            **facts(core, data, scheme, resamples, seed, cluster, chosen, pools),
             "bands": list(astuple(bands or Bands())),
             **({"no_chances": done.no_chances} if done.no_chances else {}),
             **({"not_as_published": done.not_as_published} if done.not_as_published else {}),

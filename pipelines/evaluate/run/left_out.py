@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from routeyard.pipelines.evaluate.run.sub_pool import in_words
 from routeyard.pipelines.matrix.core import Core, few
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 
@@ -69,8 +70,13 @@ def missing(facts: Mapping[str, Any]) -> list[str]:
             + (", …" if len(least) > 3 else "")
             + f" of {n:,}; each model's own rows are over the questions it has a label for"
         )
-    lost = facts["costs_lacking"].items()
-    return words + [f"no figures in {measure}: {told['reason']}" for measure, told in lost]
+    pools = facts["sub_pools"]
+    words += [
+        f"no figures in {measure}: {told['reason']}"
+        for measure, told in facts["costs_lacking"].items()
+        if measure not in pools
+    ]
+    return words + [in_words(measure, told) for measure, told in pools.items()]
 
 
 def _bounds(facts: Mapping[str, Any], name: str) -> str:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from routeyard.pipelines.evaluate.router_result import RouterResult
 from routeyard.pipelines.evaluate.rows import table
 from routeyard.pipelines.evaluate.run.left_out import costs_lacking, missing
+from routeyard.pipelines.evaluate.run.sub_pool import SubPool
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.row_blocks import sums_of
 from routeyard.pipelines.metrics.baselines import query_oracle, task_oracle
@@ -85,6 +86,7 @@ def facts(
     seed: int,
     cluster: str | None,
     pair: tuple[str, str] | None,
+    pools: Sequence[SubPool] = (),
 ) -> dict[str, Any]:
     y = data.test.labels
     labelled = sums_of(lambda part: ~np.isnan(part), y)
@@ -100,6 +102,7 @@ def facts(
         "measures": list(data.prices),
         "cost_range": {name: list(cheapest_and_dearest(data, name)[1:]) for name in data.prices},
         "costs_lacking": costs_lacking(core, data),
+        "sub_pools": {pool.measure: pool.facts for pool in pools},
         "best_single": core.model_ids[data.single],
         # On so many test questions a router can be compared with it.
         "n_compared": int((~np.isnan(y[:, data.single])).sum()),

@@ -47,7 +47,10 @@ class DescriptorRouter(Trained):
         raw = np.zeros(len(train.model_ids)) if cost is None else cost
         self._scale = Scale(float(raw.min()), float(raw.max()))
         self._cost = self._scale.of(raw)
-        return super().fit(train)
+        super().fit(train)
+        if cost is None and "costs" in self.traits.needs:
+            self.not_as_published += ("no cost is known of every model: none is weighed",)
+        return self
 
     def build(self, inputs: int, start: Vectors) -> Any:
         from torch import nn

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from routeyard.flows.recipe import load
 from routeyard.pipelines.errors import SourceError, UnknownName
@@ -118,6 +119,21 @@ def test_embedllm_keeps_conflicting_repeats_as_samples(tmp_path):
     ]
     assert questions[0]["split"] == "train"
     assert "token usage" in done.lacks
+
+
+def test_embedllm_takes_sizes_from_names_and_from_the_table_of_published_ones(tmp_path):
+    names = ("Qwen__Qwen1.5-4B-Chat", "microsoft__phi-2", "microsoft/phi-2", "someone/phi-2")
+    rows = [
+        {"prompt_id": 7, "model_id": 0, "model_name": name, "category": "piqa", "prompt": "p",
+         "label": 1}
+        for name in names
+    ]  # fmt: skip
+    _csv(tmp_path / "d/test.csv", rows)
+    done, *_ = _import("embedllm", tmp_path / "d", tmp_path)
+    pool = yaml.safe_load(done.recipe.read_text())["pool"]["models"]
+    sizes = {one["model_id"]: one.get("params_b") for one in pool}
+    # A model of the same last name by somebody else is not the same model.
+    assert sizes == dict(zip(names, (4.0, 2.7, 2.7, None), strict=True))
 
 
 def test_sprout(tmp_path):

@@ -1,0 +1,161 @@
+"""Cost figures of a pool of which some costs are unknown: those of the models whose cost is known.
+
+Routers choose among these models alone, oracles and single models are those of the sub-pool, and
+what was left out is named with its accuracy: unknown is not free, and one model without a size
+does not take every other's cost away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from routeyard.pipelines.arrays import Floats
+from routeyard.pipelines.evaluate.compare import Comparison
+from routeyard.pipelines.evaluate.router_result import measure as measured_of
+from routeyard.pipelines.evaluate.rows import MetricRow
+from routeyard.pipelines.evaluate.run.between import comparisons
+from routeyard.pipelines.evaluate.run.references import plain_references, reference_scores
+from routeyard.pipelines.evaluate.sweep import joint, mix_curve
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.costs import priced
+from routeyard.pipelines.metrics.evaluation_data import EvaluationData, prepare
+from routeyard.pipelines.metrics.spec import SharedFacts
+from routeyard.pipelines.routers.base import Router, traits_of
+
+
+@dataclass(frozen=True, eq=False)
+class SubPool:
+    """Figures in one cost measure, over the models whose cost it knows.
+
+    Attributes:
+        measure: the cost measure.
+        rows, curves, compared: as of an evaluation, only what needs this measure.
+        facts: `models`, `left_out` (model → accuracy on the test questions, null without a
+            label) and `metrics` (names of the figures that are of the sub-pool).
+    """
+
+    measure: str
+    rows: list[MetricRow]
+    curves: list[dict[str, Any]]
+    compared: list[Comparison]
+    facts: dict[str, Any]
+
+
+def sub_pools(
+    core: Core,
+    data: EvaluationData,
+    scores: Mapping[str, Floats],
+    routers: Mapping[str, Callable[[int], Router]],
+    *,
+    scheme: str,
+    cluster: str | None = None,
+    points: int = 100,
+    scaling: str = "min-max",
+) -> list[SubPool]:
+    """One sub-pool for each measure that the whole pool has no figures in.
+
+    Args:
+        scores: router → (n_test, m) scores on the whole pool. One that needs costs to learn is
+            fitted again, on the sub-pool.
+    """
+    found = []
+    for name in {**core.costs, **core.part_costs}:
+        if name in data.prices:
+            continue
+        models = _known(core, data, name)
+        if not 2 <= len(models) < core.n_models:
+            continue
+        sub = core.priced_in(name, models)
+        part = prepare(
+            sub, scheme, split=data.split, resamples=data.draws.resamples,
+            seed=data.draws.seed, cluster=cluster,
+        )  # fmt: skip
+        if name in part.prices:
+            at = [core.model_ids.index(model) for model in sub.model_ids]
+            rows = np.flatnonzero(np.isin(data.test.query_ids, part.test.query_ids))
+            own = {
+                router: _again(make, part)
+                if "costs" in traits_of(make(0)).needs
+                else scores[router][rows][:, at]
+                for router, make in routers.items()
+            }
+            found.append(_measured(data, part, own, routers, name, points, scaling))
+    return found
+
+
+def _known(core: Core, data: EvaluationData, name: str) -> list[str]:
+    """The models whose cost is known of some train and of some test question."""
+    every = {**core.costs, **core.part_costs}[name]
+    where = {query: k for k, query in enumerate(core.query_ids)}
+    has = np.ones(core.n_models, dtype=bool)
+    for queries in (data.train.queries.query_ids, data.test.query_ids):
+        has &= priced(every[np.array([where[query] for query in queries])])
+    return [model for model, told in zip(core.model_ids, has, strict=True) if told]
+
+
+def _again(make: Callable[[int], Router], part: EvaluationData) -> Floats:
+    router = make(0)
+    router.fit(part.train)
+    return np.asarray(router.scores(part.test.queries()), dtype=np.float64)
+
+
+def _measured(
+    data: EvaluationData,
+    part: EvaluationData,
+    scores: Mapping[str, Floats],
+    routers: Mapping[str, Callable[[int], Router]],
+    name: str,
+    points: int,
+    scaling: str,
+) -> SubPool:
+    largest, frontier = joint(part, scores, points)
+    scales = {router: traits_of(make(0)).scale for router, make in routers.items()}
+    shared = SharedFacts(largest=largest, frontier=frontier, scales=scales)
+    ours, references = (
+        [
+            measured_of(part, router, one, points=points, scaling=scaling, shared=shared)
+            for router, one in group.items()
+        ]
+        for group in (scores, reference_scores(part))
+    )
+    every = [*ours, *references]
+    rows = [row for one in every for row in one.metrics] + plain_references(part)
+    mine = [row for row in rows if _of(row.metric, name)]
+    curves = [row for one in every for row in one.curves if row["measure"] == name]
+    compared = [row for row in comparisons(part, ours) if _of(row.metric, name)]
+    left = [model for model in data.test.model_ids if model not in part.test.model_ids]
+    facts = {
+        "models": list(part.test.model_ids),
+        "left_out": {model: _accuracy(data, model) for model in left},
+        "best_single": part.test.model_ids[part.single],
+        "metrics": sorted({row.metric for row in mine}),
+    }
+    return SubPool(name, mine, [*curves, *mix_curve(part, name)], compared, facts)
+
+
+def _of(metric: str, measure: str) -> bool:
+    """Whether a metric is of this cost measure: `audc[usd]`, `utility[usd,0.5]`."""
+    return metric.partition("[")[2].removesuffix("]").split(",")[0] == measure
+
+
+def _accuracy(data: EvaluationData, model: str) -> float | None:
+    labels = data.own(data.test.place(model))
+    return None if np.isnan(labels).all() else float(np.nanmean(labels))
+
+
+def in_words(measure: str, facts: Mapping[str, Any]) -> str:
+    """What a reader has to know of a sub-pool's figures."""
+    left = facts["left_out"].items()
+    shown = ", ".join(
+        f"{model} ({'no label' if right is None else f'accuracy {right:.1%}'})"
+        for model, right in list(left)[:5]
+    )
+    more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+    return (
+        f"figures in {measure} are over the {len(facts['models'])} models whose cost is known: "
+        f"routers choose among them; left out: {shown}{more}"
+    )
