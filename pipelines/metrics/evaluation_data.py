@@ -11,6 +11,7 @@ import numpy as np
 from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import Core, first_measure
+from routeyard.pipelines.matrix.leaked import leaked
 from routeyard.pipelines.matrix.ranking import mean_costs, means_of, ranked
 from routeyard.pipelines.matrix.row_blocks import by_rows, every, known, sums_of
 from routeyard.pipelines.metrics.baselines import alone, best_single
@@ -32,6 +33,7 @@ class EvaluationData:
         measure: first of the cost measures, the one comparisons use.
         single: best single model on train, what one would deploy instead.
         best_on_test: most accurate single model on test, the target of QNC.
+        leaked: (n,) test questions that also stand in train; None where nobody looked.
     """
 
     split: str
@@ -42,6 +44,7 @@ class EvaluationData:
     measure: str | None
     single: int
     best_on_test: int
+    leaked: Bools | None = None
 
     @property
     def price(self) -> Floats:
@@ -124,7 +127,10 @@ def prepare(
             `cluster` is unknown.
     """
     train = core.training(scheme)
-    test = core.take(core.rows(scheme, split)).labelled()
+    rows = core.rows(scheme, split)
+    test = core.take(rows)
+    labelled = np.flatnonzero(by_rows(lambda y: ~np.all(np.isnan(y), axis=1), test.labels))
+    rows, test = rows[labelled], test.take(labelled)
     if not test.n_queries:
         raise BadInput(
             f"no question of split {split!r} has a label",
@@ -150,6 +156,7 @@ def prepare(
         measure=measure,
         single=best_single(train.labels, price),
         best_on_test=best_single(test.labels, price),
+        leaked=leaked(core, scheme, rows),
     )
 
 

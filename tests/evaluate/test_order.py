@@ -63,6 +63,8 @@ def figures(core: Core) -> dict[tuple[str, str], float | None]:
 @pytest.mark.parametrize("seed", range(6))
 def test_order_of_models_and_questions_changes_no_metric(seed: int) -> None:
     core = awkward(seed, 24, 5)
+    # The last test questions have the words of the train questions, which are the first six.
+    core = replace(core, prompts=tuple(f"What is {i % 26}?" for i in range(30)))
     rng = np.random.default_rng(seed)
     plain = figures(core)
     if not seed:

@@ -70,6 +70,11 @@ def missing(facts: Mapping[str, Any]) -> list[str]:
             + (", …" if len(least) > 3 else "")
             + f" of {n:,}; each model's own rows are over the questions it has a label for"
         )
+    if facts["leaked"]:
+        words.append(
+            f"{facts['leaked']:,} of {n:,} test questions also stand in train, in the same words "
+            "or nearly: `accuracy_without_leaks` is over the others"
+        )
     pools = facts["sub_pools"]
     words += [
         f"no figures in {measure}: {told['reason']}"

@@ -102,6 +102,7 @@ def facts(
         "measures": list(data.prices),
         "cost_range": {name: list(cheapest_and_dearest(data, name)[1:]) for name in data.prices},
         "costs_lacking": costs_lacking(core, data),
+        "leaked": 0 if data.leaked is None else int(data.leaked.sum()),
         "sub_pools": {pool.measure: pool.facts for pool in pools},
         "best_single": core.model_ids[data.single],
         # On so many test questions a router can be compared with it.

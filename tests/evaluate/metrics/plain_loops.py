@@ -622,7 +622,7 @@ def _entropy_of_profile(c: Case) -> float:
 #: tests/evaluate/held_out holds them against loops of their own.
 ELSEWHERE = {
     "accuracy_seed_mean", "accuracy_seed_sd", "accuracy_change", "id_accuracy", "ood_accuracy",
-    "agreement", "accuracy_order_low", "accuracy_order_high",
+    "agreement", "accuracy_order_low", "accuracy_order_high", "accuracy_without_leaks",
 }  # fmt: skip
 
 

@@ -1,0 +1,42 @@
+"""Test questions that also stand in train: with the same words, or as near-duplicates."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from routeyard.pipelines.arrays import Bools, Ints
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.texts import some
+from routeyard.schemas.leaks import same_words
+
+
+def verbatim(core: Core, test: Ints, train: Ints) -> Bools:
+    """(t,) test questions with the words of a train question, whatever their case and space."""
+    known = set(_marks(some(core.prompts, train)))
+    return np.fromiter((mark in known for mark in _marks(some(core.prompts, test))), bool)
+
+
+def near(core: Core, test: Ints, train: Ints) -> Bools | None:
+    """(t,) test questions in a group of near-duplicates with a train question, as the
+    release's `duplicates` has it; None when nobody looked for any."""
+    if not core.duplicates_known:
+        return None
+    return np.isin(core.groups[test], core.groups[train])
+
+
+def leaked(core: Core, scheme: str, test: Ints) -> Bools:
+    """(t,) these questions, those that stand in train in either way."""
+    train = np.flatnonzero(core.splits[scheme] == "train")
+    alike = near(core, test, train)
+    found = np.zeros(len(test), dtype=bool) if alike is None else alike
+    return found | verbatim(core, test, train) if len(core.prompts) else found
+
+
+def _marks(texts: Iterable[str]) -> Iterator[bytes]:
+    """16 bytes for each text: the texts of all train questions need not be held."""
+    for text in texts:
+        words = same_words(text).encode("utf-8", "replace")
+        yield hashlib.blake2b(words, digest_size=16).digest()
