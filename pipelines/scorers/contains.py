@@ -75,7 +75,7 @@ def _unglued(answer: Text) -> Iterable[Text]:
 
 SCORER = Scorer(
     "contains",
-    "1",
+    "2",
     read,
     instruction="Answer in one short sentence.",
     escalate_on="not_correct",

@@ -63,6 +63,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         values = _values(how, said, output[start - 1 : start] if start else "")
         if not values and not raw:
             continue
+        if not keys and any(isinstance(one, dict) and _wraps(one) for one in values):
+            continue  # an envelope whose answer is a candidate of its own
         right = any(
             any(same(value, one) for value in values)
             if is_literal
@@ -72,6 +74,11 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         kind = type(values[0]).__name__ if values else "text"
         return ScoreResult.of(right, said, (start, end), f"{how}: {kind} {said[:80]}")
     return ScoreResult("abstain", reason="no literal in the output")
+
+
+def _wraps(value: dict[Any, Any]) -> bool:
+    """Whether a dictionary has a key that envelopes have, and not the data of an answer."""
+    return any(str(key).lower() in NAMES for key in value)
 
 
 def _values(how: str, said: str, before: str) -> list[Any]:
@@ -245,7 +252,7 @@ def _bare(output: str, start: int, end: int) -> tuple[int, int]:
 
 SCORER = Scorer(
     "literal",
-    "6",
+    "7",
     read,
     instruction=(
         "End with the value and nothing else between [ANSWER] and [/ANSWER], "

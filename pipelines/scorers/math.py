@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from routeyard.pipelines.scorers.comparison import symbolic
 from routeyard.pipelines.scorers.comparison.math_equality import form, same_answer
+from routeyard.pipelines.scorers.comparison.number import numeric_answer
 from routeyard.pipelines.scorers.extraction.boxes import adjacent
 from routeyard.pipelines.scorers.extraction.commitment import (
     breaks_off,
@@ -33,6 +34,13 @@ from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 #: An output without any mark is an answer only when it is no longer than this.
 BARE = 200
 _BOX = re.compile(r"\\boxed\s?\{")
+_GROUP = re.compile(r"\\[a-z]+\s?\{[^{}]*\}")
+_WORDED = re.compile(
+    r"(?<![\\A-Za-z])(?!(?:arc)?(?:sqrt|sin|cos|tan|log|exp|det|lim|max|min|mod|deg)h?(?![a-z]))[A-Za-z]{3,}"
+    r"|(?<![\\A-Za-z])[A-Z][a-z]\s|[^\W\d_\x00-\x7f\u0370-\u03ff]|[\u0370-\u03ff]{3}|[\"→⇒∴✅✓✔—]|~~|!\Z"
+)
+_FORMULA, _OPEN = re.compile(r"[\\^=_]"), re.compile(r"(?<!\\left)(?<!\\right)[()\[\]]")
+_WRAPPED = re.compile(r"\\(?:text|math)\w{0,8}\s?\{(.*[\\^].*)\}")
 _SEVERAL = frozenset({"list", "set", "ordered"})
 _CONCLUDES = re.compile(
     r"\b(?:Therefore|Thus|Hence|So|Consequently|In conclusion|We find that|We conclude that)\b[, ]"
@@ -60,9 +68,19 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         why = f"{last.kind}: comparison took more than {symbolic.LIMIT:g} s"
         return ScoreResult("error", None, last.text, (last.start, last.end), why)
     reason = f"{last.kind}: {answer[:80]}"
+    if not right and _unread(answer) and not any(map(_WORDED.search, known)):
+        return ScoreResult("abstain", reason=f"words that are no mathematics: {reason}")
     if conflict:
         reason += "; commits to several answers"
     return ScoreResult.of(right, last.text, (last.start, last.end), reason, conflict)
+
+
+def _unread(answer: str) -> bool:
+    """Whether an answer was not read as a whole: words beside its formula, a bracket left open."""
+    if answer.count("{") != answer.count("}") or len(_OPEN.findall(answer)) % 2:
+        return True
+    worded = _WORDED.search(_GROUP.sub("", answer)) is not None
+    return worded and (_FORMULA.search(answer) is not None or numeric_answer(answer) is None)
 
 
 def _not_apart(one: str, other: str, asked: ScoringInput) -> bool:
@@ -134,10 +152,11 @@ def _tail(one: Committed) -> str:
     """The answer inside a commitment: a formula or the text behind the verb."""
     text = one.text.strip()
     if one.kind in ("label", "stated", "final", "bold") and not _BOX.search(text):
-        return stated_value(text)
-    if one.kind == "field":
+        text = stated_value(text)
+    elif one.kind == "field":
         text = text.replace('\\"', '"')  # 67\", an escaped inch mark
-    return text.strip('"').strip()
+    wrapped = _WRAPPED.fullmatch(text)
+    return (wrapped[1] if wrapped else text).strip('"').strip()
 
 
 @lru_cache(maxsize=65536)
@@ -153,7 +172,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "8",
+    "9",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

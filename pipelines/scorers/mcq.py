@@ -230,7 +230,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
 
 SCORER = Scorer(
     "mcq",
-    "7",
+    "8",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

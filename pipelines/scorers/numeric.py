@@ -84,11 +84,13 @@ def _not_a_number(last: Committed, asked: ScoringInput) -> ScoreResult:
     span = (last.start, last.end)
     if any(last.text.strip() == reference.strip() for reference in asked.references):
         return ScoreResult.of(True, last.text, span, f"{last.kind}: same text")
+    numbers = scan(plain(last.text))
     unsure = _RE["unsure"].search(last.text.lower())
-    if unsure or scan(plain(last.text)):
-        why = "declines to answer" if unsure else "not one number"
-        return ScoreResult.of(False, last.text, span, f"{last.kind}: {why}")
-    return ScoreResult("abstain", reason=f"{last.kind}: no number in {last.text[:80]!r}")
+    several = len(_RE["sentence"].split(last.text)) > 1 and len(numbers) > 1
+    if numbers and not unsure and not several:
+        return ScoreResult.of(False, last.text, span, f"{last.kind}: not one number")
+    why = "declines to answer" if unsure else "not one number"
+    return ScoreResult("abstain", reason=f"{last.kind}: {why} in {last.text[:80]!r}")
 
 
 @lru_cache(maxsize=65536)
@@ -105,6 +107,8 @@ def _value(text: str, united: bool) -> Quantity | None:
     if text[:1] in ("{", "[") and len({one.quantity for one in scan(plain(text))}) > 1:
         return None  # an object or a list of several numbers
     got = numeric_answer(text)
+    if got is None and len(text) <= 200:
+        got = numeric_answer(_committed_numbers(text))
     if got is None and " or " in text and len(text) <= 200:
         said = [measured(part) for part in text.split(" or ")]
         first = said[0]
@@ -210,7 +214,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "8",
+    "9",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

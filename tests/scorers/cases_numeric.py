@@ -156,7 +156,8 @@ _TABLE = r"""
 5 ¦ 5-10 ¦ ! ¦ a range
 10 ¦ 5 to 10 ¦ ! ¦ a range in words
 5 ¦ between 5 and 10 ¦ ! ¦ a range between
-5 ¦ cannot be determined ¦ ! ¦ declines
+5 ¦ cannot be determined ¦ ? ¦ declines
+5 ¦ unknown ¦ ? ¦ knows none
 5 ¦ I do not know ¦ ? ¦ no number
 5 ¦ unknown, perhaps 5 ¦ = ¦ a guess is an answer
 600 ¦ After 2 years, Katina will have $600 remaining. ¦ = ¦ a circumstance first

@@ -213,6 +213,8 @@ def _unary(trimmed: str, before: str) -> bool:
     left = trimmed[:-1]
     if not left:
         return True
+    if left[-1] > "\u3000":  # scripts without spaces: 是-3
+        return left[-1].isalpha()
     if left[-1].isalnum() or left[-1] in ")%":
         return False
     outer = left.rstrip()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from routeyard.pipelines.scorers.extraction.languages import LANGUAGES
-from routeyard.pipelines.scorers.patterns import table
+from routeyard.pipelines.scorers.patterns import joined, table
 
 _TABLE = table("envelopes")
 #: Rank of a name that holds the answer: the lowest counts; names in `perhaps` rank behind all.
@@ -25,7 +25,8 @@ NAMES = {
 _PERHAPS = frozenset(_TABLE["perhaps"])
 _DRAFTS = frozenset(_TABLE["reasoning"])
 _MARKUP = frozenset(_TABLE["markup"])
-_OPENS = re.compile(_TABLE["opens"])
+_OPENS = re.compile(joined(_TABLE["opens"]))
+_CALLS = re.compile(_TABLE["calls"], re.IGNORECASE)
 _CLOSERS = re.compile(_TABLE["closers"])
 _TAG = re.compile(
     r"<\s?(?P<end>/?)\s?(?P<name>[^\W\d][\w.-]{0,30})(?:\s[^<>\n]{0,80})?>"
@@ -34,6 +35,8 @@ _TAG = re.compile(
 #: What one of them is in every text that has tags which matter: a closing one, or one left open.
 _TAGGED = ("</", "[/", "<think", "<ans", "<ANS", "<Ans", "[ANS", "[ans", "[THINK", "<|")
 _OBJECT = re.compile(r"\{\s{0,80}(?=[\"'“]?[^\W\d][^\"'\n:{}“”\\]{0,40}[\"'”]?\s{0,4}[:：])")
+#: Text that is struck out.
+STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
 _KEY = re.compile(r"\s{0,80}[\"'“]?([^\"'\n:{},“”\\]{1,41})[\"'”]?\s{0,4}[:：]\s{0,80}")
 _STRING = {quote: re.compile(rf"[^{quote}\\]*(?:\\.[^{quote}\\]*)*", re.DOTALL) for quote in "\"'"}
 _FOLLOWS = re.compile(
@@ -158,6 +161,17 @@ def elements(text: str, start: int, end: int) -> Iterator[Held]:
             yield Held(first, stop, True, False, (outer, stop), True)
 
 
+def calls(text: str, start: int, end: int) -> Iterator[Held]:
+    """The answers that an agent hands in: `Finish[8]`, `final_answer("8")`."""
+    for call in list(_CALLS.finditer(text, start, end))[-_MOST:]:
+        _, stop, _, closed = value(text, call.end(), end)
+        first, last = call.end() + 1, stop - closed
+        if text[first : first + 1] in _STRING and text[last - 1 : last] == text[first : first + 1]:
+            first, last = first + 1, last - 1
+        if first < last:
+            yield Held(first, last, True, closed, (call.start(), stop), True)
+
+
 def _tagged(text: str) -> bool:
     return ("<" in text or "[" in text) and any(map(text.__contains__, _TAGGED))
 
@@ -170,7 +184,7 @@ def _tags(text: str, start: int, end: int) -> list[re.Match[str]]:
 
 def drafts(text: str, end: int) -> tuple[list[tuple[int, int]], bool]:
     """Spans of thinking that something follows, and whether the output ends within one."""
-    spans: list[tuple[int, int]] = []
+    spans = [one.span() for one in STRUCK.finditer(text, 0, end)] if "~~" in text else []
     if not _tagged(text):
         return spans, False
     floor = opening_of(text, end)
@@ -206,7 +220,11 @@ def unfinished(text: str) -> bool:
 
 def opening_of(text: str, end: int) -> int:
     """Index behind the sign with which a chat template opens the answer, else 0."""
-    found = [one.end() for one in _OPENS.finditer(text, 0, end)] if "<|" in text else []
+    found = (
+        [one.end() for one in _OPENS.finditer(text, 0, end)]
+        if "<|" in text or "[/INST]" in text
+        else []
+    )
     return found[-1] if found and text[found[-1] : end].strip() else 0
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from routeyard.pipelines.scorers.patterns import joined, table
 
-_COLON = r"(?:[*_]{0,3}\s{0,2}(?:[:：=﹕]|[—–-](?=\s))|】\s{0,2}[:：]?)[*_]{0,3}"
+_COLON = r"(?:[*_]{0,3}\s{0,2}(?:[:：=﹕]|[—–-](?=\s)|\|)|】\s{0,2}[:：]?)[*_]{0,3}"
 #: An option's letter, as no other text begins.
 _LETTER = r"(?=[\s(（*\"'“‘「【\[]{0,4}(?-i:[A-Z](?![A-Za-z])))"
+
+
+#: Lists of words that expressions are made of, as `<key>`.
+_KEYS = ("answer", "with", "others", "is", "not", "but", "because", "if", "fill", "choose")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +23,15 @@ class Language:
     """The grammar of one language.
 
     Attributes:
-        nouns: Words that name the answer, as plain search finds them.
+        nouns: Words that name or choose the answer, as plain search finds them.
         stated: Matches from a noun up to the answer; its group `label` is a colon.
         refused: Matches from the answer on where the statement denies it.
         turned: Found in front of a noun where the answer stands before it ("8 is the answer").
-        reason: Where a clause begins that gives a reason.
+        reason: Where a clause begins that gives a reason or another answer for contrast.
         tail: What ends a sentence behind the answer.
         supposed: A word that makes a sentence a supposition.
         negation: A word that denies.
+        others: Found in front of a noun that names somebody else's answer, or an earlier one.
     """
 
     nouns: tuple[str, ...]
@@ -36,6 +42,7 @@ class Language:
     tail: re.Pattern[str] | None
     supposed: re.Pattern[str] | None
     negation: re.Pattern[str]
+    others: re.Pattern[str] | None
 
 
 def any_of(listed: list[str] | None) -> str:
@@ -52,8 +59,7 @@ def _made(form: str, **words: str) -> re.Pattern[str]:
 
 def _language(row: dict[str, Any]) -> Language:
     glued = row.get("glued", False)
-    words = {key: f"(?:{any_of(row.get(key))})" for key in ("answer", "with", "is", "not", "but")}
-    words |= {key: f"(?:{any_of(row.get(key))})" for key in ("because", "if", "fill")}
+    words = {key: f"(?:{any_of(row.get(key))})" for key in _KEYS}
     words |= {"end": "" if glued else r"(?!\w)", "begin": "" if glued else r"\b"}
     words |= {"gap": r"\s{0,2}" if glued else r"\s{1,2}", "colon": _COLON, "letter": _LETTER}
     if "stated" in row:
@@ -73,15 +79,21 @@ def _language(row: dict[str, Any]) -> Language:
     def optional(key: str, form: str) -> re.Pattern[str] | None:
         return _made(form, words=f"(?:{any_of(row[key])})", **words) if row.get(key) else None
 
+    chosen = r"(?P<chosen><choose>)<end>(?=[\s(*\"'$]{1,4}(?-i:[-\d\\A-Z]))"
     return Language(
-        tuple(row["answer"]),
-        _made(rf"<answer>(?:{joins})(?:(?:\s{{0,2}}<fill>){{1,3}}<letter>)?", **words),
+        (*row["answer"], *(() if glued else row.get("choose", ()))),
+        _made(rf"(?:<answer>(?:{joins})|{chosen})(?:(?:\s{{0,2}}<fill>){{1,3}}<letter>)?", **words),
         optional("not_after", r"[^.。।۔\n]{0,60}?<words><end>"),
         _made(turned, **words),
-        _made(r"(?:[,;，；、。.।۔(（]\s{0,2}|\s)<because><end>", **words),
+        _made(
+            r"(?:[,;，；、。.।۔(（]\s{0,2}|\s)<because><end>|[,;，；、(（]\s{0,2}<not><end>"
+            r"|[,;，；、。.।۔(（]\s{0,2}(?P<other><others><gap><answer>)",
+            **words,
+        ),
         optional("tail", r"\s{0,2}<words>[\s.。।۔]*$"),
         optional("if", r"<begin><words><end>"),
         _made(r"<begin><not><end>", **words),
+        optional("others", r"<begin><words>[\s*_]{0,3}$"),
     )
 
 
@@ -125,18 +137,17 @@ _DENIED = re.compile(
     rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f]))(?:{_BEFORE})[\s*$\"'(]{{0,3}}$",
     re.IGNORECASE,
 )
-_AFTER = re.compile(
-    rf"\s{{0,2}}(?:{any_of([word for row in _ROWS for word in row.get('not_after', ())])})",
-    re.IGNORECASE,
-)
+_BEHIND = any_of([w for row in _ROWS for key in ("not_after", "wrong") for w in row.get(key, ())])
+_AFTER = re.compile(rf"[\s)*$]{{0,3}}(?:{_BEHIND})", re.IGNORECASE)
 _ANSWER = re.compile(any_of([row["answer"][0] for row in _ROWS]), re.IGNORECASE)
 #: Verbs that choose an option, beside English.
 CHOOSING = tuple(word for row in _ROWS for word in row.get("choose", ()))
 
 
-def all_words(*keys: str) -> str:
-    """One expression for the words that the languages list under these keys."""
-    every = dict.fromkeys(word for row in _ROWS for key in keys for word in row.get(key, ()))
+def all_words(*keys: str, form: Callable[[str], str] = str) -> str:
+    """One expression for the words that the languages list under these keys, in a form."""
+    listed = (word for row in _ROWS for key in keys for word in row.get(key, ()))
+    every = dict.fromkeys(word if word.isascii() else form(word) for word in listed)
     spaced = [rf"(?<![^\W\d_]){any_of([word])}(?!\w)" for word in every if not _glued(word)]
     return "|".join([*sorted(spaced, key=len, reverse=True), any_of(list(filter(_glued, every)))])
 

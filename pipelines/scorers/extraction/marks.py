@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from routeyard.pipelines.scorers.extraction.envelopes import (
     Held,
+    calls,
     drafts,
     elements,
     objects,
@@ -89,7 +90,7 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
     every: list[Held] = []
     if "{" in text:
         every += objects(text, 0, end)
-    every += elements(text, 0, end)
+    every += (*elements(text, 0, end), *calls(text, 0, end))
     every.sort(key=lambda one: (one.outer[0], -one.outer[1]))
     kept: list[Held] = []
     for one in every:
@@ -130,7 +131,8 @@ def _stated(
             continue
         if not _starts_word(text, position, keyword):
             continue
-        stop = min((start for start, _ in skipped if start > position), default=end)
+        later = (start for start, _ in skipped if start > position)
+        stop = min((start for start in later if text[start] != "~"), default=end)
         if keyword in _SIGNS:
             one = _signed(_SIGNS[keyword], text, position, stop)
         elif keyword == "answer" and text[position + 6 : position + 7] in _QUOTES:

@@ -68,7 +68,7 @@ def _held(
     one: Committed, text: str, end: int, allowed: str, options: Options
 ) -> NamedOption | None:
     """The option that a mark holds."""
-    if _RE["option_a"].search(text, max(0, one.start - 8), one.start):
+    if _lists_a(text, one):
         return None
     if one.kind in _WHOLE:
         stop, before = min(end, one.end + 1), one.start
@@ -102,7 +102,13 @@ def _worded(text: str, end: int, allowed: str, options: Options) -> Iterator[Nam
 def names_none(text: str, end: int) -> bool:
     """Whether a text marks an answer, and the last one is written where no option can be read."""
     marks = [one for one in committed(text[:end]) if one.kind in _SURE]
-    return any(not _RE["option_a"].search(text, max(0, m.start - 8), m.start) for m in marks[-1:])
+    return any(not _lists_a(text, mark) for mark in marks[-1:])
+
+
+def _lists_a(text: str, one: Committed) -> bool:
+    """Whether "A:" in front of a mark is option A and not the abbreviation of "answer"."""
+    listed = _RE["option_a"].search(text, max(0, one.start - 8), one.start)
+    return listed is not None and not _RE["lone"].match(text, one.start)
 
 
 def _glued(one: Committed, allowed: str) -> NamedOption | None:

@@ -16,7 +16,8 @@ from routeyard.pipelines.scorers.patterns import patterns
 
 _RE = patterns(
     "plain_option",
-    **{key: all_words(key) for key in ("not", "wrong", "right", "choose", "is", "fill", "answer")},
+    wrong=all_words("wrong", "not_after"),
+    **{key: all_words(key) for key in ("not", "right", "choose", "is", "fill", "answer")},
 )
 
 #: A text longer than this is searched in its last sentences only.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from routeyard.pipelines.scorers.extraction.envelopes import without_closers
+from routeyard.pipelines.scorers.extraction.envelopes import STRUCK, without_closers
 from routeyard.pipelines.scorers.extraction.languages import Language
 from routeyard.pipelines.scorers.patterns import patterns
 
@@ -37,11 +37,15 @@ def stated(languages: list[Language], text: str, position: int, end: int) -> Com
     """The answer that a noun states, behind it or in front of it; None where it is denied."""
     found: Committed | None = None
     for language in languages:
+        if language.others and language.others.search(text, max(0, position - 24), position):
+            continue
         mark = language.stated.match(text, position, end)
         if mark is None:
             found = found or _turned(language, text, position)
             continue
         start, stop = line(text, mark.end(), end)
+        if "|" in mark[0]:
+            start, stop = _cell(text, position, start, end)
         if language.refused and language.refused.match(text, start, stop):
             return None
         one = _behind(language, text, mark, start, stop)
@@ -61,8 +65,10 @@ def _behind(
     if not label and supposed(language, text, position):
         return None
     reason = language.reason.search(text, start + 1, stop)
-    if reason and _RE["clause"].fullmatch(text, start, reason.start()):
+    if reason and (reason["other"] or _RE["clause"].fullmatch(text, start, reason.start())):
         start, stop = trim(text, start, reason.start())
+    if mark["chosen"] and (over := _RE["over"].search(text, start, stop)):
+        stop = over.start()
     tail = language.tail.search(text, start, stop) if language.tail else None
     if tail and tail.start() > start:
         stop = tail.start()
@@ -74,6 +80,20 @@ def _behind(
     elif label and text[text.rfind("\n", 0, position) + 1 : position].strip(_MARKUP):
         kind = "stated"  # "so, answer: 5" within a line
     return Committed(kind, start, stop, text[start:stop])
+
+
+def _cell(text: str, position: int, start: int, end: int) -> tuple[int, int]:
+    """The cell of a table beside the noun; below it, where the noun heads a column."""
+    begin, stop = text.rfind("\n", 0, position) + 1, line_end(text, start, end)
+    rule = _RE["rule"].match(text, stop, end)
+    if rule is None:
+        cut = text.find("|", start, stop)
+        return trim(text, start, cut if cut >= 0 else stop)
+    column, start = text.count("|", begin, position), rule.end()
+    for _ in range(column):
+        start = text.find("|", start, end) + 1
+    cut = text.find("|", start, end)
+    return trim(text, start, cut if cut >= 0 else line_end(text, start, end))
 
 
 def _turned(language: Language, text: str, position: int) -> Committed | None:
@@ -100,6 +120,8 @@ def supposed(language: Language, text: str, start: int) -> bool:
 
 def line(text: str, start: int, end: int) -> tuple[int, int]:
     """What a mark holds: the rest of its line, else the next line that says something."""
+    if struck := STRUCK.match(text, start + (text[start : start + 1] == " "), end):
+        start = struck.end()
     stop = line_end(text, start, end)
     if not text[start:stop].strip(" \t*_:$") or text[start:stop].strip() == "\\[":
         start, stop = _nextline(text, stop, end)

@@ -7,11 +7,9 @@ import unicodedata
 from collections.abc import Sequence, Set
 
 from routeyard.pipelines.scorers.open_answers.dates import Date
-from routeyard.pipelines.scorers.open_answers.texts import Text, is_date
+from routeyard.pipelines.scorers.open_answers.texts import RE, Text, is_date
 from routeyard.pipelines.scorers.open_answers.words import Word, is_number
-from routeyard.pipelines.scorers.patterns import patterns
 
-_RE = patterns("contains")
 #: Whole numbers below it are counts and years.
 _YEARS = 2200
 #: Words with content, not in the question, up to which an answer that shares no word with a
@@ -33,7 +31,7 @@ def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[s
     if not new or not _same_script(accepted, new):
         return ""
     said = answer.folded.casefold()
-    if _RE["declined"].search(said) and not _RE["concedes"].search(said):
+    if RE["declined"].search(said) and not RE["concedes"].search(said):
         return "the answer says that it knows none" if len(new) <= 40 else ""
     if all(map(is_date, accepted)):
         return _other_date([date for one in accepted for date, _, _ in one.dates], answer)
@@ -62,7 +60,7 @@ def _start(form: str) -> str:
 
 
 def _other_date(wanted: Sequence[Date], answer: Text) -> str:
-    vague = _RE["vague"].search(answer.folded.casefold())
+    vague = RE["vague"].search(answer.folded.casefold())
     if vague or not answer.dates:
         return ""
     if all(said.excludes(date) for said, _, _ in answer.dates for date in wanted):

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.open_answers.dates import is_month
-from routeyard.pipelines.scorers.open_answers.texts import Text, is_date
+from routeyard.pipelines.scorers.open_answers.texts import RE, Text, is_date
 from routeyard.pipelines.scorers.open_answers.words import VERDICTS, Word, is_number
-from routeyard.pipelines.scorers.patterns import patterns
 
-_RE = patterns("contains")
 #: Letters and digits from which a name is found although spaces around it were lost.
 _LONG = 8
 
@@ -20,7 +18,7 @@ def named(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
     wanted, said, n = reference.forms, answer.forms, len(reference.forms)
     if is_date(reference):
         return _dated(reference, answer)
-    if _RE["signs"].search(reference.folded):  # x+1 has the words of x-1
+    if RE["signs"].search(reference.folded):  # x+1 has the words of x-1
         same = f" {normalise(reference.folded)} " in f" {normalise(answer.folded)} "
         return [(-1, -1, "the signs and words")] if same else []
     short = n == 1 and (wanted[0] in VERDICTS or (len(wanted[0]) == 1 and not wanted[0].isdigit()))
@@ -76,7 +74,7 @@ def loosely(
 
 def _has_other_forms(reference: Text) -> bool:
     """Whether other words can name it: no date, formula or signs of a script without spaces."""
-    if is_date(reference) or _RE["signs"].search(reference.folded):
+    if is_date(reference) or RE["signs"].search(reference.folded):
         return False
     return all(len(form) > 1 or form.isascii() for form in reference.forms)
 
@@ -111,15 +109,17 @@ def doubt(answer: Text, start: int, end: int, question: frozenset[str]) -> str:
     first, last = answer.words[start], answer.words[end - 1]
     before = answer.folded[max(0, first.start - 200) : first.start]
     after = answer.folded[last.end : last.end + 300]
-    if _RE["denied_before"].search(before.casefold()[-80:]):
+    if RE["denied_before"].search(before.casefold()[-80:]):
         return "the answer denies the reference"
-    if _RE["denied_after"].search(after.casefold()):
+    if RE["denied_after"].search(after.casefold()):
         return "the answer denies the reference"
+    if RE["wondered"].search(after) and RE["asks"].search(before.casefold()):
+        return "the reference stands in a question"
     if _alternative(answer, start, end, before, after):
         return "the reference is one of several alternatives"
     if _among_others(answer):
         return "the reference is one of a list"
-    reason = _RE["reason"].search(before)
+    reason = RE["reason"].search(before)
     if reason and _candidate(answer, start, first.start - len(before) + reason.start(), question):
         return "the reference is named in a clause behind another answer"
     return ""
@@ -135,23 +135,23 @@ def _candidate(answer: Text, start: int, clause: int, question: frozenset[str]) 
 
 def _alternative(answer: Text, start: int, end: int, before: str, after: str) -> bool:
     """Whether another name or number is joined to the reference by "or"."""
-    if _RE["renamed"].search(after.casefold()):
+    if RE["renamed"].search(after.casefold()):
         return False
     first, last = answer.words[start], answer.words[end - 1]
-    either = _RE["either"].search(before.casefold()[-80:])
-    other = _RE["alternative_after"].search(after)
+    either = RE["either"].search(before.casefold()[-80:])
+    other = RE["alternative_after"].search(after)
     if other:
         then = next((word for word in answer.words if word.end > last.end + other.end()), None)
         if either or (then and _rivals(last, then)):
             return True
-    joined = _RE["alternative_before"].search(before.casefold()[-80:])
+    joined = RE["alternative_before"].search(before.casefold()[-80:])
     return bool(joined and (either or (start and _rivals(first, answer.words[start - 1]))))
 
 
 def _among_others(answer: Text) -> bool:
     """Whether the answer is a bare list of short items, of which the reference is one."""
-    items = [item for item in _RE["items"].split(answer.folded) if item.strip()]
-    few = 3 if _RE["rows"].search(answer.folded) else 4
+    items = [item for item in RE["items"].split(answer.folded) if item.strip()]
+    few = 3 if RE["rows"].search(answer.folded) else 4
     return len(items) >= few and all(len(item.split()) <= 4 for item in items)
 
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from routeyard.pipelines.scorers.extraction.languages import all_words
 from routeyard.pipelines.scorers.open_answers.dates import Date, dates, is_month
 from routeyard.pipelines.scorers.open_answers.words import TITLES, Word, fold, squashed, words
 from routeyard.pipelines.scorers.patterns import patterns
 
-_RE = patterns("contains")
+#: What surrounds a reference; <not> and its like are the words of all languages, folded.
+RE = patterns(
+    "contains",
+    **{
+        name: all_words(*keys, form=lambda word: fold(word).casefold())
+        for name, keys in {
+            "not": ("not",),
+            "wrong": ("wrong", "not_after"),
+            "because": ("because",),
+        }.items()
+    },
+)
 
 
 class Text(NamedTuple):
@@ -34,8 +46,8 @@ def text_of(raw: str, *, titles: bool = True) -> Text:
 @lru_cache(maxsize=8192)
 def accepted(reference: str) -> tuple[Text, ...]:
     """A reference, the same without and within its brackets, and the parts between its `or`s."""
-    parts = [reference, *_RE["or"].split(reference)]
-    parts += [_RE["bracketed"].sub(" ", reference), *_RE["bracketed"].findall(reference)]
+    parts = [reference, *RE["or"].split(reference)]
+    parts += [RE["bracketed"].sub(" ", reference), *RE["bracketed"].findall(reference)]
     found = (text_of(part, titles=False) for part in dict.fromkeys(parts))
     return tuple(one for one in found if one.folded.strip())
 
