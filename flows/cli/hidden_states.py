@@ -73,6 +73,10 @@ def command(
         f"{queries.num_rows:,} queries × {done.layers + 1} layers of width {done.width} "
         f"→ {out} ({done.written} files written, {done.reused} were there)"
     ]
+    if done.form == "plain":
+        lines.append("the model has no chat form: prompts were read as they are")
+    else:
+        lines.append("prompts were read in the model's chat form, as it is served")
     if done.truncated:
         lines.append(f"{done.truncated:,} prompts were longer than the model and were cut")
     return Output({"queries": queries.num_rows, "path": out, **asdict(done)}, lines)

@@ -121,7 +121,14 @@ def pair_scorers(
     Raises:
         BadInput: the preferences have several bases and none is named, or the one named is absent.
     """
-    from routeyard.pipelines.evaluate.run.duels import LABELS, battles_on, trained
+    from routeyard.pipelines.evaluate.run.duels import (
+        LABELS,
+        agreement,
+        battles_on,
+        misled,
+        of_one_basis,
+        trained,
+    )
     from routeyard.pipelines.routers import PAIR_ROUTERS
 
     if core.embeddings is None:
@@ -130,7 +137,13 @@ def pair_scorers(
     if called == LABELS:
         line("pairs", f"no preferences in the release: trained on {len(battles.outcome)} labels")
     else:
-        line("pairs", f"trained on {len(battles.outcome)} records decided by {called}")
+        agree, told = agreement(core, scheme, of_one_basis(tables["preferences"], basis))
+        where = f"the right model in {agree} of {told} records in which one alone is right"
+        if misled(agree, told):
+            line("note", f"no pair routers: preferences by {called} name {where}, which is less "
+                 "than chance: take another --basis")  # fmt: skip
+            return {}
+        line("pairs", f"trained on {len(battles.outcome)} records decided by {called}; {where}")
     found = trained(battles, pair, [name for name in PAIR_ROUTERS.names() if _usual(name)])
     return {f"{name}[{called}]": scores for name, scores in found.items()}
 

@@ -19,7 +19,8 @@ The rules, for one response:
 For several samples the label's score is the mean over the decided samples, and
 `correct` is that mean ≥ the task's threshold, else the deciding scorer's own.
 Where neither sets one the outcomes count, and not the scores beside them: the
-label is correct when at least half of the decided samples are. `contested`
+label is correct when more than half of the decided samples are. A mean of exactly
+one half counts so too: one right sample of two is no right answer. `contested`
 says that current verdicts on a sample disagree, or that a text commits to
 several answers, whatever the policy made of it.
 """
@@ -117,7 +118,9 @@ def _labels(matrix: VerdictMatrix, decisions: PolicyDecisions) -> pa.Table:
     # One sample: its own outcome. Several: the mean against the threshold. Without one a score
     # need not say what is right (ReCoRD's is token F1 beside exact match): the outcomes do.
     by_outcome = (entered == 1) | np.isneginf(limits)
-    correct = np.where(by_outcome, 2 * right >= entered, mean >= limits)
+    most = 2 * right > entered
+    halves = (mean == 0.5) & (limits == 0.5)
+    correct = np.where(by_outcome | halves, most, mean >= limits)
 
     contested = np.zeros(pairs, bool)
     np.logical_or.at(contested, matrix.pair, decisions.contested)

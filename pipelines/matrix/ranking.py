@@ -102,6 +102,11 @@ def draw(labels: Floats) -> NDArray[np.uint64]:
     return found
 
 
+def shuffled(labels: Floats, seed: int) -> NDArray[np.int64]:
+    """(m,) models in an order drawn by a seed and by their labels, so that it moves with them."""
+    return np.argsort(_mixed(draw(labels) + np.uint64(seed)), kind="stable")
+
+
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Hash of each number."""
     from pandas.util import hash_array

@@ -35,6 +35,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import complete_measure
 from routeyard.pipelines.matrix.examples import Examples as Examples
 from routeyard.pipelines.matrix.examples import Queries as Queries
+from routeyard.pipelines.matrix.ranking import ranked
 from routeyard.pipelines.matrix.row_blocks import by_rows, sums_of
 from routeyard.pipelines.routers.listed import Scale
 from routeyard.pipelines.routers.listed import Traits as Traits
@@ -161,6 +162,12 @@ def model_means(labels: Floats) -> Floats:
     n = sums_of(lambda part: ~np.isnan(part), labels)
     overall = total.sum() / n.sum() if n.any() else 0.5
     return np.where(n > 0, total.sum(axis=0) / np.maximum(n, 1), overall)
+
+
+def strongest(train: Examples) -> int:
+    """The model with the greatest mean label; of equals the first as `matrix.ranking` has it."""
+    first = ranked(train.labels, mean_cost(train))
+    return int(first[np.argmax(model_means(train.labels)[first])])
 
 
 def mean_cost(train: Examples) -> Floats | None:

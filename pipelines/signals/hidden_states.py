@@ -23,19 +23,25 @@ ABOUT = "hidden_states.json"
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a run did: shards written now, shards found, queries cut at the model's length."""
+    """What a run did: shards written now, shards found, queries cut at the model's length.
+
+    `form`: `chat` where prompts were read in the model's chat form, else `plain`.
+    """
 
     written: int
     reused: int
     layers: int
     width: int
     truncated: int
+    form: str
 
 
 def pooled(
     local: LocalModel, prompts: list[str], *, batch_size: int = 8
 ) -> npt.NDArray[np.float32]:
     """Mean over each prompt's tokens of the hidden state after every layer.
+
+    A prompt is read as the model is served it: in its chat form, where it has one.
 
     Returns:
         float32 of shape (prompts, layers + 1, width); layer 0 is the embedding layer.
@@ -44,7 +50,8 @@ def pooled(
 
     result: npt.NDArray[np.float32] | None = None
     for indices in local.batches(prompts, batch_size):
-        encoded = local.encode([prompts[i] for i in indices], side="right")
+        asked = [local.prompt(prompts[i]) for i in indices]
+        encoded = local.encode(asked, side="right", prompted=True)
         with torch.inference_mode():
             # Without its head: logits over a vocabulary would be most of the memory, for nothing.
             states = local.model.base_model(
@@ -96,6 +103,7 @@ def write_hidden_states(
         "queries_sha256": asked.hexdigest(),
         "shard_size": shard_size,
         "max_length": local.max_length,
+        "form": form_of(local),
     }
     _same_run(folder, about)
     shards = [rows[i : i + shard_size] for i in range(0, len(rows), shard_size)]
@@ -103,7 +111,8 @@ def write_hidden_states(
     for number, shard in enumerate(shards):
         path = folder / f"part-{number:05d}.parquet"
         prompts = [row["prompt"] for row in shard]
-        truncated += sum(length > local.max_length for length in local.lengths(prompts))
+        asked = [local.prompt(prompt) for prompt in prompts]
+        truncated += sum(length > local.max_length for length in local.lengths(asked))
         if path.exists():
             reused += 1
         else:
@@ -114,8 +123,14 @@ def write_hidden_states(
             on_shard(number + 1, len(shards))
     config = local.model.config.get_text_config()
     return Written(
-        written, reused, int(config.num_hidden_layers), int(config.hidden_size), truncated
-    )
+        written, reused, int(config.num_hidden_layers), int(config.hidden_size), truncated,
+        form_of(local),
+    )  # fmt: skip
+
+
+def form_of(local: LocalModel) -> str:
+    """`chat` where prompts are read in the model's chat form, else `plain`."""
+    return "chat" if getattr(local.tokenizer, "chat_template", None) else "plain"
 
 
 def _write(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 from routeyard.pipelines.logprobs import tokens
 
@@ -39,21 +40,46 @@ def prompt(question: str, answer: str) -> str:
 
 
 def certainty(reply: str | None, logprobs: str | None = None) -> float | None:
-    """Probability that the answer is right, in [0, 1]; None for a reply that says neither."""
-    said = {"yes": 1.0, "no": 0.0}.get(_word(reply or ""))
-    if said is None:
-        return None
-    for token in tokens(logprobs) or ():
-        if not _word(token.token):
-            continue
-        mass = {"yes": 0.0, "no": 0.0}
-        for text, value in token.top or ((token.token, token.logprob),):
-            if _word(text) in mass:
-                mass[_word(text)] += math.exp(value)
-        total = mass["yes"] + mass["no"]
-        return mass["yes"] / total if total else said
-    return said
+    """Probability that the answer is right, in [0, 1]; None where neither reply nor tokens say.
+
+    Where the reply begins with yes or no, the probability of yes among the two as its first word;
+    without log-probabilities, and where it says so in a sentence ("The answer is not right."),
+    what it says; else the two among the alternatives of its first word.
+    """
+    said = _said(reply or "")
+    first = next((one for one in tokens(logprobs) or () if _word(one.token)), None)
+    if first is None:
+        return said
+    mass = {"yes": 0.0, "no": 0.0}
+    for text, value in first.top or ((first.token, first.logprob),):
+        if _word(text) in mass:
+            mass[_word(text)] += math.exp(value)
+    total = mass["yes"] + mass["no"]
+    if not total or (said is not None and _word(first.token) not in mass):
+        return said
+    return mass["yes"] / total
+
+
+def _said(reply: str) -> float | None:
+    """1 for a reply that calls the answer right, 0 for one that does not, None for neither."""
+    if found := _FIRST.match(reply):
+        return float(found[1].casefold() == "yes")
+    stated = {
+        bool(found["no"]) == (found["how"].casefold() in _WRONG)
+        for found in _STATED.finditer(reply)
+    }
+    return float(stated.pop()) if len(stated) == 1 else None
+
+
+#: A reply's first word, and a sentence about the answer.
+_FIRST = re.compile(r"[\W_]{0,20}(yes|no)\b", re.IGNORECASE)
+_STATED = re.compile(
+    r"\b(?:answer|response|it|that|this)\s{1,5}(?:is|was)(?P<no>n[\u2019']t|\s{1,5}not)?"
+    r"\s{1,5}(?P<how>right|correct|true|wrong|incorrect|false)\b",
+    re.IGNORECASE,
+)
+_WRONG = frozenset({"wrong", "incorrect", "false"})
 
 
 def _word(text: str) -> str:
-    return text.strip().strip("\"'*.!").casefold()
+    return text.strip().strip("\"'*.,:;!").casefold()

@@ -134,6 +134,6 @@ def _of_pair(scores: Floats, cost: Floats, means: Floats | None, share: float) -
             "the rule 'threshold' chooses between a strong and a cheap model of a batch",
             next_step="use it with `routeyard zoo run --rule`, on a pool of at least two models",
         )
-    strong, cheap = strong_and_cheap(means, cost)
+    strong, cheap = strong_and_cheap(means, cost, np.arange(len(means)))
     up = rules.quantile_threshold(scores[:, strong] - scores[:, cheap], share)
     return np.where(up, strong, cheap)

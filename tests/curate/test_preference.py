@@ -159,6 +159,18 @@ def test_a_missing_entropy_makes_no_pair_and_says_why():
     assert curated.figures["no_pair"] == {"no_response": 3, "too_few_samples": 1}
 
 
+def test_entropies_are_compared_over_as_many_samples_of_each():
+    # Three different answers reach ln 3, two reach ln 2: both models are as unsure as they can be.
+    spec = {(0, "big"): ["1", "2", "3"], (0, "small"): ["5", "6"]}
+    curated = run(spec, estimator="discrete")
+    (row,) = curated.added["preferences"].to_pylist()
+    assert row["winner_tie"]
+    assert row["se_a"] == row["se_b"] == pytest.approx(math.log(2))
+    # What was measured over all samples stays in its own table.
+    told = {r["model_id"]: r["n_samples"] for r in curated.added["entropies"].to_pylist()}
+    assert told == {"big": 3, "small": 2}
+
+
 def test_failed_and_truncated_responses_are_no_samples():
     given_ = tables(SPEC)
     rows = given_["responses"].to_pylist()

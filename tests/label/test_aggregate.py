@@ -278,7 +278,7 @@ def test_several_samples_give_the_mean() -> None:
         # Trap: a grade of 0.667 beside each reached 0.5, and two wrong samples made a right label.
         (("incorrect", "incorrect"), False),
         (("correct", "incorrect", "incorrect"), False),
-        (("correct", "incorrect"), True),  # half is enough, as for scores of 0 and 1
+        (("correct", "incorrect"), False),  # half is not enough, as for scores of 0 and 1
         (("correct", "correct", "incorrect"), True),
     ],
 )
@@ -476,7 +476,7 @@ def test_two_people_of_three_decide_and_the_first_of_them_is_named() -> None:
     assert row["contested"]
 
 
-def test_a_mean_on_the_threshold_reaches_it_and_all_deciders_are_named_in_order() -> None:
+def test_half_of_the_samples_right_is_no_right_answer_and_all_deciders_are_named_in_order() -> None:
     texts = responses({"sample": 0}, {"sample": 1})
     filed = verdicts(
         ("numeric", "correct", {"sample": 0}),
@@ -484,7 +484,7 @@ def test_a_mean_on_the_threshold_reaches_it_and_all_deciders_are_named_in_order(
         ("human:ada", "incorrect", {"sample": 1}),
     )
     (row,) = decide(queries("numeric"), texts, filed).to_pylist()
-    assert (row["score"], row["correct"], row["n_samples"]) == (0.5, True, 2)
+    assert (row["score"], row["correct"], row["n_samples"]) == (0.5, False, 2)
     assert (row["decided_by"], row["contested"]) == ("human:ada+numeric", True)
 
 
@@ -524,12 +524,25 @@ def test_the_verifiers_and_judges_of_a_recipe_are_wanted_before_any_has_spoken()
     assert {*left} == {"numeric", "xverify:v", "judge:j"}
 
 
-def test_samples_that_people_decided_need_half_of_them_right() -> None:
+def test_samples_that_people_decided_need_more_than_half_of_them_right() -> None:
     # trap: people set no threshold, and none is not a threshold of nought
     texts = responses({"sample": 0}, {"sample": 1})
     filed = verdicts(*(("human:ada", "incorrect", {"sample": i}) for i in range(2)))
     (row,) = decide(queries("numeric"), texts, filed).to_pylist()
     assert (row["score"], row["correct"]) == (0.0, False)
+    one = verdicts(
+        *(("human:ada", said, {"sample": i}) for i, said in enumerate(("correct", "incorrect")))
+    )
+    (row,) = decide(queries("numeric"), texts, one).to_pylist()
+    assert (row["score"], row["correct"]) == (0.5, False)
+
+
+def test_a_stated_threshold_that_all_samples_reach_is_reached() -> None:
+    texts = responses({"sample": 0}, {"sample": 1})
+    filed = verdicts(*(("numeric", "correct", {"sample": i}) for i in range(2)))
+    every = Label(default=Policy(threshold=1.0))
+    (row,) = decide(queries("numeric"), texts, filed, policy=every).to_pylist()
+    assert (row["score"], row["correct"]) == (1.0, True)
 
 
 def test_the_threshold_of_a_task_holds_for_the_mean_of_votes() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.ranking import ranked
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import traits_of
 from routeyard.pipelines.routers.listed.presets import PRESETS, constants, presets_of
@@ -51,7 +52,7 @@ def test_avengers_pro_chooses_as_its_paper_computes(alpha: float) -> None:
     centres, x = router._centres, TRAIN.queries.vectors().astype(np.float64)
     member = ((x[:, None, :] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
     cost = np.nanmean(TRAIN.costs["usd"], axis=0)
-    ranks = np.zeros((len(centres), MODELS))
+    ranks, first = np.zeros((len(centres), MODELS)), ranked(TRAIN.labels, cost).tolist()
     for k in range(len(centres)):
         accuracy = np.array(
             [
@@ -62,7 +63,9 @@ def test_avengers_pro_chooses_as_its_paper_computes(alpha: float) -> None:
         spread = accuracy.max() - accuracy.min()
         worth = (accuracy - accuracy.min()) / spread if spread else np.ones(MODELS)
         worth = alpha * worth + (1 - alpha) * (1 - cost / cost.max())
-        for place, m in enumerate(sorted(range(MODELS), key=lambda m, w=worth: (-w[m], m))):
+        for place, m in enumerate(
+            sorted(range(MODELS), key=lambda m, w=worth: (-w[m], first.index(m)))
+        ):
             ranks[k, m] = 1 / (place + 1)
     wrong = 0
     found = router.scores(TEST.queries)

@@ -38,6 +38,24 @@ def test_pooled_equals_one_prompt_at_a_time(loaded):
         np.testing.assert_allclose(found[i], expected, rtol=1e-4, atol=1e-5)
 
 
+def test_a_chat_model_reads_prompts_as_it_is_served_them(loaded, tmp_path):
+
+    plain = write_hidden_states(queries(), loaded, tmp_path / "plain", identity={}, shard_size=9)
+    template = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}<|assistant|>"
+    loaded.tokenizer.chat_template = template
+    try:
+        chat = write_hidden_states(queries(), loaded, tmp_path / "chat", identity={}, shard_size=9)
+        found = pooled(loaded, PROMPTS[:1])
+    finally:
+        loaded.tokenizer.chat_template = None
+    assert (plain.form, chat.form) == ("plain", "chat")
+    wrapped = pooled(loaded, [f"<|user|>{PROMPTS[0]}<|assistant|>"])
+    np.testing.assert_allclose(found, wrapped, rtol=1e-4, atol=1e-5)
+    assert not np.allclose(found, pooled(loaded, PROMPTS[:1]))
+    with pytest.raises(BadInput):  # states of two forms are not mixed
+        write_hidden_states(queries(), loaded, tmp_path / "chat", identity={}, shard_size=9)
+
+
 def test_every_layer_of_any_causal_model(loaded_llama, llama, tmp_path):
     said = write_hidden_states(
         queries(), loaded_llama, tmp_path, identity={"model": fingerprint(str(llama))}, shard_size=2

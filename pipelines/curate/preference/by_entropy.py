@@ -31,8 +31,9 @@ def compare(
     estimator: str,
     min_samples: int,
 ) -> Entropies | NoPair:
-    """Entropies of both models by one estimator.
+    """Entropies of both models by one estimator, over as many samples of each.
 
+    n samples reach ln n at most: of the model with more of them the first ones are taken.
     `auto` takes the paper's sequence-probability form where both models have
     it, else the discrete form for both.
     """
@@ -47,6 +48,8 @@ def compare(
             )
         if one.clusters is None:
             return NoPair("backend_failed", f"no decision on the answers of {model}")
+    fewest = min(len(strong.samples.texts), len(weak.samples.texts))
+    strong, weak = strong.first(fewest), weak.first(fewest)
     used = estimator
     if estimator == "auto":
         both = SEQUENCE in strong.entropies and SEQUENCE in weak.entropies

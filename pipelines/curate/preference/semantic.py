@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ from routeyard.pipelines.curate.preference.samples import Samples
 from routeyard.pipelines.equivalence_types import Entailment
 from routeyard.schemas import ENTROPIES
 
+#: Fields of `Samples` with an entry for each sample.
+SAMPLED = ("numbers", "texts", "extracted", "outcomes", "logprobs")
 #: The `backend` of clusters made by equal answers alone.
 EQUALITY = "equality"
 
@@ -36,6 +38,18 @@ class SampleEntropies:
     samples: Samples
     clusters: npt.NDArray[np.int32] | None
     entropies: Mapping[str, float | None]
+
+    def first(self, n: int) -> SampleEntropies:
+        """The same over its first n samples."""
+        if self.clusters is None or n >= len(self.samples.texts):
+            return self
+        some = replace(
+            self.samples,
+            **{name: getattr(self.samples, name)[:n] for name in SAMPLED},
+        )
+        # Clusters are numbered without gaps: those of the first samples are again.
+        clusters = np.unique(self.clusters[:n], return_inverse=True)[1].astype(np.int32)
+        return SampleEntropies(some, clusters, entropies(clusters, some.texts, some.logprobs))
 
     @property
     def majority(self) -> int | None:

@@ -81,6 +81,36 @@ def battles_on(
     return from_preferences(records, vectors, validation=held, leave_out=left), called
 
 
+def agreement(core: Core, scheme: str, preferences: pa.Table) -> tuple[int, int]:
+    """(agreeing, told): of the train records with a winner of which one model alone is right,
+    those that it won, and all of them."""
+    known = {name: k for k, name in enumerate(core.query_ids)}
+    models = {name: k for k, name in enumerate(core.model_ids)}
+    agree = told = 0
+    columns = ["query_id", "model_a", "model_b", "winner_model_a", "winner_tie"]
+    for row in preferences.select(columns).to_pylist():
+        at = known.get(row["query_id"])
+        sides = [models.get(row[side]) for side in ("model_a", "model_b")]
+        if at is None or None in sides or row["winner_tie"] or core.splits[scheme][at] == "test":
+            continue
+        a, b = core.decided[at, sides]
+        if a + b == 1:  # NaN where a label is unknown
+            told += 1
+            agree += int((a == 1) == row["winner_model_a"])
+    return agree, told
+
+
+def misled(agree: int, told: int) -> bool:
+    """Whether winners are right less often than a coin would have them (binomial, 5 %).
+
+    >>> misled(0, 5), misled(1, 5), misled(40, 100)
+    (True, False, True)
+    """
+    from scipy.stats import binom
+
+    return bool(told and binom.cdf(agree, told, 0.5) < 0.05)
+
+
 def trained(
     battles: Battles, pair: tuple[str, str], names: Sequence[str]
 ) -> dict[str, Callable[[Queries], Floats]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from routeyard.pipelines.matrix.ranking import ranked
 from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
@@ -84,8 +85,10 @@ class AvengersPro:
                     next_step="set alpha=1, or give the release prices",
                 )
             worth = worth + (1 - self.alpha) * (1 - cost / max(float(cost.max()), 1e-300))
-        rank = np.argsort(np.argsort(-worth, axis=1, kind="stable"), axis=1)
-        return np.asarray(1.0 / (rank + 1))
+        first = ranked(train.labels, mean_cost(train))
+        rank = np.empty(worth.shape)
+        rank[:, first] = np.argsort(np.argsort(-worth[:, first], axis=1, kind="stable"), axis=1)
+        return 1.0 / (rank + 1)
 
     def scores(self, queries: Queries) -> Floats:
         distance = 1 - queries.vectors().astype(np.float64) @ self._centres.T

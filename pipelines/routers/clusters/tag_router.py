@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from routeyard.pipelines.arrays import Bools, Floats, Ints, Vectors
-from routeyard.pipelines.routers.base import Examples, Queries, listed, model_means, usable
+from routeyard.pipelines.routers.base import Examples, Queries, listed, strongest, usable
 from routeyard.pipelines.routers.clusters.kmeans import closest, clustered
 
 
@@ -37,8 +37,7 @@ class TagRouter:
 
     def fit(self, train: Examples) -> TagRouter:
         train = usable(train)
-        means = model_means(train.labels)
-        gap = train.labels - train.labels[:, [int(np.argmax(means))]]
+        gap = train.labels - train.labels[:, [strongest(train)]]
         known = ~np.isnan(gap)
         result = np.where(known, np.where(gap == 0, self.tie, np.sign(gap)), 0.0)
         total = result.sum(axis=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from routeyard.pipelines.arrays import Floats
+from routeyard.pipelines.matrix.ranking import shuffled
 from routeyard.pipelines.routers.base import Examples, Queries, listed, usable
 
 
@@ -22,7 +23,9 @@ class LinUCB:
     Its result depends on the order, so its seeds are orders and five are reported.
     x is the embedding on its leading `size` principal directions with a constant
     (None: the embedding itself, d² work per arm and step). A chosen model without
-    a label cannot be: only labelled ones are offered.
+    a label cannot be: only labelled ones are offered. Arms that were never chosen have one
+    bound and are tried in a drawn order: in that of the columns, which is best first, what
+    is to be learnt would be known before.
     """
 
     name = "linucb"
@@ -45,11 +48,14 @@ class LinUCB:
         inverse = np.tile(np.eye(d), (m, 1, 1))
         moment, theta = np.zeros((m, d)), np.zeros((m, d))
         known = ~np.isnan(train.labels)
+        order = shuffled(train.labels, self.seed)
         for row in np.random.default_rng(self.seed).permutation(n):
             now = x[row]
             spread = inverse @ now
             bound = theta @ now + self.alpha * np.sqrt(np.maximum(spread @ now, 0.0))
-            arm = int(np.argmax(np.where(known[row], bound, -np.inf)))
+            # Products of equal rows differ in their last bit by where they stand.
+            bound = np.where(known[row], np.round(bound, 12), -np.inf)
+            arm = int(order[np.argmax(bound[order])])
             toward = spread[arm]
             inverse[arm] -= np.outer(toward, toward) / (1 + toward @ now)
             moment[arm] += train.labels[row, arm] * now

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from routeyard.pipelines.arrays import Array, Floats, Vectors
-from routeyard.pipelines.routers.base import Examples, listed, model_means
+from routeyard.pipelines.routers.base import Examples, listed, strongest
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, logistic_loss
 
 
@@ -38,7 +38,7 @@ class HybridLLM(Trained):
         return super().build(inputs, begin)
 
     def targets(self, train: Examples) -> dict[str, Array]:
-        reference = int(np.argmax(model_means(train.labels)))
+        reference = strongest(train)
         target = as_good(train.labels, reference, self.settings["labels"])
         known = ~np.isnan(target)
         return {

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from routeyard.pipelines.arrays import Array, Vectors
-from routeyard.pipelines.routers.base import Examples, listed, mean_cost, model_means
+from routeyard.pipelines.matrix.ranking import ranked
+from routeyard.pipelines.routers.base import Examples, listed, mean_cost, model_means, strongest
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch, masked_mean
 from routeyard.pipelines.routers.trees.rorf import strong_and_cheap
 
@@ -30,13 +31,14 @@ class RouteLLMClassifier(Trained):
     name = "routellm-bert"
 
     def fit(self, train: Examples) -> RouteLLMClassifier:
-        means = model_means(train.labels)
-        self._pair = (int(np.argmax(means)), -1)
+        self._pair = (strongest(train), -1)
         if self.as_published:
             from routeyard.pipelines.routers.base import usable
 
             usable(train, least_models=2)
-            self._pair = strong_and_cheap(means, mean_cost(train))
+            cost = mean_cost(train)
+            order = ranked(train.labels, cost)
+            self._pair = strong_and_cheap(model_means(train.labels), cost, order)
         super().fit(train)
         return self
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from routeyard.pipelines.arrays import Ints
+from routeyard.pipelines.matrix.ranking import ranked
 from routeyard.pipelines.routers.base import (
     Examples,
     Floats,
@@ -56,7 +57,8 @@ class RoRF:
         self._pair: tuple[int, int] | None = None
         x = train.queries.vectors()
         if self.as_published:
-            self._pair = strong_and_cheap(means, mean_cost(train))
+            cost = mean_cost(train)
+            self._pair = strong_and_cheap(means, cost, ranked(train.labels, cost))
             both = train.labels[:, list(self._pair)]
             rows = ~np.isnan(both).any(axis=1)
             x, filled = x[rows], np.eye(4)[classes(both[rows, 0], both[rows, 1])]
@@ -87,8 +89,12 @@ def classes(a: Floats, b: Floats) -> Ints:
     return np.where(a > b, 0, np.where(b > a, 3, np.where(a == 0, 1, 2)))
 
 
-def strong_and_cheap(means: Floats, cost: Floats | None) -> tuple[int, int]:
-    """The most accurate model and the cheapest other one (without costs: the next best)."""
-    strong = int(np.argmax(means))
-    order = np.argsort(-means if cost is None else cost, kind="stable")
-    return strong, int(next(k for k in order if k != strong))
+def strong_and_cheap(means: Floats, cost: Floats | None, order: Ints) -> tuple[int, int]:
+    """The most accurate model and the cheapest other one (without costs: the next best).
+
+    Args:
+        order: (m,) models, the first of which wins a tie.
+    """
+    strong = int(order[np.argmax(means[order])])
+    by = order[np.argsort((-means if cost is None else cost)[order], kind="stable")]
+    return strong, int(next(k for k in by if k != strong))
