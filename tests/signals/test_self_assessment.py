@@ -15,13 +15,8 @@ def logprobs(*tokens: tuple[str, dict[str, float]]) -> str:
     rows = []
     for token, alternatives in tokens:
         top = [[name, math.log(p)] for name, p in alternatives.items()]
-        rows.append(
-            {
-                "token": token,
-                "logprob": math.log(alternatives.get(token, 0.01)),
-                "top_logprobs": top,
-            }
-        )
+        own = math.log(alternatives.get(token, 0.01))
+        rows.append({"token": token, "logprob": own, "top": top})
     return json.dumps(rows)
 
 
