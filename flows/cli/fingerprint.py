@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -68,14 +69,16 @@ def command(
     from routeyard.flows.evaluation.fingerprint import Described, Probing, describe, probe_queries
     from routeyard.flows.evaluation.fingerprint_plan import requirements
     from routeyard.flows.recipe import load
+    from routeyard.flows.workspace.fixtures import fixtures
     from routeyard.flows.workspace.stage_folders import write_table
 
     probing = Probing(probes, steps, tokens, seed, scheme)
     chosen = probe_queries(release, probing)
+    checked = load(recipe)[0] if recipe else None
     of = Described(
         release,
         workspace,
-        recipe=load(recipe)[0] if recipe else None,
+        recipe=checked,
         models=model or (),
         local=dict(_named(entry) for entry in local or ()),
         language_model=language_model,
@@ -84,7 +87,8 @@ def command(
     needs = requirements(kind, chosen, probing, of)
     if plan:
         return Output(needs)
-    table = describe(kind, chosen, probing, of)
+    with nullcontext() if checked is None else fixtures(checked, workspace):
+        table = describe(kind, chosen, probing, of)
     write_table(table, out)
     return Output(
         {"kind": kind, "models": table.num_rows, "probes": chosen.num_rows, "path": out},

@@ -78,6 +78,9 @@ def test_without_the_data_folder_it_asks_its_own_questions(
     path, left = recipe_of_what_is_here(tmp_path)
     assert {s.name for s in load(path)[0].sources} == {"bank_choice", "bank_number", "bank_text"}
     assert "gsm8k, bbh, mmlu_pro, humaneval are left out" in str(left)
+    # The card's description names no data set that the release then does not hold.
+    said = load(path)[0].release.description
+    assert not any(name in said for name in ("GSM8K", "BIG-Bench", "MMLU", "HumanEval"))
     monkeypatch.setenv("ROUTEYARD_DATA", "somewhere")
     assert recipe_of_what_is_here(tmp_path) == ("real_tiny", None)
 

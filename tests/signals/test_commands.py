@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import yaml
 
 from routeyard.datacards.card import render
 from routeyard.flows.cli import run
+from routeyard.flows.workspace.fixtures import MAKERS
 from routeyard.pipelines.release import write_release
 from routeyard.schemas import CONTRACTS, LABELS, MODELS, QUERIES, RESPONSES, SPLITS
 from tests.calls.loopback import Loopback, answer, completion
@@ -90,7 +92,16 @@ def test_footprints_of_local_models(release, gpt2, llama, tmp_path):
     assert out.read_bytes() == first
 
 
-def test_footprints_through_an_api_are_asked_once(release, tmp_path, capsys):
+#: Where the server of a test listens now.
+ADDRESS: dict[str, str] = {}
+
+
+@contextmanager
+def address(root):
+    yield ADDRESS["now"]
+
+
+def test_footprints_through_an_api_are_asked_once(release, tmp_path, capsys, monkeypatch):
     def behave(body, seen):
         assert (body["temperature"], body["max_tokens"]) == (0.0, 3)
         top = [{"token": "A", "logprob": math.log(0.5)}, {"token": "B", "logprob": math.log(0.25)}]
@@ -126,6 +137,18 @@ def test_footprints_through_an_api_are_asked_once(release, tmp_path, capsys):
         assert routeyard(*words) == 0
         assert routeyard(*words) == 0
         assert server.requests == 6
+        # A recipe whose server is made on the spot, as that of the real model is, is served too.
+        made = recipe | {"pool": recipe["pool"] | {"providers": [
+            {"name": "local", "base_url": "${ROUTEYARD_REAL_URL}"}
+        ]}}  # fmt: skip
+        (tmp_path / "made.yaml").write_text(yaml.safe_dump(made))
+        ADDRESS["now"] = server.base_url
+        monkeypatch.delenv("ROUTEYARD_REAL_URL", raising=False)
+        monkeypatch.setitem(MAKERS.targets, "ROUTEYARD_REAL_URL", f"{__name__}:address")
+        words[words.index(path)] = tmp_path / "made.yaml"
+        words[words.index(tmp_path / "yard")] = tmp_path / "other"
+        assert routeyard(*words) == 0
+        assert server.requests == 12
     vector, said = descriptors(tmp_path / "d.parquet")["m0"]
     assert said["unreturned_mass"] == pytest.approx(0.25)
     assert vector.tolist() == [1.0]
