@@ -17,7 +17,10 @@ from routeyard.flows.demo.agents import act, calls
 from routeyard.flows.demo.answers import SimulatedAnswer, uniform
 from routeyard.flows.demo.completions import HttpReply, SimulatedPool, _refuse, message_texts
 from routeyard.flows.demo.models import SimulatedModel
+from routeyard.pipelines.signals.self_assessment import ASKS
 
+#: How small models assess an answer of theirs when they are asked for one word.
+_ASSESSED = ("yes", "No.", "Yes, it is correct.", "No, the answer is not right.")
 _JUDGED = re.compile(r"<(answer|output)>\n(?P<said>.*?)\n</(answer|output)>", re.S)
 
 
@@ -78,6 +81,8 @@ class RehearsedPool(SimulatedPool):
         return self._rows[prompt]
 
     def _say(self, model: str, prompt: str, row: Mapping[str, Any] | None, seed: int) -> str:
+        if prompt.endswith(ASKS):
+            return _ASSESSED[int(len(_ASSESSED) * uniform(model, prompt, seed))]
         if judged := _JUDGED.search(prompt):
             return _verdict(prompt, judged["said"], row)
         if row is None or not row["references"]:

@@ -140,7 +140,7 @@ def test_a_recipe_without_counts_cannot_be_scaled() -> None:
     ("name", "queries", "splits"),
     [
         ("triple_perspective", 51_000, {"train": 9_600, "validation": 2_400, "test": 39_000}),
-        ("confidence_pairs", 12_247, {"train": 11_022, "validation": 1_225, "test": 0}),
+        ("confidence_pairs", 12_247, {"train": 9_798, "validation": 1_225, "test": 1_224}),
         ("routerbench_plus", 35_673, {"train": 29_673, "validation": 3_000, "test": 3_000}),
         ("cscr", 35_673, {"train": 29_673, "validation": 3_000, "test": 3_000}),
     ],

@@ -41,11 +41,24 @@ def test_a_recipe_builds_to_a_verified_release_whose_card_names_the_paper(
     assert paper.title in card
     assert all(difference in card for difference in paper.differences)
     assert "This is a rehearsal" in card
+    if name in ("confidence_pairs", "triple_perspective"):
+        shows_what_its_tables_read(release)
     if name == "routerbench_plus":
         kinds = pq.read_table(release / "data" / "models.parquet").column("kind")
         assert len(kinds) == 85
         assert pc.sum(pc.equal(kinds, "pseudo_specialist")).as_py() == 3
         evaluates_with_every_cost_metric(release, tmp_path / "out")
+
+
+def shows_what_its_tables_read(release: Path) -> None:
+    """Signals, self-assessments and entropies of the small model, and questions to test on."""
+    signals = pq.read_table(release / "data" / "signals.parquet")
+    for name in ("entropy", "margin", "max_logit", "perplexity", "self_assessment"):
+        assert signals.column(name).null_count == 0, name
+    entropies = pq.read_table(release / "data" / "entropies.parquet")
+    assert pc.max(entropies.column("n_samples")).as_py() >= 5
+    splits = pq.read_table(release / "data" / "splits.parquet").column("split").to_pylist()
+    assert {"train", "validation", "test"} <= set(splits)
 
 
 def evaluates_with_every_cost_metric(release: Path, out: Path) -> None:
