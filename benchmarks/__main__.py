@@ -35,6 +35,7 @@ BENCHMARKS: dict[str, str] = {
     "injections": "answers that want a verdict of their own, at a judge that is a real small model",
     "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
     "audit": "faults put into published matrices that the audit names, or findings of honest ones",
+    "honest": "verify over honest releases of every shipped recipe: what is proved, and findings",
     "judged": "scorers against verdicts of people and official graders",
     "init": "recipes of `routeyard init` on real results of many layouts: faults, and builds",
     "error_rates": "how often each scorer is wrong per kind of answer: table and docs/labels.md",

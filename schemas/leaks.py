@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.schemas.stored import StoredTable
+from routeyard.schemas.withheld import WITHHELD
 
 #: What Python's `\\s` and `str.strip` take as space in ASCII text.
 _ASCII_SPACE = "[\\t-\\r\\x1c-\\x20]+"
@@ -88,13 +89,16 @@ def leaked_tests(
 
     Returns:
         Rows of `RESULTS["leaks"]`. `verbatim` counts test questions with the same
-        words as a train question; `near_duplicates` those in a group with one.
+        words as a train question, and is null where texts are withheld;
+        `near_duplicates` those in a group with one.
     """
     named = queries.read(["query_id"]) if isinstance(queries, StoredTable) else queries
     ids = _whole(named.column("query_id"))
     asks = queries if isinstance(queries, StoredTable) else queries.select(["prompt"])
     parts = asks.batches(["prompt"]) if isinstance(asks, StoredTable) else asks.to_batches()
-    marks = pa.concat_arrays([marks_of(pa.nulls(0, pa.string())), *map(_marked, parts)])
+    marked = [(marks_of(pa.nulls(0, pa.string())), pa.array([], pa.bool_())), *map(_marked, parts)]
+    marks, hidden = (pa.concat_arrays(arrays) for arrays in zip(*marked, strict=True))
+    kept_back = hidden.to_numpy(zero_copy_only=False)
     asked = splits.column("query_id").cast(ids.type)
     at = pc.fill_null(pc.index_in(asked, value_set=ids), -1).to_numpy()
     found = []
@@ -108,19 +112,23 @@ def leaked_tests(
         if groups is not None:
             there = {groups[query] for query in _named(ids, train) if query in groups}
             near = sum(groups.get(query) in there for query in _named(ids, test))
+        known = not (kept_back[test].any() or kept_back[train].any())
+        among = marks.take(pa.array(train))
         found.append(
             {
                 "scheme": scheme,
                 "test": len(test),
-                "verbatim": _shared(marks.take(pa.array(test)), marks.take(pa.array(train))),
+                "verbatim": _shared(marks.take(pa.array(test)), among) if known else None,
                 "near_duplicates": near,
             }
         )
     return found
 
 
-def _marked(part: pa.RecordBatch) -> pa.Array:
-    return marks_of(part.column("prompt"))
+def _marked(part: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+    """Marks of prompts, and which of them are withheld."""
+    prompts = part.column("prompt")
+    return marks_of(prompts), pc.equal(prompts, WITHHELD)
 
 
 def _shared(marks: pa.Array, among: pa.Array) -> int:

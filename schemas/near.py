@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,8 @@ Codes = NDArray[np.int64]
 #: Key of `queries.metadata` that holds the value of `fields.group`.
 GROUP = "question_group"
 
-_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|[^\w\s]", re.UNICODE)
+#: Numbers, words, and signs of formulas.
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|[-+*/=<>^%$\\]", re.UNICODE)
 #: Words that change a question when they are added, or taken away.
 _TELLING = frozenset(
     [
@@ -50,8 +50,7 @@ _FEWEST = 8
 
 def words_of(text: str) -> list[str]:
     """Words, numbers and signs of formulas of a text in lower case, without punctuation."""
-    found = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-    return [word for word in found if word[0].isalnum() or word in "+-*/=<>^%$\\"]
+    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
 def near_equal(a: Sequence[str], b: Sequence[str], *, long: bool | None = None) -> bool:
@@ -115,17 +114,19 @@ def same_question(texts: Sequence[str | None], groups: Codes) -> Codes:
     """
     firsts = np.unique(groups, return_index=True)[1]
     words = {int(k): words_of(texts[k] or "") for k in firsts}
-    often = Counter(word for own in words.values() for word in set(own))
+    often = Counter[str]()
+    for own in words.values():
+        often.update(set(own))
     common = {word for word, count in often.items() if count > max(_SHARE * len(words), 3)}
-    long = {k: sum(word not in common for word in own) >= _LONG for k, own in words.items()}
-    buckets: dict[tuple[int, bytes], list[int]] = defaultdict(list)
+    long = {k: len(own) - sum(map(common.__contains__, own)) >= _LONG for k, own in words.items()}
+    buckets: dict[tuple[int, int], list[int]] = defaultdict(list)
     for k, own in words.items():
         if len(own) < _FEWEST:
             continue
         half = len(own) // 2
         for length in {half, half - 1, half - 2}:
-            buckets[0, _mark(own[:length])].append(k)
-            buckets[1, _mark(own[-length:])].append(k)
+            buckets[0, hash(tuple(own[:length]))].append(k)
+            buckets[1, hash(tuple(own[-length:]))].append(k)
     parent = np.arange(int(groups.max(initial=0)) + 1)
 
     def root(k: int) -> int:
@@ -146,7 +147,3 @@ def same_question(texts: Sequence[str | None], groups: Codes) -> Codes:
                     parent[max(a, b)] = min(a, b)
     joined = np.array([root(k) for k in range(len(parent))], dtype=np.int64)
     return np.asarray(np.unique(joined[groups], return_inverse=True)[1].astype(np.int64))
-
-
-def _mark(words: Sequence[str]) -> bytes:
-    return blake2b("\0".join(words).encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -26,7 +26,7 @@ PART = ("train", "test", "train", "test", "validation")
 
 def math_samples(data: Path, folder: Path) -> Path:
     """The release of the recorded samples; `folder`."""
-    from routeyard.flows.tasks.entailment import scorer_equivalence
+    from routeyard.pipelines.entailment.equivalence import scorer_equivalence
     from routeyard.pipelines.curate.preference.samples import gather
     from routeyard.pipelines.curate.preference.semantic import measure
     from routeyard.pipelines.label.rules import file_verdicts

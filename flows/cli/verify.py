@@ -62,7 +62,11 @@ def command(
         near = scheme["near_duplicates"]
         lines.append(
             f"split scheme {scheme['scheme']!r}: of {scheme['test']:,} test questions "
-            f"{scheme['verbatim']:,} stand word for word in train"
+            + (
+                "nobody knows how many stand word for word in train, since texts are withheld"
+                if scheme["verbatim"] is None
+                else f"{scheme['verbatim']:,} stand word for word in train"
+            )
             + ("" if near is None else f" and {near:,} have a near-duplicate there")
         )
     if found.yanked:

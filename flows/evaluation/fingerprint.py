@@ -65,8 +65,8 @@ def probe_queries(release: Path, probing: Probing) -> pa.Table:
         BadInput: the release has no validation queries, or withholds their text.
     """
     from routeyard.pipelines.release import open_release
-    from routeyard.pipelines.release.withhold import WITHHELD
     from routeyard.pipelines.signals.probes import select_probes
+    from routeyard.schemas.withheld import WITHHELD
 
     with open_release(release) as opened:
         queries, splits = opened.arrow("queries"), opened.arrow("splits")

@@ -6,14 +6,13 @@ Rules know neither scorers nor clients; this module gives them both.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routeyard.flows.tasks.verdicts import scorer_modules
 from routeyard.flows.workspace.stage_folders import BuildContext
-from routeyard.pipelines.entailment.equivalence import Equivalence
-from routeyard.pipelines.equivalence_types import Entailment, Pair
+from routeyard.pipelines.entailment.equivalence import scorer_equivalence
+from routeyard.pipelines.equivalence_types import Entailment
 from routeyard.pipelines.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -128,26 +127,3 @@ def assessor(context: BuildContext, pool: Pool, collect: Collect, model: str) ->
         return [None if one is None else certainty(one.text, one.logprobs) for one in asked]
 
     return assess
-
-
-def scorer_equivalence() -> Equivalence:
-    """Answer equivalence through the rule scorer that each query names.
-
-    A graded or a reference-free scorer cannot say that two answers are one;
-    the pair is then undecided, and its query makes no preference pair.
-    """
-    from routeyard.pipelines.scorers import SCORERS
-    from routeyard.pipelines.scorers.scorer import ScoringInput
-
-    scorer_of = cache(SCORERS.get)
-
-    def equivalent(pair: Pair) -> bool | None:
-        scorer = scorer_of(pair.scorer)
-        if not scorer.decides_equality:
-            return None
-        asked = ScoringInput(pair.question, (pair.premise,), pair.choices)
-        reading = scorer.read(asked, scorer.states.format(pair.hypothesis))
-        # `error`: the premise is not an answer of that scorer's form; it equals nothing.
-        return bool(reading.outcome == "correct")
-
-    return Equivalence(equivalent)

@@ -161,6 +161,8 @@ def write_benchmark(
     Args:
         stages: Every finished stage by its name; the manifest keeps their fingerprints.
     """
+    import pyarrow.compute as pc
+
     from routeyard.datacards.card import render
     from routeyard.datacards.files import render as render_files
     from routeyard.pipelines.label.label_errors import label_errors
@@ -168,7 +170,8 @@ def write_benchmark(
 
     tables = {k: v for k, v in curated_tables(stages["curate"]).items() if k not in _ADD_ONS}
     if recipe.release.include_embeddings:
-        tables["embeddings"] = read(stages["embed"], "embeddings")
+        vectors, kept = read(stages["embed"], "embeddings"), tables["queries"].column("query_id")
+        tables["embeddings"] = vectors.filter(pc.is_in(vectors.column("query_id"), kept))
     if recipe.collect.agent is not None:
         tables["steps"] = kept_steps(read(stages["collect"], "steps"), tables["responses"])
     if recipe.release.zoo is not None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from routeyard.pipelines.equivalence_types import Pair
 from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +48,23 @@ class Equivalence:
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         return [self.equivalent(pair) for pair in pairs]
+
+
+def scorer_equivalence() -> Equivalence:
+    """Answer equivalence through the rule scorer that each query names.
+
+    A graded or a reference-free scorer cannot say that two answers are one;
+    the pair is then undecided, and its query makes no preference pair.
+    """
+    scorer_of = cache(SCORERS.get)
+
+    def equivalent(pair: Pair) -> bool | None:
+        scorer = scorer_of(pair.scorer)
+        if not scorer.decides_equality:
+            return None
+        asked = ScoringInput(pair.question, (pair.premise,), pair.choices)
+        reading = scorer.read(asked, scorer.states.format(pair.hypothesis))
+        # `error`: the premise is not an answer of that scorer's form; it equals nothing.
+        return bool(reading.outcome == "correct")
+
+    return Equivalence(equivalent)

@@ -11,12 +11,23 @@ from routeyard.pipelines.arrays import Bools, Ints
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.texts import some
 from routeyard.schemas.leaks import same_words
+from routeyard.schemas.withheld import WITHHELD
 
 
 def verbatim(core: Core, test: Ints, train: Ints) -> Bools:
-    """(t,) test questions with the words of a train question, whatever their case and space."""
-    known = set(_marks(some(core.prompts, train)))
+    """(t,) test questions with the words of a train question, whatever their case and space.
+
+    A withheld text is like no other; `withheld` says whether there are any.
+    """
+    known = set(_marks(some(core.prompts, train))) - set(_marks([WITHHELD]))
     return np.fromiter((mark in known for mark in _marks(some(core.prompts, test))), bool)
+
+
+def withheld(core: Core, rows: Ints) -> bool:
+    """Whether the text of some of these questions is withheld."""
+    return (
+        any(text == WITHHELD for text in some(core.prompts, rows)) if len(core.prompts) else False
+    )
 
 
 def near(core: Core, test: Ints, train: Ints) -> Bools | None:

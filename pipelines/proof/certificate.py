@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from routeyard.pipelines.errors import BadInput
@@ -20,6 +19,7 @@ from routeyard.pipelines.proof.claims import (
     contradiction,
     proved,
 )
+from routeyard.pipelines.proof.differences import CLOSE, values
 from routeyard.pipelines.proof.evidence import Evidence
 
 #: Resamples of the intervals without `--full`: enough to tell an interval from an invented one.
@@ -27,7 +27,6 @@ _FEW = 200
 #: An interval of few resamples may differ by so much of its width: six standard errors of a
 #: 2.5 % quantile of `_FEW` resamples, which is 0.19 of a standard deviation.
 _APART = 0.3
-_CLOSE = 1e-9
 #: Figures that depend on how ties, halves and guesses are treated, which versions of the code have
 #: changed: under another version than today's they are only compared roughly.
 _BY_METHOD = (
@@ -42,7 +41,11 @@ _BY_METHOD = (
     "dominated_share",
 )
 _ROUGHLY = 0.1
-_COUNTS = ("n_queries", "n_compared", "n_test", "n_models", "scheme", "measure", "best_single")
+_COUNTS = (
+    "n_queries", "n_compared", "n_test", "n_models", "coverage", "scheme", "measure", "best_single",
+)  # fmt: skip
+#: What the same code says of the same tables, word for word.
+_MADE = ("format", "rule", "test_in_train")
 #: Figures that need the options of questions, which are withheld with their text.
 _OF_OPTIONS = ("chance_corrected",)
 
@@ -62,11 +65,11 @@ def certificate_of_tables(evidence: Evidence) -> Results:
     except (BadInput, TypeError, ValueError, KeyError) as error:
         yield contradiction("certificate", 1, 1, "certificates cannot be computed", [str(error)])
         return
-    values, intervals = _compared(evidence, told, fresh, exact)
+    wrong, intervals = _compared(evidence, told, fresh, exact)
     of = len(told.get("figures") or ()) + len(fresh.models)
-    if values:
+    if wrong:
         what = "figures differ from what labels, costs and splits give"
-        yield contradiction("certificate", len(values), of, what, values)
+        yield contradiction("certificate", len(wrong), of, what, wrong)
     else:
         how = "" if evidence.same_code else "; those that depend on the code's version roughly"
         yield proved("certificate", f"{of:,} figures follow from labels, costs and splits{how}")
@@ -78,7 +81,7 @@ def certificate_of_tables(evidence: Evidence) -> Results:
     else:
         says = f"intervals agree with {_FEW} resamples of their own (`--full` computes all)"
         yield consistent("certificate", says)
-    yield from _routers(evidence, told, fresh, exact)
+    yield from _routers(evidence, told, fresh)
 
 
 def _fresh(evidence: Evidence, told: Mapping[str, Any], resamples: int) -> Certificate:
@@ -97,8 +100,15 @@ def _fresh(evidence: Evidence, told: Mapping[str, Any], resamples: int) -> Certi
         resamples=resamples,
         seed=int(told.get("seed") or 0),
         cluster=told.get("clustered_by"),
-        routers=REFERENCE if evidence.full and evidence.rows("embeddings") else (),
+        routers=_fitted(evidence, told),
     )
+
+
+def _fitted(evidence: Evidence, told: Mapping[str, Any]) -> Sequence[str]:
+    """Reference routers that are fitted again: without embeddings only those that need none."""
+    if evidence.full and evidence.rows("embeddings"):
+        return REFERENCE
+    return ("task-map",) if told.get("routers") else ()
 
 
 def _several(evidence: Evidence) -> bool:
@@ -112,37 +122,36 @@ def _compared(
     evidence: Evidence, told: Mapping[str, Any], fresh: Certificate, exact: bool
 ) -> tuple[list[str], list[str]]:
     """Differences in values, and in intervals."""
-    values = [
-        f"{name} {told.get(name)!r}, expected {getattr(fresh, name)!r}"
-        for name in _COUNTS
-        if told.get(name) != getattr(fresh, name)
-    ]
-    if not _same(told.get("coverage"), fresh.coverage):
-        values.append(f"coverage {told.get('coverage')!r}, expected {fresh.coverage!r}")
+    wrong = list(values((name, told.get(name), getattr(fresh, name)) for name in _COUNTS))
+    if evidence.same_code:
+        made = fresh.to_json()
+        names = [n for n in _MADE if n != "test_in_train" or not len(evidence.withheld)]
+        names += ["folds"] if fresh.routers else []
+        wrong += values((name, told.get(name), made[name]) for name in names)
+        missing = sorted(set(told.get("figures") or ()) ^ set(fresh.figures))
+        wrong += [f"{name} is not in both, expected the same figures" for name in missing]
     intervals: list[str] = []
-    stored = told.get("figures") or {}
-    for name, figure in stored.items():
+    for name, figure in (told.get("figures") or {}).items():
         one = fresh.figures.get(name)
         if one is None or (len(evidence.withheld) and any(part in name for part in _OF_OPTIONS)):
             continue  # of another version of the code, or of options that are withheld
         by_method = not evidence.same_code and any(part in name for part in _BY_METHOD)
         if by_method and _roughly(figure.get("value"), one.value):
             continue
-        if not _same(figure.get("value"), one.value):
-            values.append(f"{name} {figure.get('value')!r}, expected {one.value!r}")
+        wrong += values([(name, figure.get("value"), one.value)])
         # A share of models moves by whole models.
         step = 2 / fresh.n_models if name == "dominated_share" and not exact else 0.0
         intervals += _interval(name, figure, one.low, one.high, exact, step)
     models = {row.get("model_id"): row for row in told.get("models") or ()}
     for model in fresh.models:
         row = models.pop(model.model_id, {})
-        for name in ("accuracy", "n_labels", "mean_cost", "dominated"):
-            right = getattr(model, name)
-            if not _same(row.get(name), right):
-                values.append(f"{name} of {model.model_id} {row.get(name)!r}, expected {right!r}")
+        wrong += values(
+            (f"{name} of {model.model_id}", row.get(name), getattr(model, name))
+            for name in ("accuracy", "n_labels", "mean_cost", "dominated")
+        )
         intervals += _interval(model.model_id, row, model.low, model.high, exact)
-    values += [f"{name!r} is no model of the release" for name in models]
-    return values, intervals
+    wrong += [f"{name!r} is no model of the release" for name in models]
+    return wrong, intervals
 
 
 def _interval(
@@ -158,7 +167,7 @@ def _interval(
         if ends != (low, high):
             yield f"{name} {ends[0]!r} to {ends[1]!r}, expected {low!r} to {high!r}"
         return
-    apart = _CLOSE if exact else _APART * (high - low) + 0.002 * max(abs(low), abs(high)) + step
+    apart = CLOSE if exact else _APART * (high - low) + 0.002 * max(abs(low), abs(high)) + step
     if any(
         not isinstance(end, int | float) or abs(end - right) > apart
         for end, right in zip(ends, (low, high), strict=True)
@@ -166,41 +175,59 @@ def _interval(
         yield f"{name} {ends[0]!r} to {ends[1]!r}, expected {low:.4g} to {high:.4g}"
 
 
-def _routers(
-    evidence: Evidence, told: Mapping[str, Any], fresh: Certificate, exact: bool
-) -> Results:
-    """Routers are fitted again only with `--full`, and where their embeddings are released."""
+def _routers(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) -> Results:
+    """Reference routers and the verdict.
+
+    Those that need embeddings are fitted again only with `--full`, and where they are released;
+    what the best single model reaches in their place is the same for all of them.
+    """
     rows = told.get("routers") or []
-    if fresh.routers:
-        own = {one.router: one for one in fresh.routers}
-        wrong = [
-            f"{name} of {row.get('router')} {row.get(name)!r}, expected {getattr(one, name)!r}"
-            for row in rows
-            for name in ("accuracy", "gain")
-            if (one := own.get(str(row.get("router")))) is None
-            or not _same(row.get(name), getattr(one, name), 1e-6)
-        ]
-        if wrong:
-            what = "figures of reference routers differ"
-            yield contradiction("certificate", len(wrong), 2 * len(rows), what, wrong)
-        else:
-            yield proved("certificate", f"{len(rows)} reference routers, fitted again")
-    elif rows:
-        says = f"{len(rows)} reference routers (they are fitted on embeddings that are not here)"
+    own = {one.router: one for one in fresh.routers} if evidence.same_code else {}
+    singles = {one.accuracy - one.gain for one in own.values()}
+    wrong: list[str] = []
+    for row in rows:
+        name, accuracy = row.get("router"), row.get("accuracy")
+        right = {"accuracy": own[name].accuracy} if name in own else {}
+        if singles and isinstance(accuracy, int | float):
+            right["gain"] = right.get("accuracy", accuracy) - min(singles)
+        wrong += values(((f"{k} of {name}", row.get(k), v) for k, v in right.items()), 1e-6)
+    if wrong:
+        what = "figures of reference routers differ"
+        yield contradiction("certificate", len(wrong), 2 * len(rows), what, wrong)
+    elif own:
+        yield proved("certificate", f"{len(own)} reference routers, fitted again")
+    if left := [row for row in rows if row.get("router") not in own]:
+        says = f"{len(left)} reference routers (they are fitted on embeddings that are not here)"
         yield believed("certificate", says)
+    yield from _verdict(evidence, told, fresh)
+
+
+def _verdict(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) -> Results:
+    """The verdict and its words, by the certificate's own figures and the written rule."""
     try:
-        tried = [Collapse(**row) for row in rows]
+        tried = [Collapse(**row) for row in told.get("routers") or []]
         figures = {name: Figure(**one) for name, one in (told.get("figures") or {}).items()}
         if any(name not in figures for name in (*GAPS, "resolvable_difference")):
             return
-        core: Any = type("Names", (), {"model_ids": [told.get("best_single")]})
-        right, _ = verdict_of(core, figures, tried, told.get("routers_reason"), 0, "")
+        right, words = verdict_of(
+            str(told.get("best_single")), figures, tried, told.get("routers_reason"),
+            folds=told.get("folds") or 0, compared=fresh.n_compared, queries=fresh.n_queries,
+        )  # fmt: skip
     except (TypeError, ValueError, AttributeError) as error:
         yield contradiction("certificate", 1, 1, "certificates cannot be read", [str(error)])
         return
-    if told.get("verdict") != right or evidence.figures("certify").get("verdict") != right:
-        says = f"verdict {told.get('verdict')!r}, expected {right!r} by its own figures"
-        yield contradiction("certificate", 1, 1, "verdicts differ from the rule", [says])
+    wrong = list(
+        values(
+            [
+                ("verdict", told.get("verdict"), right),
+                ("verdict of the stage", evidence.figures("certify").get("verdict"), right),
+                ("words", told.get("words") if evidence.same_code else words, words),
+            ]
+        )
+    )
+    if wrong:
+        says = [f"{one} by its own figures" for one in wrong]
+        yield contradiction("certificate", len(wrong), 3, "verdicts differ from the rule", says)
     else:
         yield proved("certificate", f"the verdict {right!r} follows from its figures by the rule")
 
@@ -209,11 +236,3 @@ def _roughly(a: Any, b: Any) -> bool:
     if a is None or b is None:
         return True  # a version may have known it, or had a reason not to
     return isinstance(a, int | float) and abs(a - b) <= _ROUGHLY
-
-
-def _same(a: Any, b: Any, close: float = _CLOSE) -> bool:
-    if isinstance(a, float) or isinstance(b, float):
-        if not isinstance(a, int | float) or not isinstance(b, int | float):
-            return False
-        return math.isclose(a, b, rel_tol=close, abs_tol=close)
-    return bool(a == b)

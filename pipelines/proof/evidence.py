@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
+from routeyard.pipelines.ingest.catalog import from_catalog
 from routeyard.pipelines.release.manifest import code_version
 from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.manifest import FORMAT, Manifest
-from routeyard.schemas.recipe import Collect, Label, Pool, Split
+from routeyard.schemas.recipe import Collect, CurationRule, Label, Pool, Source, Split
+from routeyard.schemas.withheld import WITHHELD
 
 #: Answers whose verdicts are computed again without `--full`.
 SAMPLE = 3_000
@@ -30,6 +32,7 @@ class Evidence:
         tables: Tables that hold their contracts; large ones stay on disk.
         full: Compute everything again, instead of a sample.
         sampled: The sampled rows of `responses`, filled while the table is read.
+        applied: Curation rules that made what they make once more (`rules_again`).
     """
 
     release: Path
@@ -37,6 +40,7 @@ class Evidence:
     tables: Mapping[str, pa.Table | StoredTable]
     full: bool = False
     sampled: Sample | None = None
+    applied: set[str] = field(default_factory=set)
     _read: dict[tuple[str, tuple[str, ...]], pa.Table] = field(default_factory=dict)
 
     def has(self, *names: str) -> bool:
@@ -62,6 +66,10 @@ class Evidence:
                 else _filled(found, columns, contract.schema)
             )
         return self._read[key]
+
+    def whole(self, name: str) -> pa.Table:
+        """All columns of a table."""
+        return self.table(name, CONTRACTS[name].column_names)
 
     def forget(self) -> None:
         """Let go of what was read."""
@@ -110,10 +118,36 @@ class Evidence:
         return _section(Split, self.recipe["split"]) if "split" in self.recipe else None
 
     @cached_property
+    def samples(self) -> int:
+        """Most answers of one model to one question that the recipe asks for."""
+        own = [getattr(one, "samples", None) for one in (self.pool.models if self.pool else ())]
+        asked = self.collect.samples if self.collect is not None else 1
+        return max([asked, *(int(one) for one in own if one)])
+
+    @cached_property
+    def curation(self) -> list[CurationRule] | None:
+        """The recipe's curation rules; None where this code cannot read them."""
+        found = [_section(CurationRule, one) for one in self.recipe.get("curate") or ()]
+        return None if None in found else found
+
+    @cached_property
+    def sources(self) -> dict[str, Source]:
+        """Name → source of the recipe with the catalog's entry filled in, as far as it is read."""
+        found = {}
+        for content in self.recipe.get("sources") or ():
+            source = _section(Source, content)
+            if source is not None and (source.catalog is None or self.same_code):
+                found[source.name] = from_catalog(source)
+        return found
+
+    @property
+    def seed(self) -> int:
+        """What samples are drawn with."""
+        return self.sampled.seed if self.sampled is not None else 0
+
+    @cached_property
     def withheld(self) -> pa.Array:
         """Ids of the questions whose text the licence keeps back."""
-        from routeyard.pipelines.release.withhold import WITHHELD
-
         queries = self.table("queries", ["query_id", "question"])
         return (
             queries.filter(pc.equal(queries.column("question"), WITHHELD))

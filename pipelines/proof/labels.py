@@ -39,7 +39,7 @@ def labels_of_verdicts(evidence: Evidence) -> Results:
             yield believed("labels", f"{labels.num_rows:,} labels come without verdicts")
         return
     real = pc.is_in(labels.column("model_id"), value_set=evidence.real)
-    yield from _injected(labels.filter(pc.invert(real)))
+    yield from _injected(evidence, labels.filter(pc.invert(real)))
     stored = labels.filter(real)
     expected = _decided(evidence, policy)
     if found := _missing(stored, expected, complete=evidence.built):
@@ -84,15 +84,15 @@ def _decided(evidence: Evidence, policy: Any) -> pa.Table:
     return labels.sort_by([("model_id", "ascending"), ("query_id", "ascending")])
 
 
-def _injected(labels: pa.Table) -> Results:
-    """Labels of injected models have no verdicts: their accuracy is compared elsewhere."""
+def _injected(evidence: Evidence, labels: pa.Table) -> Results:
+    """Labels of injected models have no verdicts: `rules_again` makes them again."""
     own = pc.equal(labels.column("decided_by"), INJECTED)
     bad = labels.filter(pc.invert(pc.fill_null(own, False)))
     if bad.num_rows:
         examples = [f"{_name(row)} is decided by {row['decided_by']!r}" for row in _first(bad)]
         what = f"labels of injected models are not decided by {INJECTED!r}"
         yield contradiction("labels", bad.num_rows, labels.num_rows, what, examples)
-    elif labels.num_rows:
+    elif labels.num_rows and "pseudo_specialists" not in evidence.applied:
         yield believed("labels", f"{labels.num_rows:,} labels of injected models, drawn by a rule")
 
 

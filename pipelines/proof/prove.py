@@ -14,11 +14,14 @@ import pyarrow as pa
 
 from routeyard.pipelines.proof.certificate import certificate_of_tables
 from routeyard.pipelines.proof.claims import Proof, Results, believed, proved
+from routeyard.pipelines.proof.curated import rules_again
 from routeyard.pipelines.proof.evidence import SAMPLE, Evidence, Sample
 from routeyard.pipelines.proof.figures import counts_of_stages
 from routeyard.pipelines.proof.labels import labels_of_verdicts
 from routeyard.pipelines.proof.metering import metering_of_answers
-from routeyard.pipelines.proof.questions import ids_of_questions, splits_of_recipe
+from routeyard.pipelines.proof.questions import ids_of_questions, questions_of_sources
+from routeyard.pipelines.proof.recipe import manifest_of_recipe
+from routeyard.pipelines.proof.requests import requests_of_recipe
 from routeyard.pipelines.proof.rules import rows_against_rules
 from routeyard.pipelines.proof.verdicts import verdicts_of_texts
 from routeyard.pipelines.release.checks.card import card_facts
@@ -33,12 +36,15 @@ RenderFiles = Callable[
 #: Every proof, in the order in which a person reads them.
 PROOFS: tuple[Callable[[Evidence], Results], ...] = (
     ids_of_questions,
+    questions_of_sources,
+    requests_of_recipe,
     rows_against_rules,
     verdicts_of_texts,
+    rules_again,
     labels_of_verdicts,
     counts_of_stages,
+    manifest_of_recipe,
     metering_of_answers,
-    splits_of_recipe,
     certificate_of_tables,
 )
 
@@ -141,8 +147,9 @@ def _word(evidence: Evidence) -> Results:
             f"that these models gave these {evidence.rows('responses'):,} answers ({how}), their "
             "tokens, times and served models, and costs that a provider stated",
         )
+    computed = ("signals", "entropies") if "preference" in evidence.applied else ()
     for name in ("embeddings", "hidden_states", "descriptors", "signals", "entropies"):
-        if evidence.rows(name):
+        if evidence.rows(name) and name not in computed:
             yield believed(name, f"{evidence.rows(name):,} rows of encoders and local models")
     if evidence.rows("duplicates"):
         yield believed("duplicates", "similarities: they need the encoder")

@@ -1,17 +1,19 @@
-"""Questions and splits: ids are hashes of what is asked; the recipe's split is made once more."""
+"""Questions: ids are hashes of what is asked, and prompts, scorers and domains the recipe's."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.curate.split import split
 from routeyard.pipelines.errors import RouteyardError
-from routeyard.pipelines.ingest.queries import query_id
+from routeyard.pipelines.ingest.queries import query_id, uniform_prompt
 from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
 from routeyard.pipelines.proof.evidence import Evidence
+from routeyard.pipelines.scorers import SCORERS
 
 #: Questions that say exactly the same, at most: the id of the last of them counts the others.
 _REPEATS = 64
@@ -43,59 +45,70 @@ def ids_of_questions(evidence: Evidence) -> Results:
         yield believed("queries", f"{len(evidence.withheld):,} questions whose text is withheld")
 
 
-def splits_of_recipe(evidence: Evidence) -> Results:
-    """Contradictions between the recipe's split scheme and the one made again."""
-    if not evidence.has("queries", "splits") or not evidence.rows("splits"):
+def questions_of_sources(evidence: Evidence) -> Results:
+    """Questions whose prompt, scorer, domain or task is not what their source says of all."""
+    if not evidence.has("queries") or not evidence.built:
         return
-    stored = evidence.table("splits", ["scheme", "query_id", "split"])
-    schemes = sorted(set(stored.column("scheme").to_pylist()))
-    settings = evidence.split
-    if settings is None or settings.scheme not in schemes:
-        yield believed("splits", f"{len(schemes)} schemes: {', '.join(schemes)[:200]}")
-        return
-    own = stored.filter(pc.equal(stored.column("scheme"), settings.scheme))
-    if len(evidence.withheld):
-        yield believed("splits", f"scheme {settings.scheme!r}: questions are withheld")
-    elif not evidence.same_code or _made_by_rule(evidence, settings.scheme):
-        yield believed("splits", f"scheme {settings.scheme!r} was made by other code, or by a rule")
-    else:
-        yield from _again(evidence, settings, own)
-    others = [name for name in schemes if name != settings.scheme]
-    if others:
-        yield believed("splits", f"schemes made by rules: {', '.join(others)[:200]}")
-
-
-def _again(evidence: Evidence, settings: Any, own: Any) -> Results:
-    duplicates = evidence.tables.get("duplicates")
-    columns = evidence.tables["queries"].column_names  # `prompt` says which are near-equal
-    try:
-        made = split(
-            evidence.table("queries", columns),
-            duplicates if evidence.rows("duplicates") else None,
-            **settings.model_dump(),
-        )
-    except RouteyardError as error:
-        yield contradiction("splits", 1, 1, "schemes cannot be made again", [error.what])
-        return
-    fresh = dict(
-        zip(made.column("query_id").to_pylist(), made.column("split").to_pylist(), strict=True)
-    )
-    wrong = [
-        f"{row['query_id']} is in {row['split']}, expected {fresh.get(row['query_id'])}"
-        for row in own.to_pylist()
-        if fresh.get(row["query_id"]) != row["split"]
-    ]
-    lost = set(fresh) - set(own.column("query_id").to_pylist())
-    wrong += [f"{name} is in no part, expected {fresh[name]}" for name in sorted(lost)]
+    columns = ["query_id", "source", "question", "choices", "prompt", "scorer", "domain", "task"]
+    queries = evidence.table("queries", columns)
+    expected = {name: _of_all(evidence, name) for name in evidence.sources}
+    known = [name for name, stated in expected.items() if stated]
+    queries = queries.filter(pc.is_in(queries.column("source"), pa.array(known, pa.string())))
+    hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
+    wrong, prompts = [], 0
+    for name in known:
+        own = pc.equal(queries.column("source"), name)
+        instruction = expected[name].get("instruction")
+        for column in ("scorer", "domain", "task"):
+            if column in expected[name]:
+                rows = queries.filter(own).select(["query_id", column])
+                wrong += _differ(rows, column, pa.scalar(expected[name][column]))
+        if instruction is not None:
+            rows = queries.filter(pc.and_(own, pc.invert(hidden)))
+            texts = (rows.column(column).to_pylist() for column in ("question", "choices"))
+            fresh = [uniform_prompt(q, c or [], instruction) for q, c in zip(*texts, strict=True)]
+            wrong += _differ(rows, "prompt", pa.array(fresh, pa.string()))
+            prompts += rows.num_rows
     if wrong:
-        what = f"questions of scheme {settings.scheme!r} are not where the recipe's split puts them"
-        yield contradiction("splits", len(wrong), len(fresh), what, wrong)
-    else:
-        yield proved("splits", f"scheme {settings.scheme!r} follows from ids, seed and shares")
+        what = "columns differ from what the recipe says of their source"
+        yield contradiction("queries", len(wrong), queries.num_rows, what, wrong)
+    elif queries.num_rows:
+        says = f"scorers, domains and tasks of {queries.num_rows:,} questions are their sources'"
+        more = f"; {prompts:,} prompts are made of question, options and instruction"
+        yield proved("queries", says + (more if prompts else ""))
 
 
-def _made_by_rule(evidence: Evidence, scheme: str) -> bool:
-    """Whether a curation rule made the scheme, in place of the recipe's split."""
-    rules = evidence.recipe.get("curate") or ()
-    makers = ("out_of_distribution", "unseen_models", "dense_sparse", "upstream_split", "split")
-    return any(isinstance(rule, dict) and rule.get("rule") in makers for rule in rules)
+def _differ(rows: pa.Table, column: str, expected: Any) -> list[str]:
+    """One sentence for each row of a column with another value than expected."""
+    other = pc.fill_null(pc.not_equal(rows.column(column), expected), True)
+    bad = rows.filter(other).select(["query_id", column]).to_pylist()
+    right = expected.filter(other.combine_chunks()) if isinstance(expected, pa.Array) else expected
+    wanted = right.to_pylist() if isinstance(expected, pa.Array) else [right.as_py()] * len(bad)
+    return [
+        f"{row['query_id']} has {column} {row[column]!r:.200}, expected {value!r:.200}"
+        for row, value in zip(bad, wanted, strict=True)
+    ]
+
+
+def _of_all(evidence: Evidence, name: str) -> Mapping[str, str]:
+    """Column → value that a source states for all of its questions, and its instruction."""
+    source = evidence.sources[name]
+    fields = source.fields
+    if fields is None or source.scorer is None:
+        return {}
+    stated = {}
+    if not fields.scorer:
+        stated["scorer"] = source.scorer
+    if not fields.domain:
+        stated["domain"] = source.domain
+    if not fields.task:
+        stated["task"] = source.task or source.name
+    if not fields.prompt and evidence.same_code and not fields.scorer:
+        try:
+            given = source.instruction
+            stated["instruction"] = (
+                SCORERS.get(source.scorer).instruction if given is None else given
+            )
+        except RouteyardError:
+            pass  # a scorer of another package, or none
+    return stated

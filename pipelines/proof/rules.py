@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -64,21 +64,11 @@ def _conditions(evidence: Evidence) -> dict[str, bool]:
 
 def _words(evidence: Evidence) -> dict[str, str]:
     tomorrow = datetime.now(UTC) + timedelta(days=1)
-    samples = 1
-    if evidence.collect is not None:
-        samples = max([evidence.collect.samples, *_own_samples(evidence)])
     return {
         "{by_table}": _BY_TABLE,
         "{tomorrow}": tomorrow.strftime("%Y-%m-%d"),
-        "{samples}": str(samples),
+        "{samples}": str(evidence.samples),
     }
-
-
-def _own_samples(evidence: Evidence) -> Iterator[int]:
-    for model in evidence.pool.models if evidence.pool is not None else ():
-        own = getattr(model, "samples", None)
-        if own:
-            yield int(own)
 
 
 def _group(

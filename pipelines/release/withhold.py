@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.schemas import CONTRACTS
-
-WITHHELD = "[text withheld: the licence of the source forbids redistribution]"
+from routeyard.schemas.withheld import WITHHELD
 
 #: What is replaced in rows that belong to such a source. Answers and judges' reasons quote the
 #: question, so they go too; tokens, costs, scores and ids stay.

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.methods.math_samples import recorded
-from routeyard.flows.tasks.entailment import scorer_equivalence
 from routeyard.pipelines.curate.preference.samples import gather
 from routeyard.pipelines.curate.preference.semantic import measure, predictive_power
+from routeyard.pipelines.entailment.equivalence import scorer_equivalence
 from routeyard.pipelines.label.rules import file_verdicts
 
 pytestmark = pytest.mark.data

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.flows.tasks.entailment import scorer_equivalence
 from routeyard.pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster
+from routeyard.pipelines.entailment.equivalence import scorer_equivalence
 from routeyard.pipelines.equivalence_types import Pair
 
 BACKEND = scorer_equivalence()

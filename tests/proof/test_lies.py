@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.honest import VARIATIONS, varied
 from routeyard.flows.cli import run
 from routeyard.flows.rehearse import rehearse
+from tests.proof import further_lies
 from tests.proof.lies import DEMO, PAIRS, STEPS
 from tests.proof.resealed import Lie as Change
 from tests.proof.resealed import resealed, verified
+
+DEMO, STEPS = DEMO | further_lies.DEMO, STEPS | further_lies.STEPS
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +34,14 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(done["release"]["path"])
 
 
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Samples, log-probabilities, pairs, schemes of rules and an injected model."""
+    return varied(tmp_path_factory.mktemp("rich"), name="rich", **VARIATIONS["rich"])
+
+
 def test_there_are_at_least_forty() -> None:
-    assert len(DEMO) + len(PAIRS) + len(STEPS) >= 40
+    assert len(DEMO) + len(PAIRS) + len(STEPS) + len(further_lies.RICH) >= 90
 
 
 def found(release: Path, root: Path, case: tuple[Change, str, str]) -> None:
@@ -56,10 +66,15 @@ def test_steps_that_contradict_themselves(name: str, steps: Path, tmp_path: Path
     found(steps, tmp_path, STEPS[name])
 
 
+@pytest.mark.parametrize("name", further_lies.RICH)
+def test_rules_that_are_contradicted(name: str, rich: Path, tmp_path: Path) -> None:
+    found(rich, tmp_path, further_lies.RICH[name])
+
+
 def test_what_is_resealed_without_a_lie_holds(
-    demo_release: Path, pairs: Path, steps: Path, tmp_path: Path
+    demo_release: Path, pairs: Path, steps: Path, rich: Path, tmp_path: Path
 ) -> None:
-    for number, release in enumerate((demo_release, pairs, steps)):
+    for number, release in enumerate((demo_release, pairs, steps, rich)):
         proof = verified(resealed(release, tmp_path / str(number)))
         assert [str(one) for one in proof.findings] == []
         assert proof.of("proved")

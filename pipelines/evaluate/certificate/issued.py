@@ -123,13 +123,10 @@ def certify(
         why = "fewer than two models share questions" if found is None else None
         figures[name] = Figure(found, reason=why)
     tried, why_not = crossfitted(compared, routers=routers, folds=folds, draws=draws)
-    how = f"cross-fitted in {folds} folds over all {compared.n_queries} questions"
-    verdict, words = verdict_of(core, figures, tried, why_not, single, how)
-    if compared.n_queries < core.n_queries:
-        words += (
-            f" All of this is about the {compared.n_queries} of {core.n_queries} questions on "
-            "which that model has a label."
-        )
+    verdict, words = verdict_of(
+        core.model_ids[single], figures, tried, why_not,
+        folds=folds, compared=compared.n_queries, queries=core.n_queries,
+    )  # fmt: skip
     return Certificate(
         n_queries=core.n_queries,
         n_compared=compared.n_queries,

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from routeyard.pipelines.evaluate.certificate.crossfit import Collapse
 from routeyard.pipelines.evaluate.certificate.pool import Figure
-from routeyard.pipelines.matrix.core import Core
 
 #: The oracle's gaps to the best single model, of which the smallest counts → what it is
 #: corrected for.
@@ -30,14 +29,38 @@ RULE = (
 
 
 def verdict_of(
-    core: Core,
+    best_single: str,
     figures: Mapping[str, Figure],
     tried: Sequence[Collapse],
     why_not: str | None,
-    single: int,
+    *,
+    folds: int,
+    compared: int,
+    queries: int,
+) -> tuple[str, str]:
+    """Verdict and its words, by `RULE`.
+
+    Args:
+        folds: In which the routers were tried.
+        compared: Questions on which the best single model has a label, of all `queries`.
+    """
+    how = f"cross-fitted in {folds} folds over all {compared} questions"
+    verdict, words = _decided(best_single, figures, tried, why_not, how)
+    if compared < queries:
+        words += (
+            f" All of this is about the {compared} of {queries} questions on which that model has "
+            "a label."
+        )
+    return verdict, words
+
+
+def _decided(
+    best_single: str,
+    figures: Mapping[str, Figure],
+    tried: Sequence[Collapse],
+    why_not: str | None,
     how: str,
 ) -> tuple[str, str]:
-    """Verdict and its words, by `RULE`; `how` says how the routers were tried."""
     known = [name for name in GAPS if figures[name].value is not None]
     smallest = min(known, key=lambda name: figures[name].value or 0.0)
     gap = figures[smallest]
@@ -45,7 +68,7 @@ def verdict_of(
     resolvable = figures["resolvable_difference"].value
     limit = resolvable if resolvable is not None else math.inf
     start = (
-        f"A perfect router would beat the best single model ({core.model_ids[single]}) by "
+        f"A perfect router would beat the best single model ({best_single}) by "
         f"{_points(value)} (95 % CI {100 * low:.2f} to {100 * high:.2f}{GAPS[smallest]}). "
     ) + (
         f"This test set detects differences of {_points(limit)} or more."

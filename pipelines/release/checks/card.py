@@ -7,16 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
+from routeyard.pipelines.errors import RecipeError
+from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.pipelines.release.derived_tables import columns_of
 from routeyard.pipelines.release.finding import Finding, first_line
 from routeyard.pipelines.release.manifest import MANIFEST, code_version
 from routeyard.pipelines.release.tables import contract_of
 from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.manifest import FORMAT, Manifest, digest_of
 
-_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_NUMBER = r"\d[\d,]*(?:\.\d+)?"
+#: What a certificate can say.
+_VERDICTS = ("not routable", "headroom not reached", "headroom only", "routable")
 Render = Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, object]], str]
 
 
@@ -65,11 +71,12 @@ def check_card(
         yield Finding("card", "README.md", _first_difference(card, fresh))
         return
     rows = [f"{entry.rows:,}" for entry in manifest.tables.values()]
-    compared = compare_lines(card.splitlines(), fresh.splitlines(), rows)
-    for says in compared.false:
+    models = columns_of(whole["models"], ["model_id"]).column("model_id").to_pylist()
+    compared = compare_lines(card.splitlines(), fresh.splitlines(), rows, models)
+    for says in (*compared.false, *_header(card, fresh, manifest)):
         yield Finding("card", "README.md", says)
     if unchecked is not None:
-        unchecked += compared.unknown
+        unchecked += [*compared.unknown, *compared.reworded]
 
 
 @dataclass
@@ -87,31 +94,44 @@ class ComparedLines:
     unknown: list[str] = field(default_factory=list)
 
 
-def compare_lines(card: list[str], fresh: list[str], rows: Iterable[str] = ()) -> ComparedLines:
-    """Each line of a card with figures against the line of the fresh card that it stands for.
+def compare_lines(
+    card: list[str], fresh: list[str], rows: Iterable[str] = (), models: Iterable[str] = ()
+) -> ComparedLines:
+    """Each line of a card with figures or names against the line of the fresh card it stands for.
 
-    A line in the same words must have the same figures. A line in other words stands for one
-    of the lines in its place that have other words too, and must have the figures of one of
-    them. What is left has nothing to be compared with; its figures must be in the fresh card.
+    Names are those of models and verdicts. A line in the same words must have the same figures
+    and names. A line in other words stands for one of the lines in its place that have other
+    words too, and must have the figures and names of one of them. What is left has nothing to be
+    compared with; its figures must be in the fresh card.
 
     Args:
         rows: Row counts in the manifest, as text: of tables that were not fetched too.
+        models: Ids of the models.
     """
+    names = sorted({*models, *_VERDICTS}, key=len, reverse=True)
+    fact = re.compile("|".join([*map(re.escape, names), _NUMBER]))
+
+    def words(line: str) -> str:
+        return fact.sub("#", line)
+
+    def numbers(facts: list[str]) -> list[str]:
+        return [one for one in facts if one not in names]
+
     by_words: dict[str, list[list[str]]] = {}
     for line in fresh:
-        by_words.setdefault(_words(line), []).append(_NUMBER.findall(line))
-    known = {*_NUMBER.findall("\n".join(fresh)), *rows}
-    own = {_words(line) for line in card}
+        by_words.setdefault(words(line), []).append(fact.findall(line))
+    known = {*fact.findall("\n".join(fresh)), *rows}
+    own = {words(line) for line in card}
     found = ComparedLines()
     for tag, start, end, first, last in SequenceMatcher(None, card, fresh, False).get_opcodes():
         if tag == "equal":
             continue
-        others = [_NUMBER.findall(line) for line in fresh[first:last] if _words(line) not in own]
+        others = [fact.findall(line) for line in fresh[first:last] if words(line) not in own]
         for number, line in enumerate(card[start:end], start=start + 1):
-            figures, said = _NUMBER.findall(line), f"line {number} says {line[:80]!r}"
-            right = by_words.get(_words(line))
+            figures, said = fact.findall(line), f"line {number} says {line[:80]!r}"
+            right = by_words.get(words(line))
             unknown = [figure for figure in figures if figure not in known]
-            if figures in (right or []) or (not figures and right is None):
+            if figures in (right or []) or not line.strip():
                 continue
             if right is not None:
                 if not _counts_of_rows(figures, right, rows):
@@ -120,11 +140,47 @@ def compare_lines(card: list[str], fresh: list[str], rows: Iterable[str] = ()) -
             elif figures in others:
                 others.remove(figures)
                 found.reworded.append(line)
+            elif wrong := [
+                one for one in others if numbers(one) and numbers(one) == numbers(figures)
+            ]:
+                found.false.append(f"{said}, and the data give {', '.join(wrong[0])}")
             elif unknown:
                 found.false.append(f"{said}, and the data give no {unknown[0]}")
             else:
                 found.unknown.append(f"line {number}: {line[:80]}")
     return found
+
+
+def _header(card: str, fresh: str, manifest: Manifest) -> Iterator[str]:
+    """What the YAML of a card tells a hub: its licence, and which files a dataset is read from."""
+    try:
+        (told, expected) = (_yaml(text) for text in (card, fresh))
+    except RecipeError as error:
+        yield f"has a header that cannot be read: {error.what}"
+        return
+    if told.get("license") != expected.get("license"):
+        yield f"has license {told.get('license')!r}, expected {expected.get('license')!r}"
+    for path in _paths(told.get("configs")):
+        if path not in manifest.files:
+            yield f"reads its data from {path[:80]!r}, which is no file of this release"
+
+
+def _yaml(card: str) -> Mapping[str, Any]:
+    parts = card.split("---\n", 2)
+    content = read_text(parts[1], where="README.md") if len(parts) == 3 and not parts[0] else {}
+    return content if isinstance(content, Mapping) else {}
+
+
+def _paths(value: Any) -> Iterator[str]:
+    """Every `path` and every file in a header's `configs`."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            if key in ("path", "data_files", "data_dir") and isinstance(part, str):
+                yield part
+            yield from _paths(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from [part] if isinstance(part, str) else _paths(part)
 
 
 def _counts_of_rows(figures: list[str], right: list[list[str]], rows: Iterable[str]) -> bool:
@@ -135,11 +191,6 @@ def _counts_of_rows(figures: list[str], right: list[list[str]], rows: Iterable[s
         and all(a == b or (b == "0" and a in allowed) for a, b in zip(figures, one, strict=True))
         for one in right
     )
-
-
-def _words(line: str) -> str:
-    """A line without its figures."""
-    return _NUMBER.sub("#", line)
 
 
 def _first_difference(card: str, fresh: str) -> str:

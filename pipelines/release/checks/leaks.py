@@ -29,4 +29,4 @@ def leaks_of(release: Path, manifest: Manifest) -> list[dict[str, Any]]:
     if "duplicates" in manifest.tables and looked_for_duplicates(manifest.recipe):
         groups = group_of(stored("duplicates").read(["query_id", "group_id"]))
     found = leaked_tests(stored("queries"), stored("splits").read(), groups)
-    return [row for row in found if row["verbatim"] or row["near_duplicates"]]
+    return [row for row in found if row["verbatim"] != 0 or row["near_duplicates"]]

@@ -27,6 +27,10 @@ REFERENCES = (
     ("model_splits", ("model_id",), "models"),
     ("embeddings", ("query_id",), "queries"),
     ("preferences", ("query_id",), "queries"),
+    ("entropies", ("query_id", "model_id"), "labels"),
+    ("signals", ("query_id", "model_id", "sample"), "responses"),
+    ("steps", ("query_id", "model_id", "sample"), "responses"),
+    ("hidden_states", ("query_id",), "queries"),
 )
 
 

@@ -1,0 +1,218 @@
+"""The manifest's copies of what the recipe says, and tables that the recipe decides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow.compute as pc
+
+from routeyard.pipelines.errors import RouteyardError
+from routeyard.pipelines.pool import models_table
+from routeyard.pipelines.proof.claims import Results, believed, consistent, contradiction
+from routeyard.pipelines.proof.differences import values
+from routeyard.pipelines.proof.evidence import Evidence
+from routeyard.pipelines.scorers.scorer import GIVEN
+
+#: What a manifest says of a source as the recipe does.
+_PASSED_ON = ("license", "url", "redistribute_text")
+
+
+def manifest_of_recipe(evidence: Evidence) -> Results:
+    """Contradictions between the manifest's copies of what the recipe says, or tables, and it."""
+    if not evidence.manifest.figures:
+        return
+    recipe = evidence.recipe
+    wrong: list[str] = []
+    if isinstance(recipe.get("release"), Mapping):
+        waived = [(w.get("gate"), w.get("reason")) for w in recipe["release"].get("waivers") or ()]
+        listed = [(one.gate, one.reason) for one in evidence.manifest.waivers]
+        if waived != listed:
+            wrong.append(f"waivers {listed!r:.80}, expected {waived!r:.80} of the recipe")
+    for check in (_silent, _unwaived, _unmade, _unlicensed, _listed, _rules, _duplicates):
+        wrong += check(evidence)
+    if wrong:
+        yield contradiction("manifest", len(wrong), len(wrong), "entries differ", wrong)
+    if evidence.pool is None:
+        if "pool" in recipe:
+            yield believed("models", "the recipe's pool is of another version of the code")
+        return
+    yield from _scorers(evidence)
+    differ, compared = _models(evidence)
+    if differ:
+        what = "columns of models differ from the recipe's pool"
+        yield contradiction("models", len(differ), compared, what, differ)
+    elif compared:
+        yield consistent("models", "prices, sizes and families are those of the recipe's pool")
+
+
+#: Stages of a build that always have figures.
+_STAGES = ("ingest", "pool", "collect", "label", "curate", "audit", "certify")
+
+
+def _silent(evidence: Evidence) -> Iterator[str]:
+    """Stages of this version of the code without figures, from which much is proved."""
+    if evidence.built and evidence.same_code:
+        for stage in _STAGES:
+            if not evidence.figures(stage):
+                yield f"the stage {stage!r} has no figures, expected those of a build"
+
+
+def _unwaived(evidence: Evidence) -> Iterator[str]:
+    """Findings of the metering audit that no waiver covers: such a release is never written."""
+    gates = {waiver.gate for waiver in evidence.manifest.waivers}
+    found = evidence.figures("audit").get("findings")
+    for row in found if isinstance(found, list) else ():
+        check = row.get("check") if isinstance(row, Mapping) else None
+        if not {"metering", f"metering:{check}"} & gates:
+            yield f"the metering finding {check!r} is not waived, and the release was written"
+
+
+#: Table → curation rules of which one makes it; a release without such a rule has no rows of it.
+_MADE_BY = {
+    "duplicates": ("dedup",),
+    "model_splits": ("unseen_models",),
+    "preferences": ("preference",),
+    "entropies": ("preference",),
+}
+
+
+def _unmade(evidence: Evidence) -> Iterator[str]:
+    """Tables with rows that no part of the recipe makes."""
+    if not evidence.built:
+        return
+    rules = [r.get("rule") for r in evidence.recipe.get("curate") or () if isinstance(r, Mapping)]
+    for table, makers in _MADE_BY.items():
+        if evidence.rows(table) and not set(rules) & set(makers):
+            rows = evidence.rows(table)
+            yield f"{table} has {rows:,} rows, expected none without the rule {makers[0]!r}"
+    asked = (evidence.recipe.get("release") or {}).get("include_embeddings")
+    if evidence.rows("embeddings") and not asked:
+        yield "embeddings has rows, expected none without release.include_embeddings"
+    if evidence.rows("steps") and not (evidence.recipe.get("collect") or {}).get("agent"):
+        yield "steps has rows, expected none without collect.agent"
+
+
+def _unlicensed(evidence: Evidence) -> Iterator[str]:
+    """Questions whose text is withheld, though their source may be passed on, or the reverse."""
+    if not evidence.has("queries"):
+        return
+    closed = {
+        row.get("source")
+        for row in evidence.manifest.sources
+        if isinstance(row, Mapping) and row.get("redistribute_text") is False
+    }
+    queries = evidence.table("queries", ["query_id", "source", "question"])
+    hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
+    found = set(queries.filter(hidden).column("source").to_pylist())
+    for name in sorted(found - closed):
+        yield f"text of source {name!r} is withheld, expected its text: it may be passed on"
+    shown = set(queries.filter(pc.invert(hidden)).column("source").to_pylist())
+    for name in sorted(shown & closed):
+        yield f"text of source {name!r} is there, expected none: it may not be passed on"
+
+
+def _models(evidence: Evidence) -> tuple[list[str], int]:
+    assert evidence.pool is not None
+    try:
+        stated = {row["model_id"]: row for row in models_table(evidence.pool).to_pylist()}
+    except RouteyardError:
+        return [], 0
+    columns = [
+        n for n in next(iter(stated.values()), {}) if n in evidence.tables["models"].column_names
+    ]
+    differ, compared = [], 0
+    for row in evidence.table("models", columns).to_pylist():
+        if row["kind"] != "real":
+            continue
+        own = stated.get(row["model_id"])
+        if own is None:
+            differ.append(f"{row['model_id']} is not in the recipe's pool")
+            continue
+        compared += 1
+        differ += [
+            f"{name} of {row['model_id']} {row[name]!r}, expected {own[name]!r}"
+            for name in columns
+            if row[name] != own[name]
+        ]
+    rows = evidence.table("removals", ["entity", "key"]).to_pylist()
+    removed = {row["key"] for row in rows if row["entity"] == "model"}
+    lost = sorted(stated.keys() - removed - set(evidence.real.to_pylist()))
+    differ += [f"{name} is in the recipe's pool and not in models, expected it" for name in lost]
+    strange = sorted(removed - stated.keys())
+    differ += [f"{name} was removed, expected a model of the recipe's pool" for name in strange]
+    return differ, max(compared, len(differ))
+
+
+def _listed(evidence: Evidence) -> Iterator[str]:
+    """Sources of the manifest against those of the recipe, and against what was ingested."""
+    if not evidence.built:
+        return
+    listed: dict[Any, Mapping[str, Any]]
+    listed = {row.get("source"): row for row in evidence.manifest.sources}
+    names = [one.get("name") for one in evidence.recipe["sources"]]
+    for name in sorted(set(names) ^ set(listed), key=str):
+        yield f"source {name!r} is not in both, expected the recipe's sources in the manifest"
+    for name, source in evidence.sources.items():
+        if row := listed.get(name):
+            stated = source.model_dump(mode="json")
+            yield from values(
+                (f"{key} of source {name!r}", row.get(key), stated[key]) for key in _PASSED_ON
+            )
+    told = evidence.figures("ingest")
+    if "sources" in told:
+        yield from values([("sources", told["sources"], list(evidence.manifest.sources))])
+    counts = [row.get("queries") for row in evidence.manifest.sources]
+    if isinstance(told.get("queries"), int) and all(isinstance(one, int) for one in counts):
+        yield from values([("questions of all sources", told["queries"], sum(counts))])
+
+
+def _rules(evidence: Evidence) -> Iterator[str]:
+    """Rules that the manifest says were applied against those of the recipe."""
+    told = evidence.figures("curate").get("rules")
+    if evidence.curation is None or not isinstance(told, list):
+        return
+    applied = [one if isinstance(one, Mapping) else {} for one in told]
+    names = [rule.rule for rule in evidence.curation]
+    yield from values([("rules applied", [one.get("rule") for one in applied], names)])
+    for rule, one in zip(evidence.curation, applied, strict=False):
+        own = one.get("parameters") or {}
+        yield from values(
+            (f"{name} of the rule {rule.rule!r}", own.get(name), value)
+            for name, value in rule.parameters.items()
+        )
+
+
+def _duplicates(evidence: Evidence) -> Iterator[str]:
+    """Groups of duplicates against what the rule that found them says."""
+    told = evidence.figures("curate").get("rules")
+    found = [one for one in told or () if isinstance(one, Mapping) and one.get("rule") == "dedup"]
+    if len(found) != 1 or not isinstance(figures := found[0].get("figures"), Mapping):
+        return
+    rows = evidence.table("duplicates", ["encoder", "threshold", "group_id"])
+    for name, column in (("threshold", "threshold"), ("encoder", "encoder")):
+        there = rows.column(column).unique().to_pylist()
+        if name in figures and there:
+            yield from values([(f"{name} of duplicates", there, [figures[name]])])
+    groups = len(rows.column("group_id").unique())
+    if "groups" in figures:
+        yield from values([("groups of duplicates", groups, figures["groups"])])
+
+
+def _scorers(evidence: Evidence) -> Results:
+    """Verdicts of scorers that neither questions nor recipe name."""
+    if not evidence.built or evidence.label is None or not evidence.has("queries", "verdicts"):
+        return
+    label = evidence.label
+    policies = [label.default, *label.tasks.values()]
+    named = {GIVEN, *evidence.table("queries", ["scorer"]).column("scorer").unique().to_pylist()}
+    named |= {name for policy in policies for name in policy.then}
+    named |= {f"xverify:{one.name}" for one in label.verifiers}
+    named |= {f"judge:{one.name}" for one in label.judges}
+    found = Counter(evidence.table("verdicts", ["scorer"]).column("scorer").to_pylist())
+    strange = {n: c for n, c in found.items() if n not in named and not n.startswith("human:")}
+    if strange:
+        says = [f"{count:,} of {name!r}" for name, count in sorted(strange.items())]
+        what = "verdicts are of scorers that neither questions nor recipe name"
+        yield contradiction("verdicts", sum(strange.values()), sum(found.values()), what, says)
