@@ -28,13 +28,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
     from routeyard.flows.publish import check_release
+    from routeyard.pipelines.errors import RouteyardError
 
     wanted = given.recipes.split(",") if given.recipes else None
     releases: dict[str, Any] = {}
     for name, build in recipes():
         if wanted is not None and name not in wanted:
             continue
-        release = build(given.workspace.absolute() / name)
+        try:
+            release = build(given.workspace.absolute() / name)
+        except RouteyardError as error:
+            releases[name] = {"not_built": error.what, "findings": []}
+            print(f"{name}: {releases[name]}", file=sys.stderr, flush=True)
+            continue
         before = cpu_s()
         found = check_release(release, full=given.full)
         releases[name] = {
@@ -47,7 +53,8 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         }
         print(f"{name}: {releases[name]}", file=sys.stderr, flush=True)
     wrong = [name for name, one in releases.items() if one["findings"]]
-    return {"releases": len(releases), "contradicted": wrong, **releases, "exit": int(bool(wrong))}
+    made = sum("not_built" not in one for one in releases.values())
+    return {"releases": made, "contradicted": wrong, **releases, "exit": int(bool(wrong))}
 
 
 def cpu_s() -> float:

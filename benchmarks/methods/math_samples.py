@@ -26,9 +26,9 @@ PART = ("train", "test", "train", "test", "validation")
 
 def math_samples(data: Path, folder: Path) -> Path:
     """The release of the recorded samples; `folder`."""
-    from routeyard.pipelines.entailment.equivalence import scorer_equivalence
     from routeyard.pipelines.curate.preference.samples import gather
     from routeyard.pipelines.curate.preference.semantic import measure
+    from routeyard.pipelines.entailment.equivalence import scorer_equivalence
     from routeyard.pipelines.label.rules import file_verdicts
     from routeyard.schemas import ENTROPIES, LABELS, MODELS, PREFERENCES, SPLITS
 

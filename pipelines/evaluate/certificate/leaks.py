@@ -11,8 +11,8 @@ from routeyard.pipelines.matrix.leaked import near, verbatim, withheld
 def leaks(core: Core, scheme: str) -> dict[str, int | None]:
     """Numbers of test questions of a scheme, and of those that stand in train as well.
 
-    `verbatim`: with the same words as a train question; null where texts are withheld. `near_duplicates`: in a group of
-    near-duplicates with one; null when nobody looked for any.
+    `verbatim`: with the same words as a train question; null where texts are withheld.
+    `near_duplicates`: in a group of near-duplicates with one; null when nobody looked for any.
     """
     split = core.splits[scheme]
     test, train = np.flatnonzero(split == "test"), np.flatnonzero(split == "train")
