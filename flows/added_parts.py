@@ -16,6 +16,7 @@ REGISTRIES = (
     "routeyard.pipelines.routers:PAIR_ROUTERS",
     "routeyard.pipelines.metrics:METRICS",
     "routeyard.pipelines.studies:STUDIES",
+    "routeyard.papers:PAPERS",
     "routeyard.pipelines.ingest.importers:IMPORTERS",
     "routeyard.pipelines.release.exporters:EXPORTERS",
     "routeyard.pipelines.entailment:BACKENDS",
@@ -40,6 +41,7 @@ def added() -> tuple[list[str], list[str]]:
     found = {
         (point.group, point.name, package.metadata["Name"])
         for package in distributions()
+        if package.metadata["Name"] != "routeyard"  # the papers are added in the same way
         for point in package.entry_points
         if point.group.startswith("routeyard.")
     }

@@ -7,12 +7,14 @@ through an entry point group of the same name (`routeyard.scorers`).
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import isclass
+from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.errors import BadInput, UnknownName, did_you_mean
@@ -23,6 +25,19 @@ class Names(tuple[str, ...]):
 
     def __call__(self) -> list[str]:
         return list(self)
+
+
+@cache
+def _of_checkout() -> Mapping[str, Mapping[str, str]]:
+    """Group → entry points of the checkout this file lies in; empty for an installed package.
+
+    A checkout may run uninstalled, or as it was installed before a part was added.
+    """
+    path = Path(__file__).parents[2] / "pyproject.toml"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    stated = tomllib.loads(text).get("project", {})
+    found: Mapping[str, Mapping[str, str]] = stated.get("entry-points", {})
+    return found if stated.get("name") == "routeyard" else {}
 
 
 @dataclass(frozen=True)
@@ -42,7 +57,7 @@ class Registry:
         """Name → `module:attribute`; a built-in name cannot be replaced."""
         groups = (*self.earlier_groups, self.group)
         found = {one.name: one.value for group in groups for one in entry_points(group=group)}
-        return {**found, **self.builtin}
+        return {**found, **_of_checkout().get(self.group, {}), **self.builtin}
 
     def names(self) -> list[str]:
         return sorted(self.targets)

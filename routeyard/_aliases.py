@@ -1,10 +1,10 @@
 """Top-level names of our packages, for entry points and code written before they had a prefix.
 
-The packages are `routeyard.flows`, `routeyard.pipelines`, `routeyard.schemas` and
-`routeyard.datacards`, so that folders of these names in a user's directory neither hide them nor
-are hidden. In a checkout they can also be found as `flows` and so on, and an installed Routeyard
-offers `flows` for deployments that name `flows.build:build`. Either name gives the same module:
-no file is loaded twice.
+The packages are `routeyard.flows`, `routeyard.papers`, `routeyard.pipelines`, `routeyard.schemas`
+and `routeyard.datacards`, so that folders of these names in a user's directory neither hide them
+nor are hidden. In a checkout they can also be found as `flows` and so on, and an installed
+Routeyard offers `flows` for deployments that name `flows.build:build`. Either name gives the same
+module: no file is loaded twice.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def known(paper: Paper, kind: str, number: str) -> bool:
 
 
 def files() -> list[Path]:
-    folders = ("pipelines", "schemas", "flows", "datacards")
+    folders = ("pipelines", "papers", "schemas", "flows", "datacards")
     return [p for f in folders for s in ("*.py", "*.md") for p in sorted((ROOT / f).rglob(s))]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-PACKAGES = ("routeyard", "schemas", "pipelines", "flows", "datacards")
+PACKAGES = ("routeyard", "schemas", "pipelines", "papers", "flows", "datacards")
 #: Named, because an environment may lie in the checkout under any name.
 OWN = [*PACKAGES, "benchmarks", "docs", "tests"]
 

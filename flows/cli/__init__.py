@@ -104,8 +104,8 @@ def _their_frames(error: BaseException) -> list[traceback.FrameSummary]:
     import site
     import sysconfig
 
-    ours = {str(Path(__file__).parents[2] / name) for name in ("flows", "pipelines", "schemas")}
-    ours.add(str(Path(__file__).parents[2] / "datacards"))
+    rooms = ("flows", "papers", "pipelines", "schemas", "datacards")
+    ours = {str(Path(__file__).parents[2] / name) for name in rooms}
     installed = {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib", "scripts")}
     installed |= {*site.getsitepackages(), sys.prefix + os.sep + "bin"}
     return [

@@ -15,7 +15,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.studies import STUDIES
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.needs import check, lacking
-from routeyard.pipelines.studies.study import Study, table_of
+from routeyard.pipelines.studies.study import Study, StudyCell, table_of
 
 #: Attributes of a study in the list of studies, and on its page.
 _LISTED = ("name", "paper", "item", "title")
@@ -52,18 +52,30 @@ def run_study(name: str, given: StudyContext, release: Path, out: Path) -> dict[
         UnknownName: there is no such study.
         BadInput: the release lacks what the study needs.
     """
+    study: Study = STUDIES.get(name)
+    check(study, given)
+    curves = study.curves(given) if study.curves else None
+    return write_study(study, study.cells(given), curves, given.release, release, out)
+
+
+def write_study(
+    study: Study,
+    found: Sequence[StudyCell],
+    curves: pa.Table | None,
+    called: str,
+    release: Path,
+    out: Path,
+) -> dict[str, Any]:
+    """Write what a study found on a release, as `run_study` does."""
     from routeyard.datacards.charts.draw import PAGE
     from routeyard.datacards.reports.study import markdown, page, plot
 
-    study: Study = STUDIES.get(name)
-    check(study, given)
-    cells = table_of(study, study.cells(given), given.release)
-    curves = study.curves(given) if study.curves else None
+    name, cells = study.name, table_of(study, found, called)
     _, version = named(release)
     about = {
         **{key: getattr(study, key) for key in _PRINTED},
-        "notes": [*study.notes, *(study.printed_notes if given.release in study.printed else ())],
-        "release": given.release,
+        "notes": [*study.notes, *(study.printed_notes if called in study.printed else ())],
+        "release": called,
         "version": version,
     }
     figure = plot(about, cells, curves)

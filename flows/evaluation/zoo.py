@@ -171,15 +171,20 @@ def run(
     dask_address: str | None = None,
     notes: Sequence[str] = (),
     rules: Sequence[ChoiceRequest] = (),
+    search: bool = True,
 ) -> tuple[zoo.Zoo, CellInputs]:
     """Run all cells under `out`/cells and write cells.parquet, standings.json and table.md.
 
-    With `rules`, rules.parquet says what each winner reaches under each.
+    With `rules`, rules.parquet says what each winner reaches under each. Without `search` each
+    router has its first setting and one fit.
     """
     bench = write((out / "bench").resolve(), core, scheme, matrices)
     folder = (out / "cells").resolve()
     with executor(runner, workers, dask_address) as map_, counter("zoo", "cells") as advance:
-        done = zoo.run(bench, specs, map_, folder=folder, code=code_of(specs), on_progress=advance)
+        done = zoo.run(
+            bench, specs, map_, folder=folder, code=code_of(specs), on_progress=advance,
+            search=search,
+        )  # fmt: skip
     said = list(notes)
     said.append(
         f"{core.n_queries:,} questions × {core.n_models} models, scheme {scheme!r}: "

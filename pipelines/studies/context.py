@@ -36,6 +36,21 @@ def made(seed: int, *, router: str, **setting: Any) -> Router:
     return found
 
 
+@dataclass(frozen=True)
+class ZooFigures:
+    """What a zoo found on a release, each part made when a study first asks for it.
+
+    Attributes:
+        by_encoder: Encoder → evaluation of the winners' scores on test.
+        on_train: The same on the train questions.
+        cells: One row per configuration that was fitted (`zoo_cells` of `results.yaml`).
+    """
+
+    by_encoder: Callable[[], Mapping[str, Evaluation]]
+    on_train: Callable[[], Mapping[str, Evaluation]]
+    cells: Callable[[], pa.Table]
+
+
 @dataclass(eq=False)
 class StudyContext:
     """A release and how it is to be measured.
@@ -49,6 +64,7 @@ class StudyContext:
         make: Router name → maker of a fresh router for a seed.
         joined: Name → tables of releases that are trained on as well, for studies of mixtures.
         tested: Name → tables of releases that are only tested on: out of distribution.
+        zoo: What a zoo found on the release; None where none was run.
     """
 
     release: str
@@ -61,6 +77,7 @@ class StudyContext:
     seed: int = 0
     joined: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
     tested: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
+    zoo: ZooFigures | None = None
     _evaluations: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The studies that `studies.yaml` declares, as `Study` objects."""
+"""The studies that a `studies.yaml` declares, as `Study` objects."""
 
 from __future__ import annotations
 
@@ -11,23 +11,30 @@ from typing import Any
 from routeyard.pipelines.io.plain_yaml import read_text
 from routeyard.pipelines.studies.study import Study
 
-_PATH = Path(__file__).with_name("studies.yaml")
+_HERE = "routeyard.pipelines.studies"
 
 
 @cache
-def declared() -> dict[str, dict[str, Any]]:
-    """Name → what `studies.yaml` declares of the study."""
-    found: dict[str, dict[str, Any]] = read_text(
-        _PATH.read_text(encoding="utf-8"), where=str(_PATH)
-    )
+def declared(package: str = _HERE) -> dict[str, dict[str, Any]]:
+    """Name → what the `studies.yaml` in a package's folder declares of the study."""
+    path = Path(import_module(package).__path__[0]) / "studies.yaml"
+    found: dict[str, dict[str, Any]] = read_text(path.read_text(encoding="utf-8"), where=str(path))
     return found
 
 
 @cache
-def __getattr__(name: str) -> Study:
-    if name.startswith("_") or name not in declared():
-        raise AttributeError(f"studies.yaml declares no study {name!r}")
-    row = dict(declared()[name])
+def declared_in(package: str, name: str) -> Study:
+    """One study of a package, for the `__getattr__` of the module its entry point names.
+
+    Cells and curves name functions: `.module:name` of that package, `module:name` of
+    `routeyard.pipelines.studies`.
+
+    Raises:
+        AttributeError: its `studies.yaml` declares no such study.
+    """
+    if name.startswith("_") or name not in declared(package):
+        raise AttributeError(f"studies.yaml of {package} declares no study {name!r}")
+    row = dict(declared(package)[name])
     printed = {
         release: {(line, column): value for line, cells in rows.items()
                   for column, value in cells.items()}
@@ -36,17 +43,20 @@ def __getattr__(name: str) -> Study:
     for key in ("needs", "axes"):
         if key in row:
             row[key] = tuple(row[key])
-    cells, curves = (_function(row.pop(key, None)) for key in ("cells", "curves"))
+    cells, curves = (_function(row.pop(key, None), package) for key in ("cells", "curves"))
     return Study(name, cells=cells, curves=curves, printed=printed, **row)
 
 
-def _function(target: str | dict[str, Any] | None) -> Any:
-    """The function `module:name` of this package, with the arguments declared beside it."""
+def __getattr__(name: str) -> Study:
+    return declared_in(_HERE, name)
+
+
+def _function(target: str | dict[str, Any] | None, package: str) -> Any:
+    """The function that `target` names, with the arguments declared beside it."""
     if target is None:
         return None
     arguments = {} if isinstance(target, str) else dict(target)
     module, _, name = (target if isinstance(target, str) else arguments.pop("call")).partition(":")
-    found: Callable[..., Any] = getattr(
-        import_module(f"routeyard.pipelines.studies.{module}"), name
-    )
+    where = f"{package}{module}" if module.startswith(".") else f"{_HERE}.{module}"
+    found: Callable[..., Any] = getattr(import_module(where), name)
     return partial(found, **arguments) if arguments else found

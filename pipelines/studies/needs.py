@@ -51,7 +51,7 @@ def _bases(context: StudyContext) -> list[str]:
 
 
 def _tuned(context: StudyContext) -> bool:
-    from routeyard.pipelines.studies.tuning import runs_of
+    from routeyard.pipelines.studies.tuned import runs_of
 
     found = runs_of(context, context.tables)
     return found is not None and bool(found.num_rows)

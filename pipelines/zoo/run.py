@@ -56,8 +56,9 @@ def run(
     folder: Path,
     code: Mapping[str, str] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    search: bool = True,
 ) -> Zoo:
-    """Both stages of every router with every encoder.
+    """Both stages of every router with every encoder; without `search` its first setting, once.
 
     Args:
         folder: where cells lie; those that are there are not run again.
@@ -74,7 +75,9 @@ def run(
         for encoder in list(bench.vectors) if reads else [NO_ENCODER]:
             jobs += [
                 _job(bench, spec, one, folder, code or {})
-                for one in first_stage(spec.name, encoder, architectures(spec))
+                for one in first_stage(
+                    spec.name, encoder, architectures(spec)[: None if search else 1]
+                )
             ]
     by_name = {spec.name: spec for spec in specs}
     done: list[CellResult] = []
@@ -91,7 +94,7 @@ def run(
     done.sort(key=lambda result: order[result.cell])
     more: list[cells.Job] = []
     for (router, _), results in _groups(done).items():
-        if chance[router]:
+        if chance[router] and search:
             more += [
                 _job(bench, by_name[router], one, folder, code or {})
                 for one in second_stage(results)

@@ -12,7 +12,7 @@ import pytest
 from routeyard.schemas.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("docs", "pipelines", "flows", "schemas", "datacards", "benchmarks")
+ROOMS = ("docs", "pipelines", "papers", "flows", "schemas", "datacards", "benchmarks")
 PAGES = [*ROOT.glob("*.md"), *(page for room in ROOMS for page in (ROOT / room).rglob("*.md"))]
 NAMED = re.compile(r"`([a-z_]+(?:\.[a-z_]+)+)\b[^`\n]*`")
 SCHEMA = Recipe.model_json_schema()

@@ -20,7 +20,16 @@ from pathlib import Path
 from tests.faults.mended import FAULTS, Fault
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("routeyard", "schemas", "pipelines", "flows", "datacards", "tests", "pyproject.toml")
+COPIED = (
+    "routeyard",
+    "schemas",
+    "pipelines",
+    "papers",
+    "flows",
+    "datacards",
+    "tests",
+    "pyproject.toml",
+)
 #: The reader of pickles that was replaced, in short.
 _ALLOWED = """
 

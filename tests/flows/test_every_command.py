@@ -77,7 +77,7 @@ def test_no_arrow_is_taken_from_a_db_api_result() -> None:
     taken = {"to_arrow_table", "to_arrow_reader", "fetch_arrow_table", "fetch_record_batch"}
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
-        for folder in ("flows", "pipelines", "datacards", "schemas", "routeyard")
+        for folder in ("flows", "pipelines", "papers", "datacards", "schemas", "routeyard")
         for path in (ROOT / folder).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)

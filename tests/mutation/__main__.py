@@ -23,7 +23,9 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("routeyard", "schemas", "pipelines", "flows", "datacards", "benchmarks", "tests")
+COPIED = (
+    "routeyard", "schemas", "pipelines", "papers", "flows", "datacards", "benchmarks", "tests",
+)  # fmt: skip
 _SCORERS = "pipelines/scorers"
 #: Room → (modules that are changed, the tests that have to notice).
 ROOMS: dict[str, tuple[list[str], list[str]]] = {

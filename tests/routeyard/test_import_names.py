@@ -64,7 +64,8 @@ for module in set(sys.modules.values()):
         by_file.setdefault(module.__file__, set()).add(id(module))
 doubled = {file for file, modules in by_file.items() if len(modules) > 1}
 names = {m.__name__ for m in set(sys.modules.values()) if getattr(m, "__file__", "")}
-bare = {n for n in names if n.partition(".")[0] in ("schemas", "pipelines", "flows", "datacards")}
+ours = ("schemas", "pipelines", "papers", "flows", "datacards")
+bare = {n for n in names if n.partition(".")[0] in ours}
 sys.exit(repr((doubled, bare)) if doubled or bare else 0)
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

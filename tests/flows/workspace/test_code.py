@@ -31,7 +31,7 @@ def asked(tree: Path) -> dict[str, str]:
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tree")
     unneeded = shutil.ignore_patterns("__pycache__")
-    for name in ("schemas", "pipelines", "flows", "datacards", "routeyard"):
+    for name in ("schemas", "pipelines", "papers", "flows", "datacards", "routeyard"):
         shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=unneeded)
     return folder
 

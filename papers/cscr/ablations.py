@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.evaluate.papers.spectrum import at_peak
+from routeyard.papers.cscr.spectrum import at_peak
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.studies.context import StudyContext, made
 from routeyard.pipelines.studies.router_table import Columns, cells_of, curve_table, measure_of

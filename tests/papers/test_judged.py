@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from routeyard.papers.confidence_router.judged import opinions, quality_at
+from routeyard.papers.cscr.spectrum import at_peak
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.pairs import ModelPair
-from routeyard.pipelines.evaluate.papers.judged import opinions, quality_at
-from routeyard.pipelines.evaluate.papers.spectrum import at_peak
 from routeyard.pipelines.evaluate.run.duels import bases, first_of
 from routeyard.pipelines.metrics.bootstrap import Draws
 from routeyard.pipelines.routers.pairs.battles import Battles

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from routeyard.flows.evaluation.study import reference
+from routeyard.papers.triple_perspective.agents.handing_over import relays, states
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.agents.handing_over import relays, states
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.needs import check
 from routeyard.schemas import LABELS, MODELS, QUERIES, RESPONSES, SPLITS, STEPS

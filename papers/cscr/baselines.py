@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
+from routeyard.papers.cscr.spectrum import band_shares, descriptor_cosines
 from routeyard.pipelines.evaluate.held_out.ood import between
 from routeyard.pipelines.evaluate.held_out.unseen import newcomers
-from routeyard.pipelines.evaluate.papers.spectrum import band_shares, descriptor_cosines
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.evaluate.run.mixing import always
 from routeyard.pipelines.studies.context import StudyContext

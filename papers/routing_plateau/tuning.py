@@ -7,44 +7,23 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from routeyard.pipelines.arrays import Floats
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.study import StudyCell
-from routeyard.pipelines.tuning.cell import REFERENCE, identity
-from routeyard.pipelines.zoo.cell_inputs import with_validation
+from routeyard.pipelines.studies.tuned import runs_of, split_of
+from routeyard.pipelines.tuning.cell import REFERENCE
 
 #: (parameters of the encoder, its name, train questions, tuned)
 Place = tuple[int, str, int, bool]
-
-
-def runs_of(context: StudyContext, tables: Mapping[str, pa.Table]) -> pa.Table | None:
-    """The rows of `tuned` that were measured on these tables' test questions."""
-    if "tuned" not in context.tables:
-        return None
-    core, scheme = _split(context, tables)
-    return context.tables["tuned"].filter(
-        pc.equal(context.tables["tuned"].column("data"), identity(core, scheme))
-    )
-
-
-def _split(context: StudyContext, tables: Mapping[str, pa.Table]) -> tuple[Core, str]:
-    from routeyard.pipelines.evaluate.certificate import default_scheme
-
-    core = core_of(tables)
-    scheme = default_scheme(core, context.scheme if tables is context.tables else None)
-    return with_validation(core, scheme)[0], scheme
 
 
 def hits(context: StudyContext, tables: Mapping[str, pa.Table]) -> dict[str, dict[Place, Floats]]:
     """Router → place → (n,) label of the model it asks on each test question, mean over seeds."""
     found = runs_of(context, tables)
     assert found is not None
-    core, scheme = _split(context, tables)
+    core, scheme = split_of(context, tables)
     test = core.rows(scheme, "test")
     labels = core.labels[test][~np.all(np.isnan(core.labels[test]), axis=1)]
     ids = [core.query_ids[r] for r in test if not np.all(np.isnan(core.labels[r]))]

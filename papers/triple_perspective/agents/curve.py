@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from routeyard.papers.triple_perspective.agents.handing_over import handed, relays, states
 from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.pairs import default_pair
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.bootstrap import interval
-from routeyard.pipelines.studies.agents.handing_over import handed, relays, states
 from routeyard.pipelines.studies.context import SLOW_RESAMPLES, StudyContext
 from routeyard.pipelines.studies.router_table import measure_of
 from routeyard.pipelines.studies.study import StudyCell

@@ -1,0 +1,276 @@
+"""A paper reproduced: releases, recorded matrices or a rehearsal in, a page and a JSON out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from routeyard.flows.console import line
+from routeyard.flows.evaluation.evaluate import CACHE, ENCODER
+from routeyard.flows.evaluation.released import out_folder, read_with
+from routeyard.flows.evaluation.reproduced_zoo import zoo_figures
+from routeyard.flows.evaluation.study import context_of, named, write_study
+from routeyard.flows.recipe import load, shipped
+from routeyard.papers import PAPERS
+from routeyard.papers.paper import Paper
+from routeyard.papers.reproduction import Counts, Reproduction, Stand, alike, reproduction
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.pairs import default_pair
+from routeyard.pipelines.io.staging import write_text
+
+#: Where `--data` reads recorded matrices.
+DATA = "ROUTEYARD_DATA"
+
+
+def listed() -> list[dict[str, Any]]:
+    """Every paper: name, title, reference, benchmarks, printed cells, tables and figures."""
+    papers: list[Paper] = [PAPERS.get(name) for name in PAPERS.names()]
+    return [
+        {
+            "name": paper.name,
+            "title": paper.title,
+            "reference": paper.reference,
+            "benchmarks": {k: one.release or None for k, one in paper.benchmarks.items()},
+            "tables_and_figures": sum(not item.drawing for item in paper.items.values()),
+            "printed": sum(1 for item in paper.items for _ in paper.cells(item)),
+        }
+        for paper in papers
+    ]
+
+
+def reproduce(
+    paper: str,
+    on: Sequence[str | Path] = (),
+    *,
+    data: bool = False,
+    out: str | Path = "reproduced",
+    workspace: str | Path = "yard",
+    also: Sequence[str | Path] = (),
+    encoders: Sequence[str] = (),
+    search: bool | None = None,
+    resamples: int = 2_000,
+    cache: Path = CACHE,
+) -> Reproduction:
+    """Compute every table and figure of a paper, each value beside the one it prints.
+
+    Args:
+        paper: Name of a paper; `routeyard reproduce list` has them.
+        on: Release folders, or `BENCHMARK=FOLDER`. A release of the recipe of one of the
+            paper's benchmarks stands for that one, any other for the next that has none.
+        data: Build and use the shipped recipes over ROUTEYARD_DATA that stand in.
+        out: Folder for the page, the JSON and each study; a zoo that lies there goes on.
+        workspace: Where releases are built that are needed and not there.
+        also: Tables beside the releases: descriptors, hidden states, signals, tuned routers.
+        encoders: As `routeyard zoo run` takes them; by default those of the paper's that are here.
+        search: Whether the paper's own search of settings and seeds is run, which can take hours.
+            By default it is on releases that are named, and elsewhere each router has its first
+            setting and one fit.
+
+    Returns:
+        Cells with `value`, `low`, `high`, `printed_value`, `verdict` and `reason`; `summary()`.
+        Without releases and `data`, the paper's recipes are rehearsed: no value is the paper's.
+
+    Raises:
+        UnknownName: there is no such paper.
+        BadInput: a release stands for a benchmark that the paper does not have, or there is
+            neither a release nor anything to rehearse.
+    """
+    known: Paper = PAPERS.get(paper)
+    folder = Path(out)
+    releases = _releases(known, on, data, Path(workspace))
+    for release in releases.values():
+        out_folder(release, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    stands = _stands(known, releases, [Path(place) for place in also], cache, resamples)
+    if known.zoo:
+        for stand in {id(one): one for one in stands.values()}.values():
+            stand.context.zoo = zoo_figures(
+                known, stand.context, folder / "zoo" / stand.context.release,
+                encoders=encoders, search=bool(on) if search is None else search, cache=cache,
+            )  # fmt: skip
+    found = reproduction(
+        known, stands, asked=asked_counts, on_progress=lambda said: line("reproduce", said)
+    )
+    write(found, releases, folder)
+    return found
+
+
+def _releases(
+    paper: Paper, on: Sequence[str | Path], data: bool, workspace: Path
+) -> dict[str, Path]:
+    """Benchmark → release that stands for it."""
+    if on:
+        return _assigned(paper, on)
+    if data:
+        if DATA not in os.environ:
+            raise BadInput(
+                f"{DATA} is not set", next_step=f"export {DATA}=FOLDER of recorded matrices"
+            )
+        built = {name: one.data for name, one in paper.benchmarks.items() if one.data}
+        return {name: _built(recipe, workspace) for name, recipe in built.items()}
+    rehearsed = {k: one.rehearsal for k, one in paper.benchmarks.items() if one.rehearsal}
+    return {name: _rehearsed(recipe, workspace) for name, recipe in rehearsed.items()}
+
+
+def _assigned(paper: Paper, on: Sequence[str | Path]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    rest = []
+    for one in map(str, on):
+        name, equals, place = one.partition("=")
+        if not equals:
+            release = Path(one)
+            own = [k for k, b in paper.benchmarks.items() if b.release == named(release)[0]]
+            if own:
+                found[own[0]] = release
+            else:
+                rest.append(release)
+        elif name in paper.benchmarks:
+            found[name] = Path(place)
+        else:
+            raise BadInput(
+                f"{paper.name} has no benchmark {name!r}",
+                next_step=f"name one of {', '.join(paper.benchmarks)}",
+            )
+    free = [name for name in paper.benchmarks if name not in found]
+    if len(rest) > len(free):
+        raise BadInput(
+            f"{paper.name} measures on {len(paper.benchmarks)} benchmarks, and more were named",
+            where=str(rest[len(free)]),
+            next_step="leave some out",
+        )
+    return found | dict(zip(free, rest, strict=False))
+
+
+def _built(recipe: str, workspace: Path) -> Path:
+    """The release of a shipped recipe, built where it is not there."""
+    from routeyard.flows.build import run_build
+
+    checked, _ = load(recipe)
+    place = workspace / "releases" / checked.name / checked.version
+    if not place.is_dir():
+        run_build(recipe, str(workspace), until="release")
+    return place
+
+
+def _rehearsed(recipe: str, workspace: Path) -> Path:
+    """The release of a rehearsal, made where it is not there."""
+    from routeyard.flows.rehearse import rehearse
+
+    checked, _ = load_any(recipe)
+    place = workspace / "releases" / f"{recipe}-rehearsal" / checked
+    if not place.is_dir():
+        rehearse(recipe, str(workspace))
+    return place
+
+
+def load_any(recipe: str) -> tuple[str, str]:
+    """(version, name) of a shipped recipe, whatever its environment lacks."""
+    import yaml
+
+    from routeyard.flows.recipe import find
+
+    content = yaml.safe_load(find(recipe).read_text(encoding="utf-8"))
+    return str(content["version"]), str(content["name"])
+
+
+def asked_counts(name: str) -> Counts | None:
+    """Questions per source, parts of the split and models that a shipped recipe asks for."""
+    if name not in shipped():
+        return None
+    try:
+        recipe, _ = load(name)
+    except BadInput:
+        return None
+    found: dict[tuple[str, str], float] = {
+        (source.name, "questions"): float(source.limit) for source in recipe.sources if source.limit
+    }
+    found["in all", "questions"] = sum(found.values())
+    found["in all", "models"] = float(len(recipe.pool.models))
+    split = recipe.split
+    for part in ("train", "validation", "test") if split is not None else ():
+        wanted = getattr(split, part)
+        if wanted is not None and wanted > 1:
+            found["in all", part] = float(wanted)
+    for source, parts in (getattr(split, "sources", None) or {}).items():
+        for part in ("train", "validation", "test"):
+            found[source, part] = float(getattr(parts, part) or 0)
+    return found
+
+
+def _stands(
+    paper: Paper, releases: Mapping[str, Path], also: Sequence[Path], cache: Path, resamples: int
+) -> dict[str, Stand]:
+    how: dict[str, Any] = {"embeddings": None, "embed": True, "cache": cache, "encoder": ENCODER}
+    tables = {place: read_with(place, also, **how) for place in set(releases.values())}
+    contexts: dict[tuple[Path, Path | None], Stand] = {}
+    found = {}
+    for name, place in releases.items():
+        benchmark = paper.benchmarks[name]
+        source = releases.get(benchmark.trained_on or "")
+        key = (place, source if source != place else None)
+        if key not in contexts:
+            first, tested = place, {}
+            if key[1] is not None:
+                first, tested = key[1], {named(place)[0]: tables[place]}
+            context = context_of(
+                first, tables[first], tested=tested, resamples=resamples, pair=benchmark.pair
+            )
+            if context.pair is not None and set(context.pair) - set(context.core.model_ids):
+                context.pair = default_pair(context.core)
+            contexts[key] = Stand(context)
+        stand = alike(contexts[key], name, benchmark.size, benchmark.release)
+        found[name] = stand
+    return found
+
+
+def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
+    """`<paper>.json`, `.md` and `.html`, and each study in a folder of its release."""
+    import json
+
+    from routeyard.datacards.reports.reproduction import markdown, page
+    from routeyard.flows.cli.results import plain
+
+    written = set()
+    for (name, benchmark), one in found.studies.items():
+        if one.cells and (name, one.release) not in written and benchmark in releases:
+            written.add((name, one.release))
+            write_study(
+                one.study, one.cells, one.curves, one.release, releases[benchmark],
+                out / one.release,
+            )  # fmt: skip
+    content = as_json(found)
+    path = out / f"{found.paper.name}.json"
+    write_text(path, json.dumps(plain(content), ensure_ascii=False, indent=1) + "\n")
+    text = markdown(content)
+    write_text(out / f"{found.paper.name}.md", text)
+    write_text(out / f"{found.paper.name}.html", page(found.paper.title, text))
+    return path
+
+
+def as_json(found: Reproduction) -> dict[str, Any]:
+    """The reproduction as plain values: paper, summary, items, cells."""
+    from dataclasses import asdict
+
+    return {
+        "paper": found.paper.name,
+        "title": found.paper.title,
+        "reference": found.paper.reference,
+        "summary": found.summary(),
+        "items": [asdict(item) for item in found.items],
+        "cells": [asdict(cell) for cell in found.cells],
+    }
+
+
+def said(found: Reproduction, out: Path) -> Iterator[str]:
+    """What a person is told: the counts, and what is missing, each reason once."""
+    for name, count in found.summary().items():
+        yield f"{name:<20} {count}"
+    missing: dict[str, int] = {}
+    for cell in found.cells:
+        if cell.verdict == "cannot be computed":
+            missing[cell.reason] = missing.get(cell.reason, 0) + 1
+    for reason, count in sorted(missing.items(), key=lambda one: -one[1])[:20]:
+        yield f"  {count} cells: {reason}"
+    yield f"page                 {out / found.paper.name}.html"

@@ -1,0 +1,175 @@
+"""What a paper prints, read from the `paper.yaml` in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from routeyard.papers.printed import PrintedValue, printed_value
+from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.pipelines.studies.study import Unit
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Benchmark(_Row):
+    """A benchmark that a paper measures on.
+
+    Attributes:
+        release: Name of the release that holds the paper's own data, as its recipe calls it.
+        get: How such a release is made, and what that needs.
+        size: Printed sizes that tell its data from others: `models`, `questions`, `test`.
+        data: Shipped recipe that stands in with `--data`; the paper's own where it is `release`.
+        rehearsal: Recipe that is rehearsed where no release is named.
+        trained_on: Another benchmark, whose train questions the routers learn from.
+        pair: (small, large) where it routes between two models.
+    """
+
+    release: str = ""
+    get: str
+    size: dict[str, int] = Field(default_factory=dict)
+    data: str | None = None
+    rehearsal: str | None = None
+    trained_on: str | None = None
+    pair: tuple[str, str] | None = None
+
+
+class Column(_Row):
+    """Where a printed column is found: a benchmark, a column of a study, a unit of its own."""
+
+    benchmark: str | None = None
+    column: str | None = None
+    row: str | None = None
+    unit: Unit | None = None
+
+
+class Item(_Row):
+    """A table or figure.
+
+    Attributes:
+        where: Section in which it stands.
+        study: Study that computes it; empty where none can, and `lacks` says why.
+        counts: It counts questions: of a release, or as a recipe asks for them.
+        benchmarks: Those it is about, in the order of the paper.
+        columns: Printed heading → where it is found. A heading that names a benchmark, and one
+            that the study has too, need nothing more.
+        rows: Printed heading → values, divided by spaces, `–` for none.
+        names: Printed heading of a row → row of the study.
+        row, column: Row or column of the study for all cells.
+        derived: Printed headings of columns that are the mean of the others.
+        lacks: Why it cannot be computed at all.
+        drawing: An illustration without measurements.
+    """
+
+    where: str
+    title: str
+    unit: Unit = "number"
+    study: str = ""
+    counts: bool = False
+    benchmarks: tuple[str, ...] = ()
+    columns: dict[str, Column] = Field(default_factory=dict)
+    rows: dict[str, str] = Field(default_factory=dict)
+    names: dict[str, str] = Field(default_factory=dict)
+    row: str | None = None
+    column: str | None = None
+    derived: tuple[str, ...] = ()
+    lacks: str = ""
+    drawing: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_columns(cls, given: Any) -> Any:
+        """`columns` as a list of headings, or heading → column of the study."""
+        columns = given.get("columns", {})
+        if isinstance(columns, list):
+            columns = {name: {} for name in columns}
+        long = {k: {"column": v} if isinstance(v, str) else v or {} for k, v in columns.items()}
+        return {**given, "columns": long}
+
+    @model_validator(mode="after")
+    def _whole_rows(self) -> Item:
+        for name, values in self.rows.items():
+            if len(values.split()) != len(self.columns):
+                raise ValueError(
+                    f"the row {name!r} has {len(values.split())} values for "
+                    f"{len(self.columns)} columns"
+                )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedCell:
+    """One printed value, and where its own is computed: benchmark, row and column of a study."""
+
+    item: str
+    row: str
+    column: str
+    unit: Unit
+    printed: PrintedValue
+    on: str
+    study_row: str
+    study_column: str
+    derived: bool = False
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: what it is called, what it measures on, and everything it prints.
+
+    Attributes:
+        name: As in `routeyard reproduce NAME`.
+        routers: Routers of its study; `zoo` runs them under the protocol of the zoo.
+        names: Printed name of a router → ours.
+    """
+
+    name: str
+    title: str
+    reference: str
+    benchmarks: Mapping[str, Benchmark]
+    items: Mapping[str, Item]
+    names: Mapping[str, str] = field(default_factory=dict)
+    routers: Sequence[str] = ()
+    encoders: Mapping[str, str] = field(default_factory=dict)
+    zoo: bool = False
+
+    def cells(self, item: str) -> Iterator[PrintedCell]:
+        """The printed values of one table or figure, row by row."""
+        found = self.items[item]
+        for row, values in found.rows.items():
+            for (column, place), text in zip(found.columns.items(), values.split(), strict=True):
+                unit = place.unit or found.unit
+                value = printed_value(text, unit)
+                if value is None:
+                    continue
+                only = found.benchmarks[0] if len(found.benchmarks) == 1 else None
+                told = (place.benchmark, only, column, row)
+                on = next((name for name in told if name in self.benchmarks), "")
+                yield PrintedCell(
+                    item, row, column, unit, value,
+                    on=on or next(iter(found.benchmarks or self.benchmarks)),
+                    study_row=place.row or found.row or found.names.get(row)
+                    or self.names.get(row, row),
+                    study_column=place.column or found.column or column,
+                    derived=column in found.derived,
+                )  # fmt: skip
+
+    def benchmarks_of(self, item: str) -> list[str]:
+        """Benchmarks that a table or figure is about."""
+        found = self.items[item]
+        named = list(dict.fromkeys(cell.on for cell in self.cells(item) if not cell.derived))
+        return list(found.benchmarks) or named or list(self.benchmarks)
+
+
+def read_paper(folder: Path) -> Paper:
+    """The paper that `paper.yaml` in a folder declares; its name is the folder's."""
+    path = folder / "paper.yaml"
+    found: dict[str, Any] = read_text(path.read_text(encoding="utf-8"), where=str(path))
+    benchmarks = {k: Benchmark.model_validate(v) for k, v in found.pop("benchmarks").items()}
+    items = {k: Item.model_validate(v) for k, v in found.pop("items").items()}
+    return Paper(folder.name, benchmarks=benchmarks, items=items, **found)

@@ -1,0 +1,311 @@
+"""A paper's tables and figures computed on releases, each value beside the printed one.
+
+A cell is `equal` or `differs` only where the release holds the paper's own data. On another one
+the same code gives a value, which is shown, and the paper's cell stays `cannot be computed`, with
+what is missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from routeyard.papers.paper import Paper, PrintedCell
+from routeyard.papers.printed import Verdict, verdict
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.studies import STUDIES
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.needs import lacking
+from routeyard.pipelines.studies.study import Study, StudyCell, Unit
+
+#: Row and column of counts → how many.
+Counts = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Stand:
+    """The release that stands for a benchmark.
+
+    Attributes:
+        context: Its tables, as studies read them.
+        unlike: Why it is not the paper's own data; empty where it is.
+    """
+
+    context: StudyContext
+    unlike: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReproducedCell:
+    """A printed value and ours.
+
+    Attributes:
+        item, where, row, column: Place in the paper.
+        printed: As printed; `printed_value` in the scale of `value`.
+        value, low, high: Ours with its 95 % interval; shares for percentages. None where the
+            cell cannot be computed at all.
+        on: Release or recipe that it was computed on.
+        verdict: `equal`, `differs` or `cannot be computed`.
+        reason: What is missing, or what was computed in its place.
+    """
+
+    item: str
+    where: str
+    row: str
+    column: str
+    unit: Unit
+    printed: str
+    printed_value: float
+    value: float | None
+    low: float | None
+    high: float | None
+    on: str
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReproducedItem:
+    """A table or figure: what was computed for it on each benchmark, and what was not.
+
+    Attributes:
+        made: Benchmark → name of the release it was computed on.
+        missing: Benchmark → why not.
+    """
+
+    item: str
+    where: str
+    title: str
+    study: str
+    made: Mapping[str, str]
+    missing: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A study on one benchmark: its cells and curves, or why there are none."""
+
+    study: Study
+    release: str
+    cells: Sequence[StudyCell] = ()
+    curves: pa.Table | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Every table and figure of a paper, as far as the releases allow.
+
+    Attributes:
+        cells: Every printed value.
+        items: Every table and figure, illustrations left out.
+        studies: (study, benchmark) → what it came to.
+    """
+
+    paper: Paper
+    cells: Sequence[ReproducedCell]
+    items: Sequence[ReproducedItem]
+    studies: Mapping[tuple[str, str], Computed]
+
+    def summary(self) -> dict[str, int]:
+        """How many cells are printed, computed, equal, different, and not to be had."""
+        found = Counter(cell.verdict for cell in self.cells)
+        return {
+            "printed": len(self.cells),
+            "computed": sum(cell.value is not None for cell in self.cells),
+            "equal": found["equal"],
+            "differs": found["differs"],
+            "cannot be computed": found["cannot be computed"],
+            "tables and figures": len(self.items),
+            "of which computed": sum(bool(item.made) for item in self.items),
+        }
+
+
+@dataclass
+class _Run:
+    paper: Paper
+    stands: Mapping[str, Stand]
+    asked: Callable[[str], Counts | None]
+    on_progress: Callable[[str], None]
+    done: dict[tuple[str, str], Computed] = field(default_factory=dict)
+
+    def study(self, name: str, benchmark: str) -> Computed:
+        """The study on the release that stands for the benchmark."""
+        key = (name, benchmark)
+        if key not in self.done:
+            self.done[key] = self._computed(name, benchmark)
+        return self.done[key]
+
+    def _computed(self, name: str, benchmark: str) -> Computed:
+        study: Study = STUDIES.get(name)
+        stand = self.stands.get(benchmark)
+        if stand is None:
+            get = self.paper.benchmarks[benchmark].get
+            return Computed(study, "", reason=f"{benchmark} is not here: {get}")
+        # The same release may stand for several benchmarks.
+        for (other, there), known in self.done.items():
+            if other == name and self.stands.get(there) is stand:
+                return known
+        context = stand.context
+        if missing := lacking(study, context):
+            need, then = missing[0]
+            lacks = f"{context.release} lacks {need}: {then}"
+            return Computed(study, context.release, reason=lacks)
+        self.on_progress(f"{name} on {context.release}")
+        try:
+            return Computed(
+                study,
+                context.release,
+                study.cells(context),
+                study.curves(context) if study.curves else None,
+            )
+        except BadInput as error:
+            return Computed(study, context.release, reason=f"{context.release}: {error.args[0]}")
+
+    def counts(self, benchmark: str) -> tuple[str, Counts]:
+        """(of what, counts) of the benchmark's release, or as its recipe asks for them."""
+        stand = self.stands.get(benchmark)
+        if stand is not None and not stand.unlike:
+            return stand.context.release, counted(stand.context)
+        name = self.paper.benchmarks[benchmark].release
+        asked = self.asked(name)
+        return ("", {}) if asked is None else (f"recipe {name}", asked)
+
+    def cell(self, one: PrintedCell) -> ReproducedCell:
+        item = self.paper.items[one.item]
+        if item.counts:
+            on, found = self.counts(one.on)
+            value = found.get((one.study_row, one.study_column))
+            ours = None if value is None else StudyCell(one.row, one.column, value, "count")
+            gone = "" if ours else f"{one.on} is not here: {self.paper.benchmarks[one.on].get}"
+            return self._told(one, ours, on, gone, own=True)
+        if not item.study:
+            return self._told(one, None, "", item.lacks, own=False)
+        computed = self.study(item.study, one.on)
+        row = computed.release if one.study_row == "{release}" else one.study_row
+        ours = next(
+            (c for c in computed.cells if (c.row, c.column) == (row, one.study_column)), None
+        )
+        reason = computed.reason
+        if not reason and ours is None:
+            reason = f"{computed.release} has no row {row!r} with a column {one.study_column!r}"
+        elif not reason and ours is not None and ours.value is None:
+            reason = f"{computed.release}: {ours.note or 'not measured'}"
+        stand = self.stands.get(one.on)
+        return self._told(
+            one, ours, computed.release, reason or (stand.unlike if stand else ""),
+            own=stand is not None and not stand.unlike,
+        )  # fmt: skip
+
+    def _told(
+        self, one: PrintedCell, ours: StudyCell | None, on: str, reason: str, *, own: bool
+    ) -> ReproducedCell:
+        known = ours is not None and ours.value is not None
+        return ReproducedCell(
+            one.item, self.paper.items[one.item].where, one.row, one.column, one.unit,
+            one.printed.text, one.printed.value,
+            ours.value if ours else None, ours.low if ours else None, ours.high if ours else None,
+            on if known else "", verdict(one.printed, ours, own), reason,
+        )  # fmt: skip
+
+    def derived(self, one: PrintedCell, row: Sequence[ReproducedCell]) -> ReproducedCell:
+        """The mean over the other columns of a row; of the same verdict where one is missing."""
+        known = [cell.value for cell in row if cell.value is not None]
+        lacks = [cell for cell in row if cell.verdict == "cannot be computed"]
+        ours = None
+        if known and len(known) == len(row):
+            ours = StudyCell(one.row, one.column, float(np.mean(known)))
+        on = ", ".join(dict.fromkeys(cell.on for cell in row if cell.on))
+        reason = ""
+        if lacks:
+            without = next((cell.column for cell in row if cell.value is None), None)
+            reason = f"a mean over columns, of which {without} is missing"
+            reason = lacks[0].reason if without is None else reason
+        return self._told(one, ours, on, reason, own=not lacks)
+
+    def item(self, name: str) -> tuple[list[ReproducedCell], ReproducedItem]:
+        item = self.paper.items[name]
+        cells: list[ReproducedCell] = []
+        for one in self.paper.cells(name):
+            if one.derived:
+                row = [cell for cell in cells if cell.row == one.row]
+                cells.append(self.derived(one, row))
+            else:
+                cells.append(self.cell(one))
+        made, missing = {}, {}
+        for benchmark in self.paper.benchmarks_of(name):
+            if item.counts:
+                on, found = self.counts(benchmark)
+                reason = "" if found else f"not here: {self.paper.benchmarks[benchmark].get}"
+            elif not item.study:
+                on, reason = "", item.lacks
+            else:
+                computed = self.study(item.study, benchmark)
+                on, reason = computed.release, computed.reason
+            if reason:
+                missing[benchmark] = reason
+            else:
+                made[benchmark] = on
+        return cells, ReproducedItem(name, item.where, item.title, item.study, made, missing)
+
+
+def reproduction(
+    paper: Paper,
+    stands: Mapping[str, Stand],
+    *,
+    asked: Callable[[str], Counts | None] = lambda name: None,
+    on_progress: Callable[[str], None] = lambda said: None,
+) -> Reproduction:
+    """Every printed value of a paper beside what its study gives on the benchmark's release.
+
+    Args:
+        stands: Benchmark → the release that stands for it; what is not there is missing.
+        asked: Name of a recipe → the counts it asks for; None where there is no such recipe.
+        on_progress: Told which study is begun on which release.
+    """
+    run = _Run(paper, stands, asked, on_progress)
+    cells, items = [], []
+    for name, item in paper.items.items():
+        if not item.drawing:
+            own, found = run.item(name)
+            cells += own
+            items.append(found)
+    return Reproduction(paper, cells, items, run.done)
+
+
+def counted(context: StudyContext) -> dict[tuple[str, str], float]:
+    """Questions per source and in all, parts of the split, models, tasks: of a release."""
+    sources = Counter(context.tables["queries"].column("source").to_pylist())
+    core = context.core
+    found = {(name, "questions"): float(n) for name, n in sources.items()}
+    found["in all", "questions"] = float(sum(sources.values()))
+    found["in all", "models"] = float(core.n_models)
+    found["in all", "tasks"] = float(len(set(core.tasks.tolist())))
+    if core.splits:
+        split = core.splits[context.default_scheme()]
+        for part in ("train", "validation", "test"):
+            found["in all", part] = float(np.sum(split == part))
+    return found
+
+
+def alike(one: Stand, name: str, sizes: Mapping[str, int], release: str) -> Stand:
+    """The stand with what tells it from the paper's data: its name, simulated models, sizes."""
+    context = one.context
+    if release != context.release:
+        return replace(one, unlike=f"computed on {context.release} instead of {name}")
+    models = context.tables["models"]
+    if "simulated" in models.column_names and any(models.column("simulated").to_pylist()):
+        return replace(one, unlike=f"models of {context.release} are simulated")
+    found = counted(context)
+    for size, printed in sizes.items():
+        if found.get(("in all", size)) != printed:
+            has = found.get(("in all", size))
+            said = "unknown" if has is None else f"{has:,.0f}"
+            return replace(
+                one, unlike=f"the paper's {name} has {printed:,} {size}, this one {said}"
+            )
+    return one
