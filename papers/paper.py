@@ -126,6 +126,7 @@ class Paper:
         name: As in `routeyard reproduce NAME`.
         routers: Routers of its study; `zoo` runs them under the protocol of the zoo.
         names: Printed name of a router → ours.
+        prepare: `module:function` of the paper's folder that gives a stand-in what it lacks.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Paper:
     routers: Sequence[str] = ()
     encoders: Mapping[str, str] = field(default_factory=dict)
     zoo: bool = False
+    prepare: str = ""
 
     def cells(self, item: str) -> Iterator[PrintedCell]:
         """The printed values of one table or figure, row by row."""

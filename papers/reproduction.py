@@ -9,34 +9,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from routeyard.papers.paper import Paper, PrintedCell
 from routeyard.papers.printed import Verdict, verdict
+from routeyard.papers.stands import Counts, Stand, counted, same_release
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.needs import lacking
 from routeyard.pipelines.studies.study import Study, StudyCell, Unit
-
-#: Row and column of counts → how many.
-Counts = Mapping[tuple[str, str], float]
-
-
-@dataclass(frozen=True)
-class Stand:
-    """The release that stands for a benchmark.
-
-    Attributes:
-        context: Its tables, as studies read them.
-        unlike: Why it is not the paper's own data; empty where it is.
-    """
-
-    context: StudyContext
-    unlike: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +132,7 @@ class _Run:
             return Computed(study, "", reason=f"{benchmark} is not here: {get}")
         # The same release may stand for several benchmarks.
         for (other, there), known in self.done.items():
-            if other == name and self.stands.get(there) is stand:
+            if other == name and same_release(self.stands.get(there), stand):
                 return known
         context = stand.context
         if missing := lacking(study, context):
@@ -275,37 +259,3 @@ def reproduction(
             cells += own
             items.append(found)
     return Reproduction(paper, cells, items, run.done)
-
-
-def counted(context: StudyContext) -> dict[tuple[str, str], float]:
-    """Questions per source and in all, parts of the split, models, tasks: of a release."""
-    sources = Counter(context.tables["queries"].column("source").to_pylist())
-    core = context.core
-    found = {(name, "questions"): float(n) for name, n in sources.items()}
-    found["in all", "questions"] = float(sum(sources.values()))
-    found["in all", "models"] = float(core.n_models)
-    found["in all", "tasks"] = float(len(set(core.tasks.tolist())))
-    if core.splits:
-        split = core.splits[context.default_scheme()]
-        for part in ("train", "validation", "test"):
-            found["in all", part] = float(np.sum(split == part))
-    return found
-
-
-def alike(one: Stand, name: str, sizes: Mapping[str, int], release: str) -> Stand:
-    """The stand with what tells it from the paper's data: its name, simulated models, sizes."""
-    context = one.context
-    if release != context.release:
-        return replace(one, unlike=f"computed on {context.release} instead of {name}")
-    models = context.tables["models"]
-    if "simulated" in models.column_names and any(models.column("simulated").to_pylist()):
-        return replace(one, unlike=f"models of {context.release} are simulated")
-    found = counted(context)
-    for size, printed in sizes.items():
-        if found.get(("in all", size)) != printed:
-            has = found.get(("in all", size))
-            said = "unknown" if has is None else f"{has:,.0f}"
-            return replace(
-                one, unlike=f"the paper's {name} has {printed:,} {size}, this one {said}"
-            )
-    return one

@@ -15,7 +15,8 @@ from routeyard.flows.evaluation.study import context_of, named, write_study
 from routeyard.flows.recipe import load, shipped
 from routeyard.papers import PAPERS
 from routeyard.papers.paper import Paper
-from routeyard.papers.reproduction import Counts, Reproduction, Stand, alike, reproduction
+from routeyard.papers.reproduction import Reproduction, reproduction
+from routeyard.papers.stands import Counts, Stand, alike, prepared
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.pairs import default_pair
 from routeyard.pipelines.io.staging import write_text
@@ -221,7 +222,7 @@ def _stands(
                 context.pair = default_pair(context.core)
             contexts[key] = Stand(context)
         stand = alike(contexts[key], name, benchmark.size, benchmark.release)
-        found[name] = stand
+        found[name] = prepared(paper, stand)
     return found
 
 

@@ -9,9 +9,11 @@ import pyarrow as pa
 from routeyard.papers.confidence_router.judged import opinions, quality_at
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.evaluate.certificate import default_scheme
 from routeyard.pipelines.evaluate.pairs import default_pair, pair_of
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
 from routeyard.pipelines.evaluate.run.duels import PRINTED, bases, battles_on, first_of, trained
+from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.bootstrap import Draws
 from routeyard.pipelines.metrics.evaluation_data import prepare
 from routeyard.pipelines.routers.base import Queries
@@ -27,9 +29,20 @@ RATES: Columns = {
 
 
 def _pair(context: StudyContext) -> tuple[str, str]:
-    pair = context.pair or default_pair(context.core)
+    pair = context.pair or default_pair(_tested(context))
     assert pair is not None  # the need `pair`
     return pair
+
+
+def _tested(context: StudyContext) -> Core:
+    """What routers are tested on: the release beside this one, or this one's own test questions."""
+    beside = next(iter(context.tested), context.release)
+    return context.cores[beside] if context.tested else context.core
+
+
+def _scheme(context: StudyContext) -> str:
+    """The split scheme of what is tested."""
+    return default_scheme(_tested(context), None) if context.tested else context.default_scheme()
 
 
 def _wanted(context: StudyContext) -> dict[str, Callable[[Queries], Floats]]:
@@ -53,9 +66,9 @@ def _evaluated(context: StudyContext) -> Evaluation:
     return context.once(
         "duels",
         lambda: evaluate(
-            context.core,
+            _tested(context),
             {"random": context.make("random")},
-            scheme=context.default_scheme(),
+            scheme=_scheme(context),
             resamples=context.resamples,
             seed=context.seed,
             pair=_pair(context),
@@ -88,8 +101,8 @@ def sizes(context: StudyContext) -> Sequence[StudyCell]:
             n = max(2, round(share * whole))
             name = f"{called}: {n:,}"
             done = evaluate(
-                context.core, {},
-                scheme=context.default_scheme(), resamples=context.resamples, seed=context.seed,
+                _tested(context), {},
+                scheme=_scheme(context), resamples=context.resamples, seed=context.seed,
                 pair=_pair(context),
                 pair_routers={
                     name: trained(
@@ -103,13 +116,14 @@ def sizes(context: StudyContext) -> Sequence[StudyCell]:
 
 def quality(context: StudyContext) -> Sequence[StudyCell]:
     data = prepare(
-        context.core, context.default_scheme(), resamples=context.resamples, seed=context.seed
+        _tested(context), _scheme(context), resamples=context.resamples, seed=context.seed
     )
     on = pair_of(data.test, *_pair(context))
     test = data.test.take(on.rows)
     queries = test.queries()
     draws = Draws(len(on.rows), context.resamples, context.seed)
-    preferences = context.tables["preferences"]
+    judge = next(iter(context.tested.values())) if context.tested else context.tables
+    preferences = judge["preferences"]
     cells = []
     for basis in (b for b in bases(preferences) if b.startswith("judge:")):
         judged = opinions(preferences, basis, on, test.query_ids)
@@ -124,3 +138,18 @@ def quality(context: StudyContext) -> Sequence[StudyCell]:
                     )
                 )
     return cells
+
+
+def quality_of_systems(context: StudyContext) -> Sequence[StudyCell]:
+    """Answer quality of each system's best router: least CPT(50) on the same questions."""
+    rates_of = {(c.row, c.column): c for c in rates(context)}
+    found: dict[tuple[str, str], tuple[float, StudyCell]] = {}
+    for cell in quality(context):
+        system = cell.row.partition(":")[0]
+        calls = rates_of.get((cell.row, "CPT(50)"))
+        rate = 2.0 if calls is None or calls.value is None else calls.value
+        heading = cell.column.rpartition(", at ")[2]
+        if (heading, system) not in found or rate < found[heading, system][0]:
+            best = StudyCell(heading, system, cell.value, "percent", cell.low, cell.high)
+            found[heading, system] = (rate, best)
+    return [cell for _, cell in found.values()]

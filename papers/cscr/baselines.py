@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,8 @@ from routeyard.pipelines.studies.study import StudyCell
 from routeyard.pipelines.task_groups import OOD_GROUPS
 
 #: The rows of Table 1; `contrastive` is Table 5's.
+#: Tasks of the paper's Table 6, and of other catalogues of that kind.
+STEM = (*OOD_GROUPS["stem"], *OOD_GROUPS["cscr-stem"])
 ROWS = ("umr", "thompson", "soft-moe", "parametric", "pareto-random", "random", "cscr")
 
 
@@ -41,9 +45,8 @@ def _new_models(context: StudyContext) -> Evaluation:
 
 
 def _new_prompts(context: StudyContext) -> Evaluation:
-    patterns = (*OOD_GROUPS["stem"], *OOD_GROUPS["cscr-stem"])
     makers = {name: context.make(name) for name in context.able(ROWS)}
-    return context.compared(makers, between(context.core, context.default_scheme(), patterns))
+    return context.compared(makers, between(context.core, context.default_scheme(), STEM))
 
 
 _MADE = {"baselines": _baselines, "new models": _new_models, "new prompts": _new_prompts}
@@ -61,6 +64,32 @@ def evaluated(context: StudyContext, of: str, columns: Columns) -> Sequence[Stud
     return cells_of(done, columns, wanted, measure_of(context))
 
 
+def outcomes(context: StudyContext, columns: Columns) -> Sequence[StudyCell]:
+    """Outcomes of routing as shares of the test questions, and as how many."""
+    cells = list(evaluated(context, "baselines", columns))
+    n = _evaluation(context, "baselines").facts["n_test"]
+    return cells + [
+        replace(
+            one, column=f"questions, {one.column}", unit="count", low=None, high=None,
+            value=None if one.value is None else round(one.value * n, 6),
+        )
+        for one in cells
+    ]  # fmt: skip
+
+
+def split_sizes(context: StudyContext) -> Sequence[StudyCell]:
+    """Questions of the split that trains on STEM tasks and tests on all others (section 4.2.2)."""
+    scheme = context.default_scheme()
+    stem = between(context.core, scheme, STEM).splits[scheme]
+    every = context.core.splits[scheme]
+    sizes = {
+        "STEM train": np.sum(stem == "train"),
+        "all train": np.sum(every == "train"),
+        "other test": np.sum(stem == "test"),
+    }
+    return [StudyCell(name, "questions", float(n), "count") for name, n in sizes.items()]
+
+
 def evaluated_curves(context: StudyContext, of: str) -> pa.Table:
     """Deferral curves of one of the evaluations of CSCR."""
     return curve_table(_evaluation(context, of), "deferral", measure_of(context))
@@ -68,6 +97,9 @@ def evaluated_curves(context: StudyContext, of: str) -> pa.Table:
 
 def significance(context: StudyContext) -> Sequence[StudyCell]:
     done, measure = _evaluation(context, "baselines"), measure_of(context)
+    grids: dict[str, list[float]] = {}
+    for row in curve_table(done, "deferral", measure).to_pylist():
+        grids.setdefault(row["series"], []).append(row["x"])
     cells = []
     for row in done.comparisons.to_pylist():
         one, other = row["first"], row["second"]
@@ -80,6 +112,10 @@ def significance(context: StudyContext) -> Sequence[StudyCell]:
             cells += [
                 StudyCell(name, "ΔAUDC", sign * row["difference"], "number", low, high),
                 StudyCell(name, "p, bootstrap, Holm", row["p_adjusted"], "number"),
+                StudyCell(
+                    name, "p, bootstrap, one-sided", _one_sided(row["p"], sign * row["difference"])
+                ),
+                StudyCell(name, "matched budget", float(np.median(grids[one] + grids[other]))),
             ]
         elif row["metric"] == f"mcnemar_as_published[{measure}]" and one == "cscr":
             cells += [
@@ -88,6 +124,12 @@ def significance(context: StudyContext) -> Sequence[StudyCell]:
                 StudyCell(name, "p, McNemar", row["p"], "number"),
             ]
     return cells
+
+
+def _one_sided(row: Mapping[str, Any], sign: float) -> float:
+    """Of a two-sided p-value, that of a difference above 0."""
+    half: float = row["p"] / 2
+    return half if sign * row["difference"] > 0 else 1 - half
 
 
 def bands(context: StudyContext) -> Sequence[StudyCell]:
@@ -99,6 +141,11 @@ def bands(context: StudyContext) -> Sequence[StudyCell]:
         }
         shares = band_shares(context.core, context.default_scheme(), profile)
         cells += [StudyCell(name, f"band {k}", float(v), "percent") for k, v in enumerate(shares)]
+        n = done.facts["n_test"]
+        cells += [
+            StudyCell(name, f"questions of band {k}", round(float(v) * n), "count")
+            for k, v in enumerate(shares)
+        ]
     return cells
 
 

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.arrays import Floats
+from routeyard.pipelines.arrays import Bools, Floats
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.studies.context import Maker, StudyContext, made
 from routeyard.pipelines.studies.router_table import Columns, cells_of
 from routeyard.pipelines.studies.study import StudyCell
 from routeyard.schemas.tables import RESULTS
 
+#: Rows of Table 4: 1K, 4K and 10K questions of each set, as shares of the smallest.
+SCALES = {"low": 0.1, "middle": 0.4, "high": 1.0}
 #: The rows of Tables 1 and 2.
 ROWS = (
     "self-ask", "semantic-entropy", "margin", "entropy", "max-logit", "embedding-mlp",
@@ -31,6 +33,14 @@ PROBES: Mapping[str, Maker] = {
     GLOBAL: partial(made, router="probe-dirichlet"),
     OF_INPUT: partial(made, router="probe-dirichlet", conditional=True),
 }
+#: Areas of MMLU-Pro (Table 1) → its categories; the paper does not list them.
+AREAS: Mapping[str, Sequence[str]] = {
+    "STEM": ("biology", "chemistry", "computer science", "engineering", "math", "physics"),
+    "humanities": ("history", "law", "philosophy"),
+    "social sciences": ("economics", "psychology"),
+    "others": ("business", "health", "other"),
+}
+_AREAS_OF = "mmlu_pro"
 _DIRICHLET = {"probe-dirichlet": PROBES[GLOBAL]}
 AUROC: Columns = {"auroc": ("AUROC", "percent")}
 
@@ -40,7 +50,35 @@ def _across(
 ) -> Mapping[str, Evaluation]:
     """Release → evaluation; routers trained on these releases together, n questions of each."""
     named = ("mix", tuple(makers), tuple(on), n)
-    return context.once(named, lambda: context.across(makers, context.training(on, n)))
+    return context.once(
+        named, lambda: context.across(makers, context.training(on, n), _areas(context))
+    )
+
+
+def _areas(context: StudyContext) -> dict[str, Bools]:
+    """`mmlu_pro: STEM` and so on → its questions, where that source stands beside others."""
+    if _AREAS_OF not in context.cores or context.core.sources is None:
+        return {}
+    own = context.core.sources == _AREAS_OF
+    tasks = np.char.replace(context.core.tasks.astype(np.str_), "_", " ")
+    found = {}
+    for area, categories in AREAS.items():
+        inside = np.any([np.char.endswith(tasks, one) for one in categories], axis=0)
+        found[f"{_AREAS_OF}: {area}"] = own & inside
+    return found
+
+
+def _outside(context: StudyContext, done: Mapping[str, Evaluation]) -> list[str]:
+    """Releases and areas that no router was trained on; MMLU-Pro's areas stand for it."""
+    areas = any(name.startswith(f"{_AREAS_OF}: ") for name in done)
+    out = [name for name in done if name not in context.domains]
+    return [name for name in out if not areas or name != _AREAS_OF]
+
+
+def _called(context: StudyContext, name: str) -> str:
+    """How a column names a release; what no router was trained on is marked, but for sources."""
+    beside = context.release in context.cores
+    return f"{name} (OOD)" if beside and name not in context.domains else name
 
 
 def _spread(
@@ -49,10 +87,11 @@ def _spread(
     """Cells of every release, and means over those trained on and those not."""
     cells = []
     for release, one in done.items():
-        where = release if release in context.domains else f"{release} (OOD)"
+        where = _called(context, release)
         named: Columns = {m: (f"{where}: {h}", unit) for m, (h, unit) in columns.items()}
         cells += cells_of(one, named, rows)
-    for called, group in (("in domain", context.domains), ("OOD", tuple(context.tested))):
+    inside = [name for name in context.domains if name in done]
+    for called, group in (("in domain", inside), ("out of domain", _outside(context, done))):
         if len(group) > 1:
             cells += _means(done, group, called, columns, rows)
     return cells
@@ -89,7 +128,7 @@ def aggregation(context: StudyContext) -> Sequence[StudyCell]:
     done = _across(context, PROBES, context.domains)
     cells = _spread(context, done, AUROC, list(PROBES))
     for release, one in done.items():
-        where = release if release in context.domains else f"{release} (OOD)"
+        where = _called(context, release)
         for row in one.comparisons.to_pylist():
             if row["metric"] == "auroc" and {row["first"], row["second"]} == {GLOBAL, OF_INPUT}:
                 sign = 1.0 if row["first"] == OF_INPUT else -1.0
@@ -103,25 +142,27 @@ def aggregation(context: StudyContext) -> Sequence[StudyCell]:
 def _groups(context: StudyContext) -> dict[str, tuple[str, ...]]:
     """What is trained on: each release alone and, where there are several, all together."""
     groups: dict[str, tuple[str, ...]] = {name: (name,) for name in context.domains}
-    return {**groups, "mixed": context.domains} if context.joined else groups
+    return {**groups, "mixed": context.domains} if len(groups) > 1 else groups
 
 
 def scale(context: StudyContext) -> Sequence[StudyCell]:
     groups = _groups(context)
     least = min(len(context.training((name,)).queries) for name in context.domains)
     cells = []
-    for share in (0.1, 0.4, 1.0):
+    for called, share in SCALES.items():
         n = max(2, round(share * least))
+        cells.append(StudyCell(called, "train questions of each", float(n), "count"))
         for label, on in groups.items():
             done = _across(context, _DIRICHLET, on, n)
-            own = {name: done[name] for name in on}
-            for name, one in own.items():
+            own = [name for name in on if name in done]
+            for name in own:
                 heading = name if label == name else f"mixed, on {name}"
                 named: Columns = {"auroc": (heading, "percent")}
-                cells += [
-                    replace(cell, row=f"{n:,} of each")
-                    for cell in cells_of(one, named, list(_DIRICHLET))
-                ]
+                found = cells_of(done[name], named, list(_DIRICHLET))
+                cells += [replace(cell, row=called) for cell in found]
+            if len(own) > 1:
+                mean = _means(done, own, "", AUROC, list(_DIRICHLET))
+                cells += [replace(cell, row=called, column="mixed") for cell in mean]
     return cells
 
 
@@ -131,7 +172,7 @@ def mixture(context: StudyContext) -> Sequence[StudyCell]:
         on = context.domains[:k]
         done = _across(context, _DIRICHLET, on)
         for release, one in done.items():
-            where = release if release in context.domains else f"{release} (OOD)"
+            where = _called(context, release)
             named: Columns = {"auroc": (" + ".join(on), "percent")}
             cells += [replace(cell, row=where) for cell in cells_of(one, named, list(_DIRICHLET))]
     return cells

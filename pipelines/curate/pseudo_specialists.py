@@ -138,6 +138,11 @@ def pseudo_specialists(
             "name 'tasks', or widen the thresholds"
         )
         return Curated(figures=figures)
+    if not tasks and limit is not None and len(injected) < limit:
+        figures["warning"] = (
+            f"{len(injected)} of {limit} pseudo-specialists were injected: no other task is hard "
+            "and without a leading model; name 'tasks', or widen the thresholds"
+        )
     stated = {
         "params_b": params_b, "price_in": price_in, "price_out": price_out,
         "price_date": price_date, "prompt_tokens": prompt_tokens,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.arrays import Floats, Ints
+from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.evaluate.pairs import default_pair
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
 from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed
@@ -143,14 +143,34 @@ class StudyContext:
 
     @cached_property
     def cores(self) -> dict[str, Core]:
-        """This release and those beside it, with the models they share: own, joined, tested."""
+        """This release and those beside it, with the models they share: own, joined, tested.
+
+        A release alone that holds several sources is several: each source is one.
+        """
         others = {**self.joined, **self.tested}
+        if not others and len(self._sources) > 1:
+            return {name: self.core.take(rows) for name, rows in self._sources.items()}
         return alike({self.release: self.core, **{n: core_of(t) for n, t in others.items()}})
+
+    @cached_property
+    def _sources(self) -> dict[str, Ints]:
+        """Source → its rows of the core, sources in order of their names."""
+        named = self.core.sources
+        if named is None:
+            return {}
+        return {str(name): np.flatnonzero(named == name) for name in np.unique(named)}
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """Releases that can be trained on, this one first."""
-        return (self.release, *self.joined)
+        """Releases, or sources of this one, that can be trained on; this release first."""
+        if self.release in self.cores:
+            return (self.release, *self.joined)
+        parts = self.cores.items()
+        return tuple(name for name, one in parts if self._learns(one, self._scheme_of(name)))
+
+    @staticmethod
+    def _learns(core: Core, scheme: str) -> bool:
+        return bool(np.any(core.splits[scheme] == "train"))
 
     def training(self, releases: Sequence[str], n: int | None = None) -> Examples:
         """Train questions of these releases together; n of each, drawn by the seed."""
@@ -161,11 +181,21 @@ class StudyContext:
             parts.append(part if n is None else few(part, n, self.seed))
         return mixed(parts)
 
-    def across(self, makers: Mapping[str, Maker], train: Examples) -> dict[str, Evaluation]:
-        """Release → routers fitted on `train`, on the test questions of every release."""
-        core = self.cores[self.release]
-        pair = self.pair or default_pair(core)
-        tests = {name: (one, self._scheme_of(name)) for name, one in self.cores.items()}
+    def across(
+        self,
+        makers: Mapping[str, Maker],
+        train: Examples,
+        parts: Mapping[str, Bools] | None = None,
+    ) -> dict[str, Evaluation]:
+        """Release → routers fitted on `train`, on the test questions of every release.
+
+        Args:
+            parts: More to test on: name → questions of this release.
+        """
+        pair = self.pair or default_pair(next(iter(self.cores.values())))
+        tests = {name: self._tests_of(name) for name in self.cores}
+        tests |= {name: self._testing(rows) for name, rows in (parts or {}).items()}
+        tests = {n: test for n, test in tests.items() if "test" in test[0].splits[test[1]]}
         return across(
             train,
             tests,
@@ -175,10 +205,23 @@ class StudyContext:
             seed=self.seed,
         )
 
+    def _tests_of(self, name: str) -> tuple[Core, str]:
+        """(core, scheme) that tests on a release, or on a source of this one."""
+        if self.release in self.cores:
+            return self.cores[name], self._scheme_of(name)
+        assert self.core.sources is not None
+        return self._testing(self.core.sources == name)
+
+    def _testing(self, rows: Bools) -> tuple[Core, str]:
+        """This release with only some of its test questions."""
+        scheme = self.default_scheme()
+        split = np.where((self.core.splits[scheme] == "test") & ~rows, "", self.core.splits[scheme])
+        return replace(self.core, splits={scheme: split}), scheme
+
     def _scheme_of(self, name: str) -> str:
         from routeyard.pipelines.evaluate.certificate import default_scheme
 
-        if name == self.release:
+        if name == self.release or self.release not in self.cores:
             return self.default_scheme()
         return default_scheme(self.cores[name], None)
 

@@ -1,0 +1,123 @@
+"""What routers do on hard questions and on easy ones (sections 5.1 and 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from routeyard.papers.routing_plateau.over_encoders import evaluations, over_encoders, routers_of
+from routeyard.pipelines.arrays import Bools, Floats
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.plateau import hard_subset, solvable
+from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.study import StudyCell
+
+ALL = "all routers"
+
+
+class Hits(NamedTuple):
+    """What routers scored on test questions.
+
+    Attributes:
+        of: Router → (n,) score of the chosen answer, mean over encoders.
+        hard, can: (n,) hard, and solvable, questions (section 5.1).
+        top: (n,) score of the best answer.
+    """
+
+    of: dict[str, Floats]
+    hard: Bools
+    can: Bools
+    top: Floats
+
+
+def hits(context: StudyContext) -> Hits:
+    """Scores of the chosen answers, question by question."""
+    done = evaluations(context)
+    first = next(iter(done.values()))
+    test = _test(context.core, context.default_scheme())
+    place = {query: k for k, query in enumerate(test.query_ids)}
+    total: dict[str, Floats] = {}
+    for one in done.values():
+        for row in _by_router(one.choices):
+            router, asked, score = row
+            sums = total.setdefault(router, np.zeros(test.n_queries))
+            sums[[place[query] for query in asked]] += score / len(done)
+    best = test.model_ids.index(first.facts["best_on_test"])
+    decided = test.decided
+    top = np.nanmax(np.where(np.isnan(test.labels), -np.inf, test.labels), axis=1)
+    routers = {name: total[name] for name in routers_of(context)}
+    return Hits(routers, hard_subset(decided, best), solvable(decided), top)
+
+
+def _test(core: Core, scheme: str) -> Core:
+    return core.take(core.rows(scheme, "test")).labelled()
+
+
+def _by_router(choices: pa.Table) -> list[tuple[str, list[str], Floats]]:
+    names = choices.column("router").to_numpy(zero_copy_only=False)
+    asked = choices.column("query_id").to_pylist()
+    scores = choices.column("score").to_numpy(zero_copy_only=False).astype(np.float64)
+    found = []
+    for name in dict.fromkeys(names.tolist()):
+        rows = np.flatnonzero(names == name)
+        found.append((name, [asked[k] for k in rows], np.nan_to_num(scores[rows])))
+    return found
+
+
+def hard_and_easy(context: StudyContext) -> Sequence[StudyCell]:
+    """Share of hard questions, and what the gap to the oracle is there and elsewhere."""
+    of, hard, can, top = hits(context)
+    easy = can & ~hard
+    gap = np.mean([top - one for one in of.values()], axis=0)
+    cells = [StudyCell(ALL, "f_hard", float(hard.mean()))]
+    if not hard.any() or not easy.any():
+        why = "the test questions are all of one kind"
+        return [
+            *cells,
+            *(StudyCell(ALL, name, note=why) for name in ("spread", "gap hard", "gap easy")),
+        ]
+    on_hard = [float(one[hard].mean()) for one in of.values()]
+    whole = float(gap[can].sum())
+    per_router = [
+        StudyCell(name, "gap hard", float((top - one)[hard].mean())) for name, one in of.items()
+    ] + [StudyCell(name, "gap easy", float((top - one)[easy].mean())) for name, one in of.items()]
+    hard_gap, easy_gap = float(gap[hard].mean()), float(gap[easy].mean())
+    return [
+        *cells,
+        StudyCell(ALL, "spread", max(on_hard) - min(on_hard)),
+        StudyCell(ALL, "gap hard", hard_gap),
+        StudyCell(ALL, "gap easy", easy_gap),
+        StudyCell(ALL, "ratio", hard_gap / easy_gap if easy_gap else None),
+        StudyCell(ALL, "share of gap on hard", float(gap[hard].sum()) / whole, "percent"),
+        *per_router,
+    ]
+
+
+def knn_against_trained(context: StudyContext) -> Sequence[StudyCell]:
+    """BCE on train and accuracy on hard questions, of kNN and relative to it."""
+    of, hard, _, _ = hits(context)
+    cells = []
+    if context.zoo is None:
+        bce, why = {}, "needs the winners' scores on train: run through `routeyard reproduce`"
+    else:
+        on_train = context.once("zoo on train", context.zoo.on_train)
+        bce = {name: one.mean for name, one in over_encoders(on_train, "bce").items()}
+        why = "kNN gives no probabilities here"
+    kept = {name: value for name, value in bce.items() if name in of}
+    others = [value - bce["knn"] for name, value in kept.items() if name != "knn" and "knn" in bce]
+    cells.append(StudyCell("kNN", "train BCE", bce.get("knn"), note=None if "knn" in bce else why))
+    cells.append(StudyCell("kNN", "Δ from", min(others, default=None)))
+    cells.append(StudyCell("kNN", "Δ to", max(others, default=None)))
+    cells += [StudyCell(name, "train BCE", value) for name, value in kept.items() if name != "knn"]
+    if "knn" not in of or not hard.any():
+        return [*cells, StudyCell("kNN", "hard accuracy", note="no kNN, or no hard question")]
+    on_hard = {name: float(one[hard].mean()) for name, one in of.items()}
+    rest = [value - on_hard["knn"] for name, value in on_hard.items() if name != "knn"]
+    return [
+        *cells,
+        StudyCell("kNN", "hard accuracy", on_hard["knn"]),
+        StudyCell("kNN", "median Δ", float(np.median(rest)) if rest else None),
+    ]

@@ -1,0 +1,82 @@
+"""The releases that stand for a paper's benchmarks, and whether they are the paper's own data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+import numpy as np
+
+from routeyard.papers import PAPERS
+from routeyard.papers.paper import Paper
+from routeyard.pipelines.studies.context import StudyContext
+
+#: Row and column of counts → how many.
+Counts = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Stand:
+    """The release that stands for a benchmark.
+
+    Attributes:
+        context: Its tables, as studies read them.
+        unlike: Why it is not the paper's own data; empty where it is.
+    """
+
+    context: StudyContext
+    unlike: str = ""
+
+
+def same_release(one: Stand | None, other: Stand) -> bool:
+    """Whether both are the same release, tested and trained alike."""
+    if one is None:
+        return False
+    a, b = one.context, other.context
+    return (a.release, tuple(a.tested), a.pair) == (b.release, tuple(b.tested), b.pair)
+
+
+def counted(context: StudyContext) -> dict[tuple[str, str], float]:
+    """Questions per source and in all, parts of the split, models, tasks: of a release."""
+    sources = Counter(context.tables["queries"].column("source").to_pylist())
+    core = context.core
+    found = {(name, "questions"): float(n) for name, n in sources.items()}
+    found["in all", "questions"] = float(sum(sources.values()))
+    found["in all", "models"] = float(core.n_models)
+    found["in all", "tasks"] = float(len(set(core.tasks.tolist())))
+    if core.splits:
+        split = core.splits[context.default_scheme()]
+        for part in ("train", "validation", "test"):
+            found["in all", part] = float(np.sum(split == part))
+    return found
+
+
+def prepared(paper: Paper, stand: Stand) -> Stand:
+    """The stand with what the paper's folder puts in the place of what it lacks."""
+    if not paper.prepare:
+        return stand
+    module, _, name = paper.prepare.partition(":")
+    folder = PAPERS.targets[paper.name].partition(":")[0]
+    found: Stand = getattr(import_module(f"{folder}.{module}"), name)(stand)
+    return found
+
+
+def alike(one: Stand, name: str, sizes: Mapping[str, int], release: str) -> Stand:
+    """The stand with what tells it from the paper's data: its name, simulated models, sizes."""
+    context = one.context
+    if release != context.release:
+        return replace(one, unlike=f"computed on {context.release} instead of {name}")
+    models = context.tables["models"]
+    if "simulated" in models.column_names and any(models.column("simulated").to_pylist()):
+        return replace(one, unlike=f"models of {context.release} are simulated")
+    found = counted(context)
+    for size, printed in sizes.items():
+        if found.get(("in all", size)) != printed:
+            has = found.get(("in all", size))
+            said = "unknown" if has is None else f"{has:,.0f}"
+            return replace(
+                one, unlike=f"the paper's {name} has {printed:,} {size}, this one {said}"
+            )
+    return one
