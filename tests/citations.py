@@ -36,7 +36,7 @@ PAPERS: Mapping[str, Paper] = {
     ),
     "RouterBench+": Paper(
         ("RouterBench+",),
-        _numbers("1 2 2.2 3 4 4.1 4.2 4.3 4.4 4.5 5 5.1 5.2 6 D E F G H I I.1 I.2"),
+        _numbers("1 2 2.1 2.2 3 4 4.1 4.2 4.3 4.4 4.5 5 5.1 5.2 6 D E F G H I I.1 I.2 J"),
         tables=7,
         figures=14,
     ),
@@ -62,8 +62,8 @@ PAPERS: Mapping[str, Paper] = {
             "routing plateau", "routing-plateau paper", "plateau paper", "plateau study",
             "Nine-by-30k", "Nine-by-300k", "arXiv 2606.07587", "arXiv:2606.07587",
         ),
-        _numbers("1 2 3 4 4.1 4.2 5 5.1 5.2 6 6.1 6.2 6.3 6.4 7 D D.1 D.2 D.3 E E.1 E.2 E.3 E.4 "
-                 "F F.1 F.2"),
+        _numbers("1 2 3 4 4.1 4.2 5 5.1 5.2 5.3 6 6.1 6.2 6.3 6.4 7 D D.1 D.2 D.3 E E.1 E.2 E.3 "
+                 "E.4 F F.1 F.2 G"),
         tables=13,
         figures=9,
     ),

@@ -112,9 +112,7 @@ def significance(context: StudyContext) -> Sequence[StudyCell]:
             cells += [
                 StudyCell(name, "ΔAUDC", sign * row["difference"], "number", low, high),
                 StudyCell(name, "p, bootstrap, Holm", row["p_adjusted"], "number"),
-                StudyCell(
-                    name, "p, bootstrap, one-sided", _one_sided(row["p"], sign * row["difference"])
-                ),
+                StudyCell(name, "p, bootstrap, one-sided", _one_sided(row, sign)),
                 StudyCell(name, "matched budget", float(np.median(grids[one] + grids[other]))),
             ]
         elif row["metric"] == f"mcnemar_as_published[{measure}]" and one == "cscr":

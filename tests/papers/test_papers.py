@@ -1,0 +1,106 @@
+"""Every table and figure of each paper is declared, every printed value has its place and study."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from routeyard.papers import PAPERS
+from routeyard.papers.paper import Paper
+from routeyard.pipelines.studies import STUDIES
+from tests.citations import PAPERS as PLACES
+
+ROOT = Path(__file__).parents[2]
+#: Paper → its name in `tests/citations.py`, and how many values it prints in tables of numbers.
+CITED = {
+    "routing_plateau": "routing plateau", "routerbench_plus": "RouterBench+",
+    "triple_perspective": "RouterXBench", "confidence_router": "confidence-driven router",
+    "cscr": "CSCR",
+}  # fmt: skip
+
+
+def paper(name: str) -> Paper:
+    found: Paper = PAPERS.get(name)
+    return found
+
+
+def test_the_five_papers_are_registered_as_other_packages_register() -> None:
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert set(stated["entry-points"]["routeyard.papers"]) == set(CITED) == set(PAPERS.names())
+    assert not PAPERS.builtin
+    own = {name for name, target in STUDIES.targets.items() if ".papers." in target}
+    assert own == set(stated["entry-points"]["routeyard.studies"])
+    assert not own & set(STUDIES.builtin)
+
+
+def test_an_installed_package_needs_no_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    from routeyard.pipelines import registry
+
+    point = importlib.metadata.EntryPoint("mine", "mine:PAPER", "routeyard.papers")
+    monkeypatch.setattr(registry, "_of_checkout", dict)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
+    one = registry.Registry("paper", "routeyard.papers", {})
+    assert one.targets == {"mine": "mine:PAPER"}
+
+
+@pytest.mark.parametrize("name", CITED)
+def test_every_table_and_figure_is_declared(name: str) -> None:
+    places = PLACES[CITED[name]]
+    declared = {item.partition(" (")[0] for item in paper(name).items}
+    wanted = {f"Table {k + 1}" for k in range(places.tables)}
+    wanted |= {f"Figure {k + 1}" for k in range(places.figures)}
+    assert wanted <= declared
+    assert not {one for one in declared - wanted if re.match(r"(Table|Figure) \d", one)}
+
+
+@pytest.mark.parametrize("name", CITED)
+def test_every_item_stands_in_a_section_and_has_a_study(name: str) -> None:
+    found = paper(name)
+    sections = PLACES[CITED[name]].sections
+    for called, item in found.items.items():
+        numbers = re.findall(r"(?:section|appendix) ([\w.]+)", item.where)
+        assert numbers, called
+        assert set(numbers) <= sections, called
+        assert item.drawing or item.counts or item.lacks or item.study in STUDIES.names(), called
+        assert set(item.benchmarks) <= set(found.benchmarks), called
+        for cell in found.cells(called):
+            assert cell.on in found.benchmarks
+
+
+@pytest.mark.parametrize("name", CITED)
+def test_every_benchmark_says_how_it_is_had(name: str) -> None:
+    for benchmark in paper(name).benchmarks.values():
+        assert len(benchmark.get) > 30
+        assert benchmark.trained_on is None or benchmark.trained_on in paper(name).benchmarks
+
+
+def test_printed_means_are_the_means_of_their_rows() -> None:
+    """A typing error shows where the paper itself prints the mean of what is typed."""
+    wrong = []
+    for name in CITED:
+        for called, item in paper(name).items.items():
+            rows: dict[str, list[float]] = {}
+            means = {}
+            for cell in paper(name).cells(called):
+                if cell.derived:
+                    means[cell.row] = cell.printed
+                else:
+                    rows.setdefault(cell.row, []).append(cell.printed.value)
+            for row, mean in means.items():
+                own = sum(rows[row]) / len(rows[row])
+                if abs(own - mean.value) > 2.2 * mean.within:
+                    wrong.append(f"{name}, {called}, {row}: {own:.5f} against {mean.text}")
+            assert item.derived or not means
+    assert wrong == []
+
+
+def test_the_sources_of_nine_by_add_up() -> None:
+    found = paper("routing_plateau")
+    rows = [cell for cell in found.cells("Table 7") if cell.on == "Nine-by-30k"]
+    *sources, total = [cell.printed.value for cell in rows]
+    assert len(sources) == 57
+    assert sum(sources) == total == 31_027
