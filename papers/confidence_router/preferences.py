@@ -140,16 +140,18 @@ def quality(context: StudyContext) -> Sequence[StudyCell]:
     return cells
 
 
-def quality_of_systems(context: StudyContext) -> Sequence[StudyCell]:
-    """Answer quality of each system's best router: least CPT(50) on the same questions."""
+def quality_and_systems(context: StudyContext) -> Sequence[StudyCell]:
+    """Answer quality of every router, then of each system's best: least CPT(50) on these data."""
+    every = quality(context)
     rates_of = {(c.row, c.column): c for c in rates(context)}
     found: dict[tuple[str, str], tuple[float, StudyCell]] = {}
-    for cell in quality(context):
-        system = cell.row.partition(":")[0]
+    for cell in every:
+        system = cell.row.rpartition(": ")[0]
         calls = rates_of.get((cell.row, "CPT(50)"))
         rate = 2.0 if calls is None or calls.value is None else calls.value
-        heading = cell.column.rpartition(", at ")[2]
-        if (heading, system) not in found or rate < found[heading, system][0]:
-            best = StudyCell(heading, system, cell.value, "percent", cell.low, cell.high)
-            found[heading, system] = (rate, best)
-    return [cell for _, cell in found.values()]
+        heading = cell.column.rpartition(", ")[2]
+        if (system, heading) not in found or rate < found[system, heading][0]:
+            row = f"best router of {system}"
+            best = StudyCell(row, heading, cell.value, "percent", cell.low, cell.high)
+            found[system, heading] = (rate, best)
+    return [*every, *(cell for _, cell in found.values())]

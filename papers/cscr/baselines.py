@@ -77,8 +77,8 @@ def outcomes(context: StudyContext, columns: Columns) -> Sequence[StudyCell]:
     ]  # fmt: skip
 
 
-def split_sizes(context: StudyContext) -> Sequence[StudyCell]:
-    """Questions of the split that trains on STEM tasks and tests on all others (section 4.2.2)."""
+def new_prompts(context: StudyContext, columns: Columns) -> Sequence[StudyCell]:
+    """Trained on STEM tasks and tested on all others; the questions of that split (Table 6)."""
     scheme = context.default_scheme()
     stem = between(context.core, scheme, STEM).splits[scheme]
     every = context.core.splits[scheme]
@@ -87,7 +87,8 @@ def split_sizes(context: StudyContext) -> Sequence[StudyCell]:
         "all train": np.sum(every == "train"),
         "other test": np.sum(stem == "test"),
     }
-    return [StudyCell(name, "questions", float(n), "count") for name, n in sizes.items()]
+    counts = [StudyCell(name, "questions", float(n), "count") for name, n in sizes.items()]
+    return [*evaluated(context, "new prompts", columns), *counts]
 
 
 def evaluated_curves(context: StudyContext, of: str) -> pa.Table:
