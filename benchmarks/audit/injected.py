@@ -106,7 +106,12 @@ def _has(table: pa.Table, needs: tuple[str, ...]) -> bool:
 
 
 def _named(found: RecordingAudit) -> set[tuple[str, str, str]]:
-    return {(one.kind, one.about, one.says) for one in found.findings}
+    """(kind, about, says) of each finding, of findings with parts of each part."""
+    return {
+        (one.kind, part["about"], part["says"])
+        for one in found.findings
+        for part in one.parts or ({"about": one.about, "says": one.says},)
+    }
 
 
 def _findings(found: RecordingAudit) -> dict[str, int]:

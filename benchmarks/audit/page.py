@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.audit.matrices import QUERIES, data, matrix
+from routeyard.datacards.reports.audit import whom
 from routeyard.datacards.reports.health import plain
 from routeyard.flows.audits.anything import audit_path
 from routeyard.pipelines.audit.finding import AuditFinding
@@ -53,7 +54,7 @@ def rows(name: str, command: str, verdict: str, findings: Sequence[AuditFinding]
     for kind in dict.fromkeys(one.kind for one in told):
         own = [one for one in told if one.kind == kind]
         for one in own[:SHOWN]:
-            cells = (kind, plain(one.about), plain(one.says), plain(one.effect))
+            cells = (kind, plain(whom(one.about, one.parts)), plain(one.says), plain(one.effect))
             yield f"| {' | '.join(cells)} |"
         if len(own) > SHOWN:
             yield f"| {kind} | {len(own) - SHOWN:,} more | | |"

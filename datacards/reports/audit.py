@@ -18,6 +18,8 @@ _ARMS = (
     "place_without_faults",
 )  # fmt: skip
 _MOST = 500
+#: Names that are shown of a finding about many.
+NAMED = 3
 
 
 def audit_report(found: Mapping[str, Any]) -> tuple[str, str]:
@@ -28,7 +30,12 @@ def audit_report(found: Mapping[str, Any]) -> tuple[str, str]:
     Args:
         found: what `--json` prints.
     """
-    rows = [[_cell(one[key]) for key in _FINDINGS.values()] for one in found["findings"]]
+    rows = [
+        [_cell(one[key]) for key in _FINDINGS.values()]
+        for one in (
+            {**each, "about": whom(each["about"], each["parts"])} for each in found["findings"]
+        )
+    ]
     arms = [[_cell(one[name]) for name in _ARMS] for one in found["leaderboard"]]
     sections = [
         _section(
@@ -87,3 +94,11 @@ def _cell(value: Any) -> str:
     if first is None:
         return "–"
     return str(first.get("at") or ", ".join(f"{k} {v}" for k, v in first.items()))
+
+
+def whom(about: str, parts: Sequence[Mapping[str, Any]]) -> str:
+    """Whom a finding is about, the first three of many."""
+    if len(parts) <= NAMED:
+        return about
+    first = ", ".join(str(one["about"]) for one in parts[:NAMED])
+    return f"{first} and {len(parts) - NAMED:,} more"

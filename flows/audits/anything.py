@@ -43,6 +43,7 @@ def audit_results(path: Path) -> AuditPage:
 
     Figures of many questions each hold no answer: nothing can be audited, which is a finding.
     """
+    from routeyard.flows.audits.parts import reading_findings
     from routeyard.pipelines.audit.run import audit_recording
     from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
@@ -54,7 +55,8 @@ def audit_results(path: Path) -> AuditPage:
         )
     found = audit_recording(read.table)
     notes = tuple(str(note.says) for note in read.notes)
-    return _page(path.name, f"{read.layout} results", found, read.table, notes=notes)
+    more = reading_findings(read.notes)
+    return _page(path.name, f"{read.layout} results", found, read.table, more, notes=notes)
 
 
 def _aggregates(error: Exception) -> AuditFinding:

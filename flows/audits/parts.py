@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
-from routeyard.pipelines.audit.finding import AuditFinding
+from routeyard.pipelines.audit.finding import SHOWN, AuditFinding, Severity
+from routeyard.pipelines.ingest.results import ReadingNote
 
 #: Labels' kinds that this audit finds itself, over every recording.
 _OURS = {"same_text_scored_both_ways", "duplicate_row_contradicts", "stub_answers"}
@@ -79,3 +80,34 @@ def metering_findings(tables: Mapping[str, pa.Table], release: Path) -> list[Aud
 
 #: What a release may leave unknown without being doubtful for it.
 _NOTES = {"price_unknown", "usage_missing", "truncated", "refused"}
+
+
+#: Kind of a note on how results were read → kind and severity of a finding.
+_READ: dict[str, tuple[str, Severity]] = {
+    "status": ("incomplete", "doubt"),
+    "question": ("to_confirm", "note"),
+    "left_out": ("left_out", "note"),
+}
+
+
+def reading_findings(notes: Sequence[ReadingNote]) -> list[AuditFinding]:
+    """What was incomplete, unsure or left out when results were read; one finding of a kind."""
+    told: dict[str, list[ReadingNote]] = defaultdict(list)
+    for note in notes:
+        if note.kind in _READ:
+            told[note.kind].append(note)
+    return [
+        AuditFinding(
+            kind=_READ[kind][0],
+            about=", ".join(dict.fromkeys(one.about or "the files" for one in own)),
+            says="; ".join(one.says for one in own),
+            count=sum(one.rows for one in own),
+            rows=tuple({"at": at} for one in own for at in one.at)[:SHOWN],
+            effect="the leaderboard stays as it is",
+            severity=_READ[kind][1],
+            swaps=0,
+            moved=0.0,
+            key="sources, collect.recorded[].fields",
+        )
+        for kind, own in told.items()
+    ]

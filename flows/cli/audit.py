@@ -60,6 +60,8 @@ def command(
 
 
 def _lines(found: AuditPage, show: int) -> Iterator[str]:
+    from routeyard.datacards.reports.audit import whom
+
     looked_at = ", ".join(f"{count:,} {name}" for name, count in found.looked_at.items())
     yield f"{found.title}: {found.verdict}"
     yield f"looked at {found.of}: {looked_at}" if looked_at else f"looked at {found.of}"
@@ -70,7 +72,7 @@ def _lines(found: AuditPage, show: int) -> Iterator[str]:
         shown[one.kind] += 1
         if shown[one.kind] > show:
             continue
-        yield f"{one.severity}: {one.kind}: {one.about}"
+        yield f"{one.severity}: {one.kind}: {whom(one.about, one.parts)}"
         yield f"  {one.says}"
         yield f"  when mended: {one.effect}; mend with {one.key}"
         if one.rows:

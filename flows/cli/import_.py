@@ -67,13 +67,14 @@ def command(
 
 def _audited(folder: Path) -> list[str]:
     """What the audit says of the imported answers: the verdict and the grave findings."""
+    from routeyard.datacards.reports.audit import whom
     from routeyard.flows.audits.imported import audit_import
 
     found = audit_import(folder)
     grave = [one for one in found.findings if one.severity == "grave"]
     doubts = sum(one.severity == "doubt" for one in found.findings)
     lines = [f"audit: {found.verdict} ({len(grave):,} grave findings, {doubts:,} doubts)"]
-    lines += [f"  {one.kind}: {one.about}: {one.says}" for one in grave[:5]]
+    lines += [f"  {one.kind}: {whom(one.about, one.parts)}: {one.says}" for one in grave[:5]]
     return lines
 
 

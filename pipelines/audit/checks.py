@@ -35,6 +35,8 @@ CHECKS = (
           f"{_RECORDED}.status: a column that says `error` of them, or .error"),
     Check("ungraded_as_wrong", errors.ungraded, ("score", "status"), "grave", "score",
           f"{_RECORDED}.status: a column that says `ungraded` of them"),
+    Check("stopped_at_limit", errors.stopped, ("score", "status"), "note", "score",
+          f"{_RECORDED}.status: `unanswered` of them makes them missing"),
     Check("empty_answers", errors.empty_answers, ("score", "text"), "doubt", "score",
           f"{_RECORDED}.status: a column that says `empty` or `error` of them"),
     Check("odd_cell", suites.anomalies, ("score", "suite"), "doubt", "score",
@@ -61,5 +63,8 @@ CHECKS = (
     Check("leak", questions.leaked, ("split",), "grave", "score", "sources[].fields.group"),
     Check("missing_not_at_random", missing.not_at_random, _SCORE, "doubt", "nothing",
           "collect.coverage"),
+    Check("unmeasured", missing.unmeasured, (), "doubt", "nothing",
+          f"{_RECORDED}: the columns of usage"),
+    Check("disjoint_arms", missing.disjoint, _SCORE, "doubt", "nothing", "collect.coverage"),
     Check("few_answers", missing.few_answers, _SCORE, "doubt", "nothing", "collect.coverage"),
 )  # fmt: skip

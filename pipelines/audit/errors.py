@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -38,7 +39,7 @@ FAILED_TEXT = (
 )
 #: Words of a status that say that an answer is wrong, and those that say nobody graded it, beside
 #: the ones of `schemas/statuses.py`.
-_WRONG = frozenset(["failed", "failure", "fail", "unresolved", "incorrect", "wrong", "unanswered"])
+_WRONG = frozenset(["failed", "failure", "fail", "unresolved", "incorrect", "wrong"])
 _UNGRADED = frozenset(
     [
         "not_run",
@@ -54,6 +55,14 @@ _UNGRADED = frozenset(
         "unknown",
         "missing",
     ]
+)
+#: Those of them that say that there is no answer.
+_NOT_GIVEN = frozenset(["not_run", "not_submitted", "no_generation", "missing"])
+#: Words of a status that say that a limit ended the attempt.
+LIMIT = (
+    r"\bmax[\W_]?(steps?|turns?|iter\w*|tokens?|rounds?|calls?|length|episode\w*)|"
+    r"(steps?|turns?|iterations?|tokens?|budget|cost|length|call)[\W_]?(limit\w*|exceeded|exhausted)|"
+    r"^(length|truncated|budget)$|out[\W_]of[\W_](steps|budget|tokens|turns)"
 )
 #: Length up to which a text can be an error in place of an answer.
 _SHORT = 2_000
@@ -105,14 +114,32 @@ def _matching(answers: Answers, column: str, pattern: str) -> Mask:
 
 
 def ungraded(answers: Answers) -> Iterator[Found]:
-    """Answers whose status says that nobody graded them, and that count as wrong; by arm."""
-    bad = _never_graded(answers) & (answers.score == 0)
-    yield from _by_arm(answers, bad, "were never graded and count as wrong")
+    """Answers whose status says that nobody gave or graded them, and that count as wrong; by arm.
+
+    Many benchmarks count a question without an answer as wrong: that is a doubt.
+    """
+    wrong = answers.score == 0
+    never = _never_given(answers)
+    yield from _by_arm(
+        answers, _never_graded(answers) & ~never & wrong, "were never graded and count as wrong"
+    )
+    for found in _by_arm(answers, never & wrong, "were never given and count as wrong"):
+        yield replace(found, severity="doubt")
 
 
 def _never_graded(answers: Answers) -> Mask:
     words = ("ungraded", "unanswered")
     return _with_status(answers, lambda word, told: told in words or word in _UNGRADED)
+
+
+def _never_given(answers: Answers) -> Mask:
+    return _with_status(answers, lambda word, told: told == "unanswered" or word in _NOT_GIVEN)
+
+
+def stopped(answers: Answers) -> Iterator[Found]:
+    """Answers that a limit of steps, tokens or money ended, and that count as wrong; by arm."""
+    bad = _matching(answers, "status", LIMIT) & (answers.score == 0) & ~_failed(answers)
+    yield from _by_arm(answers, bad, "were stopped at a limit of the benchmark and count as wrong")
 
 
 def not_graded(answers: Answers) -> Mask:

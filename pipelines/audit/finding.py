@@ -70,6 +70,7 @@ class AuditFinding:
         swaps: pairs of arms that change places when it is mended.
         moved: largest change of an arm's accuracy, or relative change of its mean cost.
         key: recipe key that mends it.
+        parts: `about`, `says` and `count` of each arm, cell or suite, where several have one cause.
     """
 
     kind: str
@@ -82,6 +83,7 @@ class AuditFinding:
     swaps: int
     moved: float
     key: str
+    parts: tuple[dict[str, Any], ...] = ()
 
     @property
     def stops(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routeyard.pipelines.audit.answers import Answers, Codes, Floats, Mask
+from routeyard.pipelines.audit.answers import Answers, Codes, Floats, Mask, counts
 from routeyard.pipelines.audit.finding import Found
 
 #: Share of the questions that an arm may lack, and standard errors from which what it lacks is
@@ -15,6 +15,11 @@ from routeyard.pipelines.audit.finding import Found
 LACKS, HIGHEST = 0.01, 4.0
 #: Change of an accuracy, by imputation, from which it matters.
 MATTERS = 0.01
+#: Columns of usage, the share of an arm's answers from which it states them, and the fewest that
+#: it may lack.
+_USAGE = {"cost_usd": "the costs", "prompt_tokens": "the prompt tokens",
+          "completion_tokens": "the completion tokens", "latency_s": "the times"}  # fmt: skip
+STATED, FEWEST = 0.95, 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +122,26 @@ def not_at_random(answers: Answers) -> Iterator[Found]:
         )
 
 
+def disjoint(answers: Answers) -> Iterator[Found]:
+    """Groups of arms that share no question with the other groups: nothing compares them."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    known = ~np.isnan(answers.score)
+    arm, question = answers.arm[known], answers.question[known] + len(answers.arms)
+    size = len(answers.arms) + answers.n_questions
+    graph = coo_array((np.ones(len(arm)), (arm, question)), shape=(size, size))
+    label = connected_components(graph, directed=False)[1]
+    groups = [np.flatnonzero(label[: len(answers.arms)] == k) for k in np.unique(label[arm])]
+    if len(groups) > 1:
+        each = "; ".join(", ".join(answers.arms[a] for a in own[:3]) for own in groups[:3])
+        says = (
+            f"{len(groups)} groups of arms share no question with one another ({each}): their "
+            "accuracies are over other questions and cannot be compared"
+        )
+        yield Found("arms", says, np.empty(0, np.int64))
+
+
 def few_answers(answers: Answers) -> Iterator[Found]:
     """Arms on top of the leaderboard that the lower bound of their accuracy does not hold there."""
     found = answers.cached("coverage", coverage)
@@ -126,6 +151,8 @@ def few_answers(answers: Answers) -> Iterator[Found]:
     if found.n[top] >= 0.8 * found.of[top]:
         return
     best = int(np.nanargmax(found.low))
+    if best == top:
+        return
     says = (
         f"leads with {100 * found.accuracy[top]:.1f} % of {int(found.n[top]):,} of "
         f"{int(found.of[top]):,} questions; by the lower bound {answers.arms[best]} leads with "
@@ -134,3 +161,24 @@ def few_answers(answers: Answers) -> Iterator[Found]:
     yield Found(
         answers.arms[top], says, np.empty(0, np.int64), after=found.low, before=found.accuracy
     )
+
+
+def unmeasured(answers: Answers) -> Iterator[Found]:
+    """Arms without costs, tokens or times that other arms state; by arm.
+
+    Their place in a ranking by cost is unknown, and not the first.
+    """
+    asked = ~np.isnan(answers.score)
+    size = len(answers.arms)
+    total = counts(answers.arm, size, asked)
+    lacks: dict[int, list[str]] = {}
+    for name, words in _USAGE.items():
+        known = counts(answers.arm, size, asked & ~np.isnan(answers.numbers(name)))
+        share = known / np.maximum(total, 1)
+        # A column that few arms state says nothing of those that do not.
+        if (share >= STATED).sum() >= max(1, 0.5 * (total > 0).sum()):
+            for a in np.flatnonzero((share < STATED) & (total - known >= FEWEST)):
+                lacks.setdefault(int(a), []).append(f"{words} of {int(total[a] - known[a]):,}")
+    for a, words in lacks.items():
+        says = f"{', '.join(words)} of {int(total[a]):,} answers are unknown: other arms state them"
+        yield Found(answers.arms[a], says, np.flatnonzero(asked & (answers.arm == a)))

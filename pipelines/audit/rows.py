@@ -155,20 +155,40 @@ def both_ways(answers: Answers) -> Iterator[Found]:
 
 
 def rejected(answers: Answers) -> Iterator[Found]:
-    """Answers that are the reference, word for word, and count as wrong; by suite."""
-    text, reference = (_plain(answers.texts(name)) for name in ("text", "reference"))
-    same = np.asarray(pc.fill_null(pc.equal(text, reference), False))
-    bad = (
-        same
-        & (answers.score == 0)
-        & np.asarray(pc.greater(pc.utf8_length(reference), 0).fill_null(False))
-    )
-    for s in np.unique(answers.suite[bad]):
-        rows = np.flatnonzero(bad & (answers.suite == s))
-        if len(rows) >= REJECTED:
-            says = f"{len(rows):,} answers are the reference word for word and count as wrong"
-            yield Found(answers.suites[s] or "all questions", says, rows)
+    """Answers that are the reference, but for a unit and marks, and count as wrong; by suite."""
+    wrong = np.flatnonzero((answers.score == 0) & (answers.coded("reference") >= 0))
+    text = pc.fill_null(answers.texts("text").take(pa.array(wrong)), "")
+    reference = _plain(answers.texts("reference").take(pa.array(wrong)))
+    last = pc.struct_field(pc.extract_regex(text, _BOXED), "last")
+    told = _plain(pc.coalesce(last, text))
+    same = pc.or_(pc.equal(told, reference), pc.equal(_amount(told), _amount(reference)))
+    there = pc.greater(pc.utf8_length(reference), 0)
+    bad = wrong[np.asarray(pc.fill_null(pc.and_(same, there), False), dtype=bool)]
+    number = counts(answers.suite[bad], len(answers.suites))
+    few = number[answers.suite[bad]] < REJECTED
+    some = {answers.suites[s] or "all questions": bad[answers.suite[bad] == s]
+            for s in np.flatnonzero(number >= REJECTED)}  # fmt: skip
+    some |= {"other suites": bad[few]} if few.sum() >= REJECTED else {}
+    for about, rows in some.items():
+        says = f"{len(rows):,} answers are the reference, but for units and marks, and count as "
+        yield Found(about, says + "wrong", rows)
+
+
+#: The last answer in a box of a text; its content may hold one pair of braces.
+_BOXED = r"(?s).*\\boxed\{+(?P<last>[^{}]*(?:\{[^{}]*\})?[^{}]*)\}"
+#: A number alone, with a currency sign before it or a unit behind it.
+_AMOUNT = r"^[-−]?[$€£]? ?(?P<number>\d[\d,]*(?:\.\d+)?) ?(?:[a-z°²³]{1,12}|[%$€£])?$"
 
 
 def _plain(texts: pa.Array) -> pa.Array:
-    return pc.utf8_trim(pc.utf8_lower(texts), " \t\r\n.$\"'`*")
+    """Texts in lower case without signs of LaTeX and marks around them."""
+    bare = pc.replace_substring_regex(texts, r"\\(?:text|mathrm|mathbf)\b|[\\{}$]", "")
+    return pc.utf8_trim(pc.utf8_lower(bare), " \t\r\n.\"'`*")
+
+
+def _amount(texts: pa.Array) -> pa.Array:
+    """The number that a text is but for its unit, with its sign; null where it is none."""
+    number = pc.struct_field(pc.extract_regex(texts, _AMOUNT), "number")
+    sign = pc.if_else(pc.match_substring_regex(texts, "^[-−]"), "-", "")
+    bare = pc.replace_substring_regex(pc.replace_substring(number, ",", ""), r"\.0*$", "")
+    return pc.binary_join_element_wise(sign, bare, "")

@@ -17,6 +17,7 @@ from routeyard.pipelines.audit.answers import Answers
 from routeyard.pipelines.audit.checks import CHECKS
 from routeyard.pipelines.audit.effect import effect
 from routeyard.pipelines.audit.finding import SHOWN, AuditCheck, AuditFinding, Found
+from routeyard.pipelines.audit.together import by_severity, together
 
 Verdict = Literal["clean", "doubtful", "defective"]
 
@@ -60,7 +61,7 @@ def audit_recording(table: pa.Table, *, free: Iterable[str] = ()) -> RecordingAu
         if missing is not None:
             lacking[check.kind] = missing
             continue
-        found += [_finding(answers, check, one) for one in check.find(answers)]
+        found += [_finding(answers, check, *some) for some in by_severity(check.find(answers))]
     looked_at = {
         "answers": len(answers),
         "arms": len(answers.arms),
@@ -73,17 +74,27 @@ def audit_recording(table: pa.Table, *, free: Iterable[str] = ()) -> RecordingAu
     return RecordingAudit(tuple(found), looked_at, lacking)
 
 
-def _finding(answers: Answers, check: AuditCheck, found: Found) -> AuditFinding:
+def _finding(answers: Answers, check: AuditCheck, *some: Found) -> AuditFinding:
+    """What one check found, as one finding: several of one severity are one cause."""
+    found = some[0] if len(some) == 1 else together(some)
     change = effect(answers, found, check.mends)
+    parts = [{"about": one.about, "says": one.says, "count": len(one.rows)} for one in some]
     return AuditFinding(
         kind=check.kind,
         about=found.about,
         says=found.says,
         count=len(found.rows),
-        rows=tuple(answers.place(row) for row in found.rows[:SHOWN]),
+        rows=tuple(answers.place(row) for row in _shown(some)),
         effect=change.says,
         severity=found.severity or check.severity,
         swaps=change.swaps,
         moved=change.moved,
         key=check.key,
+        parts=tuple(parts) if len(some) > 1 else (),
     )
+
+
+def _shown(some: tuple[Found, ...]) -> list[int]:
+    """Rows that are named: the first of each part in turn."""
+    each = max(1, SHOWN // len(some))
+    return [int(row) for one in some for row in one.rows[:each]][:SHOWN]

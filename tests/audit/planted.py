@@ -61,5 +61,6 @@ def kinds(found: RecordingAudit) -> dict[str, set[str]]:
     told: dict[str, set[str]] = {}
     for one in found.findings:
         if one.severity != "note":
-            told.setdefault(one.kind, set()).add(one.about)
+            whom = [str(part["about"]) for part in one.parts] or [one.about]
+            told.setdefault(one.kind, set()).update(whom)
     return told

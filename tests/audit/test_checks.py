@@ -184,6 +184,36 @@ def few(c: Columns) -> None:
     c["score"][np.setdiff1d(mine, right)] = np.nan  # 12 of 12, of 300
 
 
+def reference_with_a_unit(c: Columns) -> None:
+    with_new(c, "reference", "1048")
+    c["text"][:] = "the answer is 3"
+    mine = rows(c, "copper", "algebra")[:6]
+    c["text"][mine] = r"so it is \boxed{{1,048 g}}. Done."
+    c["score"][mine] = 0.0
+
+
+def never_given(c: Columns) -> None:
+    mine = rows(c, "delta")[::3]
+    with_new(c, "status", "graded")[mine] = "unanswered"
+    c["score"][mine] = 0.0
+
+
+def stopped(c: Columns) -> None:
+    mine = rows(c, "delta")[::3]
+    with_new(c, "status", "completed")[mine] = "max_steps"
+    c["score"][mine] = 0.0
+
+
+def unmeasured(c: Columns) -> None:
+    c["cost_usd"][rows(c, "ember")[:200]] = np.nan
+
+
+def disjoint(c: Columns) -> None:
+    first = np.isin(c["arm"], ["anchor", "birch"])
+    c["score"][first & np.isin(c["suite"], ["chess", "drama", "economics"])] = np.nan
+    c["score"][~first & np.isin(c["suite"], ["algebra", "botany"])] = np.nan
+
+
 #: Kind → defects that it names, each with what the finding is about.
 DEFECTS: list[tuple[str, Callable[[Columns], None], str]] = [
     ("zero_cost", zero_cost, "birch"),
@@ -210,6 +240,10 @@ DEFECTS: list[tuple[str, Callable[[Columns], None], str]] = [
     ("repeated_rows", repeated, "rows"),
     ("graded_both_ways", both_ways, "grades"),
     ("reference_rejected", reference_rejected, "algebra"),
+    ("reference_rejected", reference_with_a_unit, "algebra"),
+    ("ungraded_as_wrong", never_given, "delta"),
+    ("unmeasured", unmeasured, "ember"),
+    ("disjoint_arms", disjoint, "arms"),
     ("modes_as_questions", modes, "questions"),
     ("ids_shared", shared_ids, "chess and drama"),
     ("leak", leak, "split"),
@@ -230,15 +264,42 @@ def test_a_planted_defect_is_named(kind: str, plant: Callable[[Columns], None], 
     plant(columns)
     found = audited(columns)
     assert about in kinds(found).get(kind, set()), kinds(found)
-    one = next(f for f in found.findings if f.kind == kind and f.about == about)
+    one = next(f for f in found.findings if f.kind == kind and about in f.about)
     assert one.says
     assert one.key
     assert found.verdict == ("defective" if one.severity == "grave" else found.verdict)
 
 
 def test_every_check_has_a_planted_defect() -> None:
-    notes = {"solved_suite", "asked_twice"}
+    notes = {"solved_suite", "asked_twice", "stopped_at_limit"}
     assert {check.kind for check in CHECKS} - notes <= {kind for kind, _, _ in DEFECTS}
+
+
+def test_what_a_limit_stopped_is_noted_with_both_rankings() -> None:
+    columns = honest()
+    stopped(columns)
+    one = next(f for f in audited(columns).findings if f.kind == "stopped_at_limit")
+    assert (one.about, one.severity) == ("delta", "note")
+    assert "accuracy" in one.effect
+
+
+def test_many_findings_of_one_cause_are_one_finding_with_its_parts() -> None:
+    columns = honest()
+    cut(columns)  # the texts of all six arms
+    one = next(f for f in audited(columns).findings if f.kind == "texts_cut")
+    assert {part["about"] for part in one.parts} == set(columns["arm"])
+    assert one.count == sum(part["count"] for part in one.parts)
+    assert "and 3 more" in one.says
+    assert len({row["arm"] for row in one.rows}) == 6
+
+
+def test_one_cause_of_many_arms_is_mended_for_all_of_them() -> None:
+    columns = honest()
+    mine = columns["arm"] != "flint"
+    with_new(columns, "error", None)[mine] = "InvalidRequestError"
+    columns["score"][mine] = 0.0
+    one = next(f for f in audited(columns).findings if f.kind == "infrastructure_errors")
+    assert "without any scored answer: anchor, birch, copper and 2 more" in one.effect
 
 
 def test_a_price_that_is_stated_as_0_stays_free() -> None:

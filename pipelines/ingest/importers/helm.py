@@ -53,7 +53,7 @@ def _run(
         return
     others = [m for m in _METRICS if m != metric and any(m in one for one in stats)]
     if others:
-        result.doubts.append(f"the score of {run['folder']} is {metric}, not {', '.join(others)}")
+        result.choices.append(f"the score of {run['folder']} is {metric}, not {', '.join(others)}")
     splits = sorted({str(state["instance"].get("split")) for state in states.values()})
     if len(splits) > 1:
         result.doubts.append(f"{run['folder']} mixes the splits {', '.join(splits)}")

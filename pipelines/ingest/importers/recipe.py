@@ -88,7 +88,7 @@ def recipe_of(
             "known_issues": [
                 *(f"The source does not record {what}." for what in importer.lacks),
                 *(f"Left out on import: {line}." for line in left_out),
-                *(f"{doubt}." for doubt in result.doubts),
+                *(f"{doubt}." for doubt in (*result.choices, *result.doubts)),
             ],
             **({} if metered else {"waivers": [{"gate": "metering", "reason": reason}]}),
         },

@@ -59,6 +59,7 @@ class ImportResult:
         skipped: Reason → names of whole files that were not taken.
         samples: (question, model) → answers so far, in formats that repeat them.
         doubts: What a person has to know or to decide, one sentence each.
+        choices: What was chosen where the source leaves it open, one sentence each.
     """
 
     source: Path
@@ -67,6 +68,7 @@ class ImportResult:
     skipped: dict[str, list[str]] = field(default_factory=dict)
     samples: Counter[tuple[str, str]] = field(default_factory=Counter)
     doubts: list[str] = field(default_factory=list)
+    choices: list[str] = field(default_factory=list)
 
     def skip(self, why: str, file: str) -> None:
         """Leave a whole file out, by name."""

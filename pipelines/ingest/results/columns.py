@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.ingest.results.values import plain
 
 #: Columns of one table.
 MAX_COLUMNS = 20_000
@@ -58,6 +61,27 @@ def same_types(parts: list[pa.Table]) -> list[pa.Table]:
                 part = part.set_column(at, name, texts)
         found.append(part)
     return found
+
+
+def one_spelling(table: pa.Table) -> pa.Table:
+    """The table with columns that are spelled alike but for case and signs as one column.
+
+    Only where no row has a value in two of them: `pass@1` of some files, `Pass@1` of others.
+    """
+    spelled: dict[str, list[str]] = {}
+    for name in table.column_names:
+        if not name.startswith("("):
+            spelled.setdefault(plain(name), []).append(name)
+    for names in spelled.values():
+        columns = [table.column(name) for name in names]
+        there = sum(len(one) - one.null_count for one in columns)
+        if len(names) < 2 or len({one.type for one in columns}) > 1:
+            continue
+        merged = pc.coalesce(*columns)
+        if len(merged) - merged.null_count == there:
+            at = table.column_names.index(names[0])
+            table = table.set_column(at, names[0], merged).drop_columns(names[1:])
+    return table
 
 
 def plain_columns(table: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.pipelines.ingest.results.columns import same_types, table_of
+from routeyard.pipelines.ingest.results.columns import one_spelling, same_types, table_of
 from routeyard.pipelines.ingest.results.documents import Document
 from routeyard.pipelines.ingest.results.record_sets import RecordSet, flat, record_sets
 
@@ -47,7 +47,7 @@ class Group:
 
     def table(self) -> pa.Table:
         """All records; a column that is text in some parts is text in all."""
-        return pa.concat_tables(same_types(self.parts), promote_options="permissive")
+        return one_spelling(pa.concat_tables(same_types(self.parts), promote_options="permissive"))
 
 
 def groups_of(found: Iterable[Document]) -> list[Group]:

@@ -32,7 +32,16 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
         return {"arm": arm, "suite": suite, "question": question, "sample": sample}
     used = {done.roles.get(role) for role in ("arm", "question", "score", "suite")}
     sampled = _telling(table, "sample", key, used)
-    if sampled:
+    if sampled and _is_finer_id(table, sampled, arm, question):
+        values = texts(table.column(sampled))
+        done.note(
+            "choice", f"each {sampled!r} belongs to one question: it is part of its id", "question"
+        )
+        finer = pc.binary_join_element_wise(question, values, "#")
+        question = pc.coalesce(finer, question)
+        key = [arm, suite, question]
+        used |= {sampled}
+    elif sampled:
         values = _codes(table.column(sampled))
         done.note("choice", f"{sampled!r} tells repeated answers apart: they are samples", "sample")
         done.roles["sample"] = sampled
@@ -50,6 +59,22 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
         )  # fmt: skip
         sample = _counted([arm, suite, question])
     return {"arm": arm, "suite": suite, "question": question, "sample": sample}
+
+
+def _is_finer_id(
+    table: pa.Table, name: str, arm: pa.ChunkedArray, question: pa.ChunkedArray
+) -> bool:
+    """Whether a column's values are ids of finer questions, which several arms answer.
+
+    The number of a sample recurs under every question; the id of a part of one does not.
+    """
+    there = table.column(name).is_valid()
+    values = texts(table.column(name)).filter(there)
+    asked = question.filter(there)
+    ids = _distinct([values])
+    if _distinct([values, asked]) != ids or ids <= _distinct([asked]):
+        return False
+    return _distinct([values, arm.filter(there)]) > 1.5 * ids
 
 
 def _same(table: pa.Table, value: str) -> pa.ChunkedArray:

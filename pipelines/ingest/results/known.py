@@ -62,6 +62,7 @@ def read_harness(
     notes = [
         ReadingNote("left_out", f"{reason}: {n:,}", n) for reason, n in result.reasons().items()
     ]
+    notes += [ReadingNote("choice", choice) for choice in result.choices]
     notes += [ReadingNote("status", doubt) for doubt in result.doubts]
     return _normal(answers, result), notes, result
 
