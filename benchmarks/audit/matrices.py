@@ -49,6 +49,7 @@ QUERIES = {
         FROM '{livecodebench/passrates}' WHERE task = 'generation_2024_02_26'""",
     "omnisbench": """
         SELECT policy AS arm, item_id AS question, dataset AS suite, passed::DOUBLE AS score,
+               dense_rank() OVER (ORDER BY run) - 1 AS sample,
                response_text AS text, cost_usd, input_tokens AS prompt_tokens,
                output_tokens AS completion_tokens, latency_ms / 1000 AS latency_s, reference
         FROM '{omnisbench/items}'""",

@@ -22,6 +22,8 @@ HARDER, LEAST = 4.5, 0.4
 SOLVED = 0.98
 #: Arms from which their order says something, and rank correlation with the other suites.
 ARMS, INVERTED = 6, -0.5
+#: Rank correlation with one other suite from which the order of the arms is no chance.
+ALIKE = 0.85
 #: Arms below which a suite that all fail may be a hard one.
 FEW = 4
 
@@ -106,7 +108,7 @@ def _failed_or_turned(answers: Answers, grid: CellGrid, s: int, here: Mask) -> s
     order = _rank_correlation(p, elsewhere) if len(p) >= ARMS else 0.0
     if p.max() <= FAILED and np.median(elsewhere) >= GOOD:
         # On a suite that is only hard the better arms are still better, on the same questions.
-        hard = order >= -INVERTED or _told_apart(answers, s)
+        hard = order >= -INVERTED or _told_apart(answers, s) or _ordered_as_another(grid, s)
         if hard and _ease(grid)[s] > -HARDER:
             return ""
         return (
@@ -124,6 +126,15 @@ def _failed_or_turned(answers: Answers, grid: CellGrid, s: int, here: Mask) -> s
             f"over {len(p)} arms)"
         )
     return ""
+
+
+def _ordered_as_another(grid: CellGrid, s: int) -> bool:
+    """Whether a suite orders the arms as one other suite does, such as another of its subject."""
+    known = ~np.isnan(grid.p[:, s])
+    others = [t for t in range(grid.p.shape[1]) if t != s and not np.isnan(grid.p[known, t]).any()]
+    return bool(known.sum() >= ARMS) and any(
+        _rank_correlation(grid.p[known, s], grid.p[known, t]) >= ALIKE for t in others
+    )
 
 
 def _ease(grid: CellGrid) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from routeyard.pipelines.audit.finding import Found
 
 #: Findings of one kind and severity up to which each stands alone, and parts that are told.
-ALONE, TOLD = 3, 3
+ALONE, TOLD = 2, 3
 
 
 def by_severity(found: Iterable[Found]) -> Iterator[list[Found]]:
