@@ -17,6 +17,7 @@ def command(
 ) -> Output:
     """One table from many evaluations, best accuracy first.
 
+    Where labels are missing, the order is by `accuracy_floor`, which counts them as wrong.
     Each row says which result it is from, and of which release and split scheme that
     is. Rows of different ones stand side by side and cannot be compared.
 

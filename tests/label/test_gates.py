@@ -150,8 +150,9 @@ def test_few_undecided_answers_leave_bounds_on_card_and_queries(tmp_path: Path) 
         board = connection.sql(SAVED["leaderboard"].sql).fetchall()
         by_task = connection.sql(SAVED["accuracy"].sql).fetchall()
     assert [row[0] for row in board] == ["careful", "hasty"]
-    assert board[1][4:] == (3, pytest.approx(0.975), pytest.approx(1.0))
-    assert by_task[1][2:] == (117, 1.0, 3, pytest.approx(0.975), pytest.approx(1.0))
+    assert board[1][1] == "117 of 120"
+    assert board[1][5:] == (3, pytest.approx(0.975), pytest.approx(1.0))
+    assert by_task[1][2:] == ("117 of 120", 117, 1.0, 3, pytest.approx(0.975), pytest.approx(1.0))
 
 
 def test_grades_and_texts_of_a_recording(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
+from routeyard.pipelines.routers.references.generalist import imputed_means
 
 NAN = float("nan")
 #: Two tasks, each a clump of its own: two directions, a little apart within.
@@ -34,9 +35,27 @@ OVERALL = np.array([4 / 6, 4 / 5])
 
 
 def test_the_best_generalist_gives_every_question_the_same_means() -> None:
-    # y is ahead with 4 of 5: its missing label is no wrong answer, with which it would tie with x.
+    # y is ahead: its missing label, where x is right, is no wrong answer, with which it would tie.
     found = scores("best-generalist")
-    assert found == pytest.approx(np.array([OVERALL, OVERALL]))
+    assert found == pytest.approx(np.array([[4 / 6, 5 / 6]] * 2))
+
+
+def test_a_model_with_a_dozen_labels_is_not_the_best_generalist() -> None:
+    # The third model is right on twelve easy questions, and nobody knows anything else of it.
+    rng = np.random.default_rng(0)
+    easy = np.arange(300) < 60
+    labels = (rng.random((300, 3)) < np.where(easy[:, None], 0.95, [0.8, 0.6, 0.5])).astype(float)
+    labels[:, 2] = np.nan
+    labels[:12, 2] = 1.0
+    found = imputed_means(labels)
+    assert found[:2] == pytest.approx(labels[:, :2].mean(axis=0))
+    assert np.argmax(found) == 0
+    # Right where both others are wrong, it would be better than they are.
+    hard = labels.copy()
+    hard[:, 2] = np.where(np.arange(300) % 3 == 0, np.nan, 1.0)
+    assert np.argmax(imputed_means(hard)) == 2
+    order = rng.permutation(300)
+    assert imputed_means(labels[order]) == pytest.approx(found, abs=1e-12)
 
 
 def test_a_task_map_counts_the_overall_mean_as_one_more_question() -> None:

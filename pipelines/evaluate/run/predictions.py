@@ -146,6 +146,9 @@ def leaderboard(
 ) -> pa.Table:
     """One row per (result file, router) with the metrics as columns, best accuracy first.
 
+    Where labels of the chosen models are missing, their place is that of `accuracy_floor`, which
+    counts them as wrong.
+
     Args:
         results: name of a result → its metrics table.
         releases: name of a result → release and scheme that it is of, where that is known.
@@ -176,7 +179,8 @@ def leaderboard(
 
 
 def _place(row: dict[str, object]) -> tuple[float, str, str]:
-    accuracy = row.get("accuracy")
+    floor = row.get("accuracy_floor")
+    accuracy = row.get("accuracy") if floor is None else floor
     return (
         -accuracy if isinstance(accuracy, float) else 1.0,
         str(row["result"]),
