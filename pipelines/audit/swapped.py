@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 from routeyard.pipelines.audit.answers import Answers, Floats, counts, means, sums
 from routeyard.pipelines.audit.cells import FEWEST
 from routeyard.pipelines.audit.fingerprints import correlations, falls
+from routeyard.pipelines.audit.styles import style_falls, styles
 
 #: Signs whose share of a text tells one model's style from another's.
 _SIGNS = ("\n", "*", "#", "\\", "`", ",", ":", "I ")
 #: By how much an exchange betters the fit at least, by how many times what the next best one
 #: betters it, and exchanges of one recording at most: more of them are no exchanges.
 GAIN, TIMES, MOST = 24.0, 1.8, 3
-#: Mean squared deviation up to which an arm's cell fits another arm.
-FITS = 3.0
-#: Or by how many times nearer it is than to its own.
-MUCH = 4.0
+#: Suites from which figures alone tell an arm from another; with texts fewer do.
+SUITES = 5
 #: Stretches of a file without suites.
 BLOCKS = 8
 #: Cap of a squared deviation, so that one measure alone decides nothing.
@@ -35,12 +34,13 @@ Cube = NDArray[np.float64]
 def exchanged(answers: Answers) -> list[tuple[int, int, int]]:
     """(arm, arm, suite) whose exchange makes all that is measured of them fit far better.
 
-    Measured are accuracy, length and style of texts, tokens, cost and latency. Without the suite's
-    own level, an arm's cells are alike over suites; so are its correlations with other arms. A
-    cell that is nearer to another arm's other cells, while that arm's is nearer to its own, has
-    changed places with it.
+    Measured are accuracy, length and signs of texts, tokens, cost, price and latency. Without the
+    suite's own level, an arm's cells are alike over suites; so are its correlations with other
+    arms, and the words its texts open and close with. A cell
+    that is nearer to another arm's other cells, while that arm's is nearer to its own, has changed
+    places with it.
     """
-    if len(answers.arms) < 3 or len(answers.suites) < 3:
+    if len(answers.arms) < 3 or len(answers.suites) < (3 if answers.has("text") else SUITES):
         return []
     gains = gains_of(answers)
     told: list[tuple[float, tuple[int, int, int]]] = []
@@ -62,9 +62,12 @@ def gains_of(answers: Answers) -> NDArray[np.float64]:
     """[suite, arm, arm] by how much an exchange betters the fit."""
     cube, noise = _measured(answers)
     found, number = correlations(answers)
+    made = styles(answers)
     arms, gains = len(answers.arms), []
     for s in range(len(answers.suites)):
         fall = _falls(*_deviations(cube, noise, s)) + falls(found, number, s)
+        if made is not None:
+            fall = fall + style_falls(made, s)
         both = (fall > 0) & (fall.T > 0)
         gains.append(np.where(both & np.triu(np.ones((arms, arms), bool), 1), fall + fall.T, 0.0))
     return np.stack(gains)
@@ -90,11 +93,7 @@ def _falls(off: Cube, known: NDArray[np.bool_]) -> NDArray[np.float64]:
     diagonal = np.arange(off.shape[1])
     squares = np.minimum(np.square(np.where(known, off, 0.0)), CAP)
     own = squares[:, diagonal, diagonal][:, :, None]
-    fall = np.where(usable, own - squares, 0.0).sum(axis=0)
-    after = np.where(usable, squares, 0.0).sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
-    before = np.where(usable, own, 0.0).sum(axis=0) / np.maximum(usable.sum(axis=0), 1)
-    fits = (after <= FITS) | (after <= before / MUCH)
-    return np.asarray(np.where(fits, fall, np.minimum(fall, 0.0)))
+    return np.asarray(np.where(usable, own - squares, 0.0).sum(axis=0))
 
 
 def in_blocks(answers: Answers) -> Answers:
@@ -140,6 +139,11 @@ def _measures(answers: Answers) -> Iterator[Floats]:
     for name in ("completion_tokens", "cost_usd", "latency_s"):
         if answers.has(name):
             yield _log(answers.numbers(name))
+    if answers.has("cost_usd") and answers.has("completion_tokens"):
+        prompt = np.nan_to_num(answers.numbers("prompt_tokens"))
+        yield _log(answers.numbers("cost_usd")) - _log(
+            prompt + answers.numbers("completion_tokens")
+        )
     if answers.has("text"):
         length = answers.lengths("text")
         yield _log(length)

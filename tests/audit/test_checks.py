@@ -275,6 +275,25 @@ def test_every_check_has_a_planted_defect() -> None:
     assert {check.kind for check in CHECKS} - notes <= {kind for kind, _, _ in DEFECTS}
 
 
+@pytest.mark.parametrize("suite", ["algebra", "drama"])
+def test_arms_that_differ_in_their_words_alone_are_seen_to_change_places(suite: str) -> None:
+    # Equal abilities, lengths, tokens and costs: nothing but words tells the two arms apart.
+    columns = honest()
+    rng = np.random.default_rng(3)
+    ways = ("Let us think step by step about", "To solve this we look closely at")
+    for arm, way in zip(("copper", "delta"), ways, strict=True):
+        mine = rows(columns, arm)
+        columns["score"][mine] = (rng.random(len(mine)) < 0.6).astype(float)
+        columns["text"][mine] = [f"{way} item {k % 60}: {k % 7}." for k in range(len(mine))]
+        columns["completion_tokens"][mine] = 50.0
+        columns["cost_usd"][mine] = 1e-4
+    assert "arms_swapped" not in kinds(audited(columns))
+    here = columns["suite"] == suite
+    a, b = here & (columns["arm"] == "copper"), here & (columns["arm"] == "delta")
+    columns["arm"][a], columns["arm"][b] = "delta", "copper"
+    assert kinds(audited(columns))["arms_swapped"] == {f"copper and delta on {suite}"}
+
+
 def test_what_a_limit_stopped_is_noted_with_both_rankings() -> None:
     columns = honest()
     stopped(columns)
