@@ -57,32 +57,33 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("error", reason=f"no reference is an option: {list(asked.references)!r}")
     count = len(asked.choices) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))
     output, shift = _readable(output)
-    end = end_of_answer(output)
-    allowed = LETTERS[:count]
-    found = commitments(output, end, allowed, options)
-    if len(found) > 1 and (cut := _next_options(output, found[0].end, end, options)) < end:
-        end, found = cut, [one for one in found if one.end <= cut]
-    found = found or _bare_output(output, end, allowed, options)
-    if found and (refusal := _refusal(output, found[-1], end)):
-        return ScoreResult("abstain", reason=refusal)
-    if not found and names_none(output, end):
-        return ScoreResult("abstain", reason="the marked answer is none of the options")
-    if not found and not breaks_off(output, truncated=asked.truncated):
+    truncated, allowed = asked.truncated, LETTERS[:count]
+    found, end = _marked(output, allowed, options)
+    doubt = _refusal(output, found, end)
+    if not found and not doubt and not breaks_off(output, truncated=truncated):
         found = spelled_out(output, end, options) or _plain(output, end, allowed)
-    if not found:
-        return ScoreResult("abstain", reason="no option is named")
+    if doubt or not found:
+        return ScoreResult("abstain", reason=doubt or "no option is named")
     last = found[-1]
     if contradicts(output, last.letters, last.end, end, options):
         why = f"{last.how}: {last.letters} with the text of another option"
         return ScoreResult("abstain", reason=why, conflict=True)
     conflict = _conflicting(found, output)
-    if conflict and _circling(found) and breaks_off(output, truncated=asked.truncated):
-        return ScoreResult(
-            "abstain", reason="runs in circles through several options", conflict=True
-        )
+    if conflict and _circling(found) and breaks_off(output, truncated=truncated):
+        why = "runs in circles through several options"
+        return ScoreResult("abstain", reason=why, conflict=True)
     result = _compared(found, wanted, output, end, conflict=conflict)
     assert result.span is not None
     return replace(result, span=(result.span[0] + shift, result.span[1] + shift))
+
+
+def _marked(output: str, allowed: str, options: Options) -> tuple[list[NamedOption], int]:
+    """The options that marks name, else a bare one; and where the answer ends."""
+    end = end_of_answer(output)
+    found = commitments(output, end, allowed, options)
+    if len(found) > 1 and (cut := _next_options(output, found[0].end, end, options)) < end:
+        return [one for one in found if one.end <= cut], cut
+    return found or _bare_output(output, end, allowed, options), end
 
 
 def _compared(
@@ -155,13 +156,16 @@ def _conflicting(found: list[NamedOption], text: str) -> bool:
     )
 
 
-def _refusal(text: str, last: NamedOption, end: int) -> str | None:
-    """What a text says after its last option that takes the answer back; None where nothing."""
+def _refusal(text: str, found: list[NamedOption], end: int) -> str:
+    """What a text says after its last option, or as its marked answer, that it names none."""
+    if not found:
+        return "the marked answer is none of the options" if names_none(text, end) else ""
+    last = found[-1]
     if not last.firm and _RE["none"].search(text, last.end, end):
         return "says that no option is the answer"
     if _RE["cannot"].search(text, max(last.end, end - 200), end):
         return "says that it cannot answer"
-    return None
+    return ""
 
 
 def _circling(found: list[NamedOption]) -> bool:

@@ -60,8 +60,12 @@ def _equal(a: Fraction, b: Fraction, got: Quantity, reference: Quantity, metadat
 
 
 def _rounded(decimal: Fraction, exact: Fraction, places: int | None) -> bool:
-    """Whether `decimal`, written with `places`, is a repeating fraction rounded or cut off."""
-    if places is None or not _repeats(exact):
+    """Whether `decimal`, written with `places`, is a longer number rounded or cut off.
+
+    The longer number repeats, or has two and more places than the decimal's two and more: as
+    1.1176 beside 1.12, a result beside its rounding.
+    """
+    if places is None or not (_repeats(exact) or (places > 1 and exact * 10 ** (places + 1) % 1)):
         return False
     step = Fraction(1, 10**places)
     if len(str(abs(int(decimal / step)))) < 3:

@@ -82,20 +82,23 @@ def _named(
     body: str, offset: int, allowed: str, *, chosen_only: bool
 ) -> tuple[str, int, int] | None:
     chosen, bare, rejected = _mentions(body, allowed, chosen_only=chosen_only)
-    either = _RE["either"].search(body)
-    if chosen and either and either[1] != either[2] and {either[1], either[2]} <= set(allowed):
+    either = _RE["either"].search(body) if chosen else None
+    if either and either[1] != either[2] and {either[1], either[2]} <= set(allowed):
         # "A or C" leaves both open unless a choice follows.
-        later = [one for one in chosen if one.start() >= either.end()]
-        if not later:
+        chosen = [one for one in chosen if one.start() >= either.end()]
+        if not chosen:
             return either[1] + either[2], offset + either.start(1), offset + either.end(2)
-        chosen = later
-    if chosen and _several_right(chosen, body):
-        return None
     if chosen:
         last = chosen[-1]
-        return _letter(last), offset + last.start(), offset + last.end()
-    if chosen_only:
-        return None
+        span = (offset + last.start(), offset + last.end())
+        return None if _several_right(chosen, body) else (_letter(last), *span)
+    return None if chosen_only else _left(body, offset, bare, rejected, allowed)
+
+
+def _left(
+    body: str, offset: int, bare: list[re.Match[str]], rejected: set[str], allowed: str
+) -> tuple[str, int, int] | None:
+    """The one option that is not rejected: of those that are named, else of all."""
     left = {_letter(one) for one in bare} - rejected
     marked = [
         one

@@ -107,6 +107,9 @@ def _turned(language: Language, text: str, position: int) -> Committed | None:
     ):
         return None
     start, stop = mark.span("said")
+    opened = text.rfind("$", text.rfind("\n", 0, start) + 1, stop - 1)
+    if text[stop - 1] == "$" and opened >= 0:  # "$x > 5$ is the answer"
+        start = opened
     return Committed("stated", start, stop, text[start:stop])
 
 
