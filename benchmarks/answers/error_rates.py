@@ -9,6 +9,7 @@ import argparse
 import csv
 import os
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from benchmarks.answers.judged import SCORERS_OF, judged
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.io.named_files import DATA_HINT
 from routeyard.pipelines.label.error_rates import (
+    COLUMNS,
     FILE,
     OUTCOMES,
     UNRELIABLE,
     Kind,
     Rates,
     kind_of,
-    tabulate,
+    truth,
     wilson,
 )
 from routeyard.pipelines.scorers import SCORERS
@@ -55,7 +57,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         for one in judged(Path(folder), name):
             for scorer in scorers:
                 kind = kind_of(scorer, one.asked.references, one.asked.choices, one.output)
-                outcome = SCORERS.get(scorer).read(one.asked, one.output).outcome
+                outcome = SCORERS.get(scorer).score(one.asked, one.output).outcome
                 rows.append((name, SETS[name][1], scorer, kind, outcome, one.right))
     symbolic.close()
     table = tabulate(rows)
@@ -66,6 +68,26 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
             writer.writerows(table)
         PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), table), encoding="utf-8")
     return {"answers": len(rows), "kinds": len(table)}
+
+
+def tabulate(
+    rows: Iterable[tuple[str, str, str, Kind, str, bool]],
+) -> list[dict[str, str | int]]:
+    """Rows of the table from (set, judged by, scorer, kind, outcome, right), sorted."""
+    found: dict[tuple[str, ...], Counter[tuple[str, bool]]] = {}
+    for name, by, scorer, kind, outcome, right in rows:
+        version = SCORERS.get(scorer).version if scorer in SCORERS.targets else ""
+        counts = found.setdefault((name, by, scorer, version, *kind), Counter())
+        counts[outcome if outcome in OUTCOMES else "abstain", right] += 1
+    return [
+        dict(zip(COLUMNS, key, strict=True))
+        | {
+            f"{outcome}_{truth(right)}": counts[outcome, right]
+            for outcome in OUTCOMES
+            for right in (True, False)
+        }
+        for key, counts in sorted(found.items())
+    ]
 
 
 def page(text: str, table: list[dict[str, Any]]) -> str:

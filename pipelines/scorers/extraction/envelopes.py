@@ -161,6 +161,19 @@ def elements(text: str, start: int, end: int) -> Iterator[Held]:
             yield Held(first, stop, True, False, (outer, stop), True)
 
 
+def named(text: str, name: str) -> tuple[int, int] | None:
+    """Span of what the last tag or JSON key of a name holds; None where the text has none."""
+    bare = re.escape(name)
+    found = list(re.finditer(rf"<\s?{bare}\s?>|\"{bare}\"\s{{0,4}}:\s{{0,4}}", text, re.IGNORECASE))
+    if not found:
+        return None
+    start = found[-1].end()
+    if found[-1][0][0] == '"':
+        return value(text, start, len(text))[:2]
+    stop = re.compile(rf"<\s?/\s?{bare}\s?>", re.IGNORECASE).search(text, start)
+    return start, stop.start() if stop else len(text)
+
+
 def calls(text: str, start: int, end: int) -> Iterator[Held]:
     """The answers that an agent hands in: `Finish[8]`, `final_answer("8")`."""
     for call in list(_CALLS.finditer(text, start, end))[-_MOST:]:
