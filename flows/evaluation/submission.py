@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+
 from routeyard.flows.evaluation.released import read_release
+from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.certificate import default_scheme
 from routeyard.pipelines.evaluate.run.predictions import read_predictions
 from routeyard.pipelines.matrix.reading import core_of
+from routeyard.pipelines.metrics.optimality import robustness
 from routeyard.pipelines.zoo import arena as layout
 from routeyard.pipelines.zoo.audit import Suspicion, audit, choices, compare
 
@@ -43,3 +47,45 @@ def audit_submission(
         says = f"{len(choice)} rows, Arena score {score:.6f} → {arena}"
         found.append(Suspicion("RouterArena", "ok", says))
     return found
+
+
+def robust(predictions: Path, reworded: Path) -> Suspicion:
+    """Share of reworded questions that are sent where the original is sent.
+
+    Raises:
+        BadInput: a file is no table of choices, or they share no question.
+    """
+    full, other = (
+        dict(zip(*(table.column(c).to_pylist() for c in ("query_id", "model_id")), strict=True))
+        for table in map(choices_only, (predictions, reworded))
+    )
+    found = robustness(full, other)
+    if found is None:
+        raise BadInput(
+            "no reworded question has the id of one that was asked as it is",
+            where=str(reworded),
+            next_step="give both files the same query_id for the same question",
+        )
+    n = len(set(full) & set(other))
+    return Suspicion(
+        "robustness", "ok", f"{found:.1%} of {n:,} reworded questions keep their model"
+    )
+
+
+def choices_only(path: Path) -> pa.Table:
+    """A table of choices, `query_id` and `model_id` as text.
+
+    Raises:
+        BadInput: a column is missing.
+    """
+    table = read_predictions(path)
+    for name in ("query_id", "model_id"):
+        if name not in table.column_names:
+            raise BadInput(
+                f"the predictions table has no column {name!r}",
+                where=str(path),
+                next_step="columns: query_id, model_id",
+            )
+    return table.select(["query_id", "model_id"]).cast(
+        pa.schema([("query_id", pa.string()), ("model_id", pa.string())])
+    )

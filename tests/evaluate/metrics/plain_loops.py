@@ -447,6 +447,30 @@ def rci(c: Case) -> float | None:
     return bad / c.n
 
 
+def right_costs(c: Case, q: int) -> list:
+    """Known costs of the right answers of a question."""
+    return [c.cost["usd"][q][k] for k in range(c.m)
+            if c.right[q][k] == 1 and known(c.y[q][k]) and known(c.cost["usd"][q][k])]  # fmt: skip
+
+
+def opt_selection(c: Case) -> float | None:
+    solved = [q for q in range(c.n) if right_costs(c, q)]
+    return mean(
+        c.right[q][c.choice[q]] == 1 and c.cost["usd"][q][c.choice[q]] <= min(right_costs(c, q))
+        for q in solved
+    )
+
+
+def opt_cost(c: Case) -> float | None:
+    own = [(q, k) for q, k in enumerate(c.choice) if c.right[q][k] == 1]
+    return mean(min(right_costs(c, q)) / c.cost["usd"][q][k] for q, k in own)
+
+
+def opt_accuracy(c: Case) -> float | None:
+    top = mean(tops(c))
+    return mean(hits(c)) / top if top else None
+
+
 def macro(c: Case, column: list) -> float | None:
     return mean(
         mean(v for v, t in zip(column, c.tasks, strict=True) if t == task)
@@ -678,6 +702,9 @@ PLAIN: dict[str, Callable[[Case], dict]] = {
     "pareto_dist": swept("pareto_dist", pareto_dist),
     "arena_score": one("arena_score", arena),
     "rci": one("rci", rci),
+    "opt_accuracy": one("opt_accuracy", opt_accuracy),
+    "opt_cost": one("opt_cost", opt_cost),
+    "opt_selection": one("opt_selection", opt_selection),
     "macro_accuracy": one("macro_accuracy", lambda c: macro(c, hits(c))),
     "gain_r": one(
         "gain_r", lambda c: over(macro(c, hits(c)), macro(c, [mean(row) for row in c.y]))
