@@ -18,7 +18,8 @@ _UNKNOWN = "a cost of a right answer is unknown on every question"
 def cheapest_right(decided: Floats, cost: Floats) -> Floats:
     """(n,) least known cost of a right answer; NaN where no right answer has a known cost.
 
-    >>> cheapest_right(np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([[3.0, 2.0], [1.0, 1.0]])).tolist()
+    >>> right, cost = np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([[3.0, 2.0], [1.0, 1.0]])
+    >>> cheapest_right(right, cost).tolist()
     [2.0, nan]
     """
     paid = np.where((decided == 1) & ~np.isnan(cost), cost, np.inf).min(axis=1)
