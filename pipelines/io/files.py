@@ -116,27 +116,38 @@ def _lines(stream: IO[str], path: Path) -> Iterator[str]:
 
 
 def _csv(path: Path, *, short_rows: bool = False) -> Iterator[dict[str, Any]]:
+    with _open(path) as stream:
+        yield from csv_rows(stream, path, short_rows=short_rows)
+
+
+def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterator[dict[str, Any]]:
+    """Rows of an open CSV, with a comma, tab or semicolon between its fields.
+
+    Args:
+        path: where errors say that it is.
+        short_rows: Take rows that end early, with None for what they lack.
+
+    Raises:
+        SourceError: a row has more fields than the header, or fewer; says the line.
+    """
     # Model outputs are longer than the module's default limit of 131,072 characters.
     csv.field_size_limit(1 << 30)
-    with _open(path) as stream:
-        sign = _delimiter(next(_lines(stream, path), ""))
-        stream.seek(0)
-        reader = csv.DictReader(_lines(stream, path), strict=True, delimiter=sign)
-        for row in reader:
-            if None in row or (None in row.values() and not short_rows):
-                raise SourceError(
-                    f"line {reader.line_num} has another number of fields than the header",
-                    where=f"{path}:{reader.line_num}",
-                    next_step="mend the file, or quote the field that holds a separator",
-                )
-            yield dict(row)
+    sign = _delimiter(next(_lines(stream, path), ""))
+    stream.seek(0)
+    reader = csv.DictReader(_lines(stream, path), strict=True, delimiter=sign)
+    for row in reader:
+        if None in row or (None in row.values() and not short_rows):
+            raise SourceError(
+                f"line {reader.line_num} has another number of fields than the header",
+                where=f"{path}:{reader.line_num}",
+                next_step="mend the file, or quote the field that holds a separator",
+            )
+        yield dict(row)
 
 
 def _delimiter(header: str) -> str:
-    """The sign between the names of the header: a comma, or what stands where none is."""
-    if "," in header:
-        return ","
-    return next((sign for sign in ("\t", ";") if sign in header), ",")
+    """The sign that stands most often between the names of the header; of equals the comma."""
+    return max((",", "\t", ";"), key=header.count)
 
 
 def _jsonl(path: Path) -> Iterator[dict[str, Any]]:

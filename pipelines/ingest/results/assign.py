@@ -125,7 +125,7 @@ def _transposed(done: Assigned, arm: str, around: set[str]) -> bool:
     if len(pc.unique(table.column(arm))) < table.num_rows or table.num_rows < 2:
         return False
     own = [n for n in table.column_names if n != arm and n not in around and not n.startswith("(")]
-    asked = [n for n in own if _is_right_or_wrong(table.column(n))]
+    asked = _of_one_parent([n for n in own if _is_right_or_wrong(table.column(n))])
     if len(asked) < 5 or 2 * len(asked) < len(own):
         return False
     kept = table.select([n for n in table.column_names if n not in asked])
@@ -141,6 +141,13 @@ def _transposed(done: Assigned, arm: str, around: set[str]) -> bool:
         "choice", f"the {len(asked):,} columns of 0 and 1 are taken for questions", "question"
     )
     return True
+
+
+def _of_one_parent(names: list[str]) -> list[str]:
+    """The columns of the key that holds most of them; a setting of 0 beside them is no question."""
+    parents = [name.partition(".")[0] if "." in name else "" for name in names]
+    most = max(parents, key=parents.count, default="")
+    return [name for name, parent in zip(names, parents, strict=True) if parent == most]
 
 
 def _is_right_or_wrong(column: pa.ChunkedArray) -> bool:

@@ -84,6 +84,25 @@ def one_spelling(table: pa.Table) -> pa.Table:
     return table
 
 
+#: Numbers with a comma before their decimals, or with commas for thousands.
+_COMMA, _THOUSANDS = r"^ *[-−+]?\d+(,\d+)? *%?$", r"^ *[-−+]?[1-9]\d{0,2}(,\d{3})+ *%?$"
+
+
+def point_for_comma(column: pa.Array) -> pa.Array:
+    """Texts with a decimal comma as texts with a point, where all are such numbers.
+
+    `1,250` alone is a thousand; beside `0,5`, or `1,25`, the comma stands before decimals.
+    """
+    there = pc.utf8_trim_whitespace(column.drop_null())
+    there = there.filter(pc.not_equal(there, ""))
+    comma = there.filter(pc.match_substring(there, ","))
+    if not len(comma) or not pc.all(pc.match_substring_regex(there, _COMMA)).as_py():
+        return column
+    if pc.all(pc.match_substring_regex(comma, _THOUSANDS)).as_py():
+        return column
+    return pc.replace_substring(column, ",", ".")
+
+
 def plain_columns(table: pa.Table) -> pa.Table:
     """A table without structs, dictionaries and lists: nested names are joined by dots."""
     while any(pa.types.is_struct(field.type) for field in table.schema):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ import yaml
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers.archive import members
 from routeyard.pipelines.ingest.importers.reading import inside, parse_json
-from routeyard.pipelines.ingest.results.columns import plain_columns
+from routeyard.pipelines.ingest.results.columns import plain_columns, point_for_comma
+from routeyard.pipelines.ingest.results.values import ReadingNote
 from routeyard.pipelines.io import files
 from routeyard.pipelines.io.untrusted import MAX_RATIO, reading, regular, too_large
 
@@ -36,12 +38,14 @@ class Document:
         name: Its path as a person finds it.
         rows: A table, or the objects of JSON lines; None for a JSON value.
         value: The JSON value.
+        notes: What a person should know of how it was read.
     """
 
     place: tuple[str, ...]
     name: str
     rows: pa.Table | list[dict[str, Any]] | None = None
     value: Any = None
+    notes: tuple[ReadingNote, ...] = ()
 
 
 def files_of(path: Path) -> tuple[list[Path], list[str]]:
@@ -90,10 +94,15 @@ def documents(paths: list[Path], root: Path) -> Iterator[Document]:
     for path in paths:
         name = path.relative_to(base).as_posix()
         if path.suffix == ".zip":
-            for ending in (".json", ".jsonl"):
+            for ending in (".json", ".jsonl", ".csv", ".tsv"):
                 for member, data in members(path, ending):
-                    place = (*above, *_place(f"{name}/{member}"))
-                    yield _parsed(data, place, f"{name}:{member}")
+                    place, where = (*above, *_place(f"{name}/{member}")), f"{name}:{member}"
+                    if ending in (".csv", ".tsv"):
+                        with io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="") as stream:
+                            found = files.csv_rows(stream, Path(where), short_rows=True)
+                            yield _table(found, place, where)
+                    else:
+                        yield _parsed(data, place, where)
         else:
             yield _document(path, (*above, *_place(name)), name)
 
@@ -110,7 +119,7 @@ def _document(path: Path, place: tuple[str, ...], name: str) -> Document:
     if ending == ".parquet":
         return Document(place, name, rows=_parquet(path))
     if ending in (".csv", ".tsv"):
-        return Document(place, name, rows=_csv(path))
+        return _table(files.rows(path, "csv", short_rows=True), place, name)
     if ending in (".yaml", ".yml"):
         return Document(place, name, value=_yaml(path))
     if ending == ".json" and path.suffix != ".gz":
@@ -149,13 +158,22 @@ def _parquet(path: Path) -> pa.Table:
     return plain_columns(pa.Table.from_batches(found))
 
 
-def _csv(path: Path) -> pa.Table:
-    """All columns as texts: what they hold is decided with the whole column in view."""
+def _table(found: Iterator[dict[str, str | None]], place: tuple[str, ...], name: str) -> Document:
+    """Rows of a CSV; all columns are texts: what they hold is decided with all of one in view."""
     columns: dict[str, list[str | None]] = {}
-    for row in files.rows(path, "csv", short_rows=True):
-        for name, value in row.items():
-            columns.setdefault(name, []).append(value)
-    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+    short: list[int] = []
+    for number, row in enumerate(found, start=1):
+        for key, value in row.items():
+            columns.setdefault(key, []).append(value)
+        if None in row.values():
+            short.append(number)
+    table = pa.table({key: point_for_comma(pa.array(values, pa.string()))
+                      for key, values in columns.items()})  # fmt: skip
+    if not short:
+        return Document(place, name, rows=table)
+    says = f"{len(short):,} rows of {name} end before the last column: what they lack is unknown"
+    at = tuple(f"{name}, row {number}" for number in short[:3])
+    return Document(place, name, table, notes=(ReadingNote("status", says, len(short), at, name),))
 
 
 def _yaml(path: Path) -> Any:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from routeyard.pipelines.ingest.results.columns import one_spelling, same_types, table_of
 from routeyard.pipelines.ingest.results.documents import Document
 from routeyard.pipelines.ingest.results.record_sets import RecordSet, flat, record_sets
+from routeyard.pipelines.ingest.results.values import ReadingNote
 
 #: Columns of the place of a row, its number in the file, and the parts of the path from its end.
 AT, ROW, PATH = "(at)", "(row)", "(path {})"
@@ -32,6 +33,7 @@ class Group:
         around: Columns that are true of a whole set, and not of a row.
         files: Names of the documents.
         columns: All columns of the parts.
+        notes: What a person should know of how they were read.
     """
 
     trail: tuple[str, ...]
@@ -39,6 +41,7 @@ class Group:
     around: set[str] = field(default_factory=set)
     files: list[str] = field(default_factory=list)
     columns: set[str] = field(default_factory=set)
+    notes: list[ReadingNote] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
@@ -66,6 +69,7 @@ def groups_of(found: Iterable[Document]) -> list[Group]:
             group.around |= around
             group.columns |= columns
             group.files.append(document.name)
+            group.notes += document.notes
     return [group for alike in groups.values() for group in alike]
 
 

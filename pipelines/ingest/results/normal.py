@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +15,7 @@ from routeyard.pipelines.ingest.results.values import (
     numbers,
     scale_of,
     texts,
+    without_marks,
 )
 from routeyard.schemas.recording import recording
 
@@ -111,9 +110,7 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
 
 def _number(text: str) -> float | None:
     """A number of a text that may have a currency sign or commas for thousands."""
-    short = text.strip().lstrip("$€£").strip()
-    if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", short):
-        short = short.replace(",", "")
+    short = without_marks(text)
     if not short or short.lower() in ("nan", "none", "null", "n/a", "na", "-"):
         return None
     try:

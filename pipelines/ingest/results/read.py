@@ -142,6 +142,7 @@ def _read(
         return
     around = {name for name in group.around if not name.startswith("(key")}
     done = assign(table, around, given)
+    done.notes += group.notes
     if why := why_aggregate(done, around):
         refused.append(_Refused(group, why, aggregate=True))
         return

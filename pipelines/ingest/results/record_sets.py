@@ -64,28 +64,18 @@ def _inside(
 def _of_object(
     value: dict[str, Any], trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
 ) -> Iterator[RecordSet]:
+    if rows := _table_rows(value):
+        places = [f"{at}[{n}]" for n in range(len(rows))]
+        yield RecordSet(trail, [flat(row) for row in rows], places, dict(around))
+        return
     if lists := id_lists(value):
         rows = outcomes(value, lists, around)
         places = [f"{at}.{row['listed_in']}" for row in rows]
         yield RecordSet((*trail, "(lists of ids)"), rows, places, {**around, **_scalars(value)})
-    if _of_objects(value):
-        parts = list(value.values())
-        of_one = alike(parts)
-        if of_one:
-            places = [f"{at}.{key}" for key in value]
-            records = [{f"(key {keys})": key, **flat(part)} for key, part in value.items()]
-            yield RecordSet((*trail, "*"), records, places, dict(around))
-        if of_one or all(map(_maps_records, parts)):  # model → question → record
-            for key, part in value.items():
-                known = {**around, f"(key {keys})": key}
-                yield from _of_object(part, (*trail, "*"), known, f"{at}.{key}", keys + 1)
-            return
-    if len(value) >= 2 and all(_records(one) for one in value.values()):  # id → its attempts
-        pairs = [(key, n, one) for key, part in value.items() for n, one in enumerate(part)]
-        if alike([one for _, _, one in pairs]):
-            records = [{f"(key {keys})": key, "sample": n, **flat(one)} for key, n, one in pairs]
-            places = [f"{at}.{key}[{n}]" for key, n, _ in pairs]
-            yield RecordSet((*trail, "* = list"), records, places, dict(around))
+    for told in (_map_of_objects, _map_of_lists):
+        found = told(value, trail, around, at, keys)
+        if found is not None:
+            yield from found
             return
     if trail and (column := _plain_map(value)) is not None:
         records = [{f"(key {keys})": k, trail[-1]: column[k]} for k in value]
@@ -95,6 +85,66 @@ def _of_object(
     for key, part in value.items():
         if isinstance(part, dict | list):
             yield from _inside(part, (*trail, key), known, f"{at}.{key}", keys)
+
+
+def _map_of_objects(
+    value: dict[str, Any], trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
+) -> Iterator[RecordSet] | None:
+    """Sets of a map from names to objects: id → record, model → question → record; else None."""
+    if not _of_objects(value):
+        return None
+    of_one = alike(list(value.values()))
+    if not of_one and not all(map(_maps_records, value.values())):
+        return None
+
+    def found() -> Iterator[RecordSet]:
+        if of_one:
+            places = [f"{at}.{key}" for key in value]
+            records = [{f"(key {keys})": key, **flat(part)} for key, part in value.items()]
+            yield RecordSet((*trail, "*"), records, places, dict(around))
+        for key, part in value.items():
+            known = {**around, f"(key {keys})": key}
+            yield from _of_object(part, (*trail, "*"), known, f"{at}.{key}", keys + 1)
+
+    return found()
+
+
+def _map_of_lists(
+    value: dict[str, Any], trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
+) -> Iterator[RecordSet] | None:
+    """The set of a map from an id to its attempts; None where the value is none."""
+    if len(value) < 2 or not all(_records(one) for one in value.values()):
+        return None
+    pairs = [(key, n, one) for key, part in value.items() for n, one in enumerate(part)]
+    if not alike([one for _, _, one in pairs]):
+        return None
+    records = [{f"(key {keys})": key, "sample": n, **flat(one)} for key, n, one in pairs]
+    places = [f"{at}.{key}[{n}]" for key, n, _ in pairs]
+    return iter([RecordSet((*trail, "* = list"), records, places, dict(around))])
+
+
+def _table_rows(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a table as data frames are written; empty where a value is none.
+
+    Names of columns beside a list of lists, or column → row number → value.
+    """
+    names = next((value[k] for k in ("columns", "header", "headers") if k in value), None)
+    cells = next((value[k] for k in ("data", "rows", "values") if k in value), None)
+    listed = isinstance(cells, list) and cells and _strings(names)
+    if listed and all(isinstance(row, list) and len(row) == len(names) for row in cells):
+        return [dict(zip(names, row, strict=True)) for row in cells]
+    if not _of_objects(value):
+        return []
+    first = next(iter(value.values()))
+    if list(first) != [str(n) for n in range(len(first))] or len(first) < 2:
+        return []
+    if any(part.keys() != first.keys() for part in value.values()):
+        return []
+    return [{name: part[n] for name, part in value.items()} for n in first]
+
+
+def _strings(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 
 def _within(

@@ -77,7 +77,7 @@ class ReadingNote:
 
 def plain(text: str) -> str:
     """A text without case, spaces and signs."""
-    return re.sub(r"[\s_\-.:/()\[\]|,'\"@]+", "", text).lower()
+    return re.sub(r"[\s_\-.:/()\[\]|,'\"@%$€£#?]+", "", text).lower()
 
 
 def some(column: Column, most: int = 2000) -> list[Any]:
@@ -90,6 +90,13 @@ def some(column: Column, most: int = 2000) -> list[Any]:
     return values
 
 
+def without_marks(text: str) -> str:
+    """A number in text without a currency sign before it and commas for thousands."""
+    short = text.strip().lstrip("$€£").strip()
+    grouped = re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", short)
+    return short.replace(",", "") if grouped else short
+
+
 def word(text: str) -> float | None:
     """Score of a word or of a number in text, with `%` as hundredths; NaN where it is none."""
     short = plain(text)
@@ -98,7 +105,7 @@ def word(text: str) -> float | None:
     if short in ABSENT or not short:
         return None
     try:
-        stripped = text.strip()
+        stripped = without_marks(text)
         number = float(stripped.removesuffix("%").strip())
         return number / 100 if stripped.endswith("%") else number
     except ValueError:
@@ -181,6 +188,8 @@ def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
     percent = bool(re.search(r"percent|pct|%|rate", name, re.IGNORECASE))
     if 1 < high <= 100 and low >= 0 and (percent or high > 10):
         return ScoreScale(0, 100, "percent", sure=percent or high == 100)
+    if low == -1 and high == 1 and set(np.unique(there)) <= {-1.0, 0.0, 1.0}:
+        return ScoreScale(-1, 1, "from -1 (wrong) to 1 (right)", sure=0.0 not in there)
     if 1 < high <= 10 and low >= 0 and inside < 0.9:
         top = 5.0 if high <= 5 else 10.0
         return ScoreScale(0, top, f"points from 0 to {top:g}", sure=False)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from routeyard.flows.audits.anything import audit_path
 from routeyard.pipelines.errors import RouteyardError, SourceError
 from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
@@ -108,7 +109,68 @@ def one_file_per_answer(folder: Path) -> None:
                  {"task_id": f"task_{i}", "reward": float(right(arm, i)), "cost": 0.1})  # fmt: skip
 
 
+def spreadsheet_in_percent(folder: Path) -> None:
+    rows = [[f"q{i}", arm, "100%" if right(arm, i) else "0%", "$0.0012"]
+            for arm in ARMS for i in range(N)]  # fmt: skip
+    table(folder / "sheet.csv", ["Question ID", "Model Name", "Score (%)", "Total Cost ($)"], rows)
+
+
+def semicolons_and_decimal_commas(folder: Path) -> None:
+    rows = [[f"q{i}", arm, "1,0" if right(arm, i) else "0,0", "1,25"]
+            for arm in ARMS for i in range(N)]  # fmt: skip
+    table(folder / "t.csv", ["id", "model", "score", "latency"], rows, ";")
+
+
+def tables_inside_a_zip(folder: Path) -> None:
+    with zipfile.ZipFile(folder / "runs.zip", "w") as archive:
+        for arm in ARMS:
+            rows = "".join(f"q{i},{'yes' if right(arm, i) else 'no'}\n" for i in range(N))
+            archive.writestr(f"{arm}.csv", "question_id,correct\n" + rows)
+
+
+def data_frame_by_columns(folder: Path) -> None:
+    rows = [(f"q{i}", arm, float(right(arm, i))) for arm in ARMS for i in range(N)]
+    names = ("id", "model", "score")
+    dump(folder / "t.json", {name: {str(n): row[k] for n, row in enumerate(rows)}
+                             for k, name in enumerate(names)})  # fmt: skip
+
+
+def data_frame_split(folder: Path) -> None:
+    rows = [[f"q{i}", arm, float(right(arm, i))] for arm in ARMS for i in range(N)]
+    dump(folder / "t.json", {"columns": ["id", "model", "score"], "index": list(range(len(rows))),
+                             "data": rows})  # fmt: skip
+
+
+def tasks_of_models_beside_settings(folder: Path) -> None:
+    dump(folder / "results.json", {arm: {
+        "tasks": {name: {f"q{i}": int(right(arm, i)) for i in range(N) if i % 2 == half}
+                  for half, name in enumerate(("algebra", "chess"))},
+        "config": {"temperature": 0},
+    } for arm in ARMS})  # fmt: skip
+
+
+def signed_verdicts(folder: Path) -> None:
+    rows = [[f"q{i}", arm, 1 if right(arm, i) else -1] for arm in ARMS for i in range(N)]
+    table(folder / "t.csv", ["qid", "system", "verdict"], rows)
+
+
+def parts_of_questions(folder: Path) -> None:
+    # Each sample belongs to one question: it is no repetition.
+    rows = [[f"q{i // 4}", f"sample_{i}", arm, int(right(arm, i))]
+            for arm in ARMS for i in range(N)]  # fmt: skip
+    table(folder / "t.csv", ["question_id", "sample_id", "model", "score"], rows)
+
+
+def one_column_spelled_in_two_ways(folder: Path) -> None:
+    for arm, name in zip(ARMS, ("pass@1", "Pass@1"), strict=True):
+        rows = [{"id": i, "model": arm, "task": "a", name: float(right(arm, i))} for i in range(N)]
+        dump(folder / f"{arm}.jsonl", rows)
+
+
 LAYOUTS = (
+    spreadsheet_in_percent, semicolons_and_decimal_commas, tables_inside_a_zip,
+    data_frame_by_columns, data_frame_split, tasks_of_models_beside_settings, signed_verdicts,
+    parts_of_questions, one_column_spelled_in_two_ways,
     attempts_per_id, trials_with_lists, map_per_task_file, nested_provider, questions_as_columns,
     words_of_models, fields_of_models, percents_with_a_summary, inside_a_zip, one_file_per_answer,
 )  # fmt: skip
@@ -123,6 +185,37 @@ def test_accuracies_of_unknown_layouts(make: Callable[[Path], None], tmp_path: P
         arm = next(one for one in ARMS if one in row["arm"])
         assert (row["score_mean"], row["score_count"]) == (pytest.approx(SHARES[arm]), N)
     assert means.num_rows == len(ARMS)
+
+
+def test_parts_of_questions_are_questions_and_no_samples(tmp_path: Path) -> None:
+    parts_of_questions(tmp_path)
+    found = read_results(tmp_path).table
+    assert len(set(found.column("question").to_pylist())) == N
+    assert set(found.column("sample").to_pylist()) == {0}
+
+
+def test_costs_with_a_sign_and_latencies_with_a_comma_are_numbers(tmp_path: Path) -> None:
+    spreadsheet_in_percent(tmp_path)
+    assert set(read_results(tmp_path).table.column("cost_usd").to_pylist()) == {0.0012}
+    semicolons_and_decimal_commas(tmp_path)
+    path = tmp_path / "t.csv"
+    assert set(read_results(path).table.column("latency_s").to_pylist()) == {1.25}
+    # Beside nothing but such numbers, a comma before three digits is that of thousands.
+    table(path, ["id", "model", "score", "tokens_out"],
+          [[f"q{i}", arm, 1, "1,250"] for arm in ARMS for i in range(N)], ";")  # fmt: skip
+    found = read_results(path).table
+    assert set(found.column("completion_tokens").to_pylist()) == {1250.0}
+
+
+def test_rows_that_are_cut_short_are_counted(tmp_path: Path) -> None:
+    lines = [f"q{i},{arm},{int(right(arm, i))},0.1" for arm in ARMS for i in range(N)]
+    lines[5] = "q5,gpt-4o"
+    (tmp_path / "t.csv").write_text("\n".join(["id,model,score,cost", *lines]))
+    page = audit_path(tmp_path)
+    one = next(f for f in page.findings if f.kind == "incomplete")
+    assert (one.count, one.severity) == (1, "doubt")
+    assert "end before the last column" in one.says
+    assert one.rows == ({"at": "t.csv, row 6"},)
 
 
 def test_a_truth_that_never_varies_is_a_question(tmp_path: Path) -> None:
