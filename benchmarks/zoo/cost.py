@@ -16,8 +16,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
-from time import perf_counter, thread_time
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -74,25 +75,24 @@ def planted(n: int, m: int, *, seed: int = 0) -> Core:
 
 def once(core: Core, router: str, setting: dict[str, Any]) -> dict[str, float]:
     """Seconds of processor and clock, and peak memory in MB, of one cell."""
-    from threadpoolctl import threadpool_limits
-
+    from routeyard.pipelines.experiment.entrants import registered
+    from routeyard.pipelines.experiment.fit import Fit
+    from routeyard.pipelines.experiment.splits import order
     from routeyard.pipelines.zoo import cell
-    from routeyard.pipelines.zoo.router_specs import made, registered
 
-    entrant = registered([router])[0]
     # The peak is that of the process: the benchmark runs big cells in fresh ones.
-    with threadpool_limits(limits=1), cell.peak_memory() as peak:
-        clock, used = perf_counter(), thread_time()
-        fitted = made(entrant, setting, 42)
-        fitted.fit(core.training("dense"))
-        cell.accuracy(core, "dense", "validation", fitted)
-        accuracy, _ = cell.accuracy(core, "dense", "test", fitted)
-        return {
-            "cpu_s": thread_time() - used,
-            "wall_s": perf_counter() - clock,
-            "peak_mb": peak(),
-            "accuracy": accuracy,
-        }
+    clock = perf_counter()
+    fit = Fit(replace(registered([router])[0], setting=setting, seed=42), core.training("dense"))
+    first = order(core, "dense")
+    for split in ("validation", "test"):
+        part = core.take(core.rows("dense", split)).labelled()
+        accuracy = cell.accuracy(part, fit.scores(part.queries()), first)
+    return {
+        "cpu_s": fit.record.cpu_s,
+        "wall_s": perf_counter() - clock,
+        "peak_mb": fit.record.peak_mb,
+        "accuracy": accuracy,
+    }
 
 
 def cells_in_first_settings(small: list[float], stochastic: bool) -> float:
@@ -133,7 +133,7 @@ def extrapolated(half: dict[str, float], whole: dict[str, float], times: float) 
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
     from routeyard.pipelines.errors import BadInput
-    from routeyard.pipelines.zoo.router_specs import architectures, registered, traits
+    from routeyard.pipelines.experiment.entrants import architectures, registered, traits
 
     names = None if given.routers == "all" else given.routers.split(",")
     little = planted(given.small, given.models)

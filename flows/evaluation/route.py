@@ -163,15 +163,20 @@ def _fitted(
     release: Path, name: str, encoder: str, scheme: str | None, cache: Path
 ) -> tuple[Any, dict[str, Any], Lexical | None]:
     from routeyard.flows.evaluation.released import read_release
-    from routeyard.flows.evaluation.zoo import vectors
+    from routeyard.flows.evaluation.vectors import vectors
     from routeyard.pipelines import encoders
     from routeyard.pipelines.embed import text_of
-    from routeyard.pipelines.evaluate.certificate import default_scheme
+    from routeyard.pipelines.experiment.entrants import registered, traits
+    from routeyard.pipelines.experiment.fit import Fit
+    from routeyard.pipelines.experiment.settings import FIRST_SEED
+    from routeyard.pipelines.experiment.splits import (
+        default_scheme,
+        price,
+        priced_in,
+        with_validation,
+    )
     from routeyard.pipelines.lexical import fitted as lexical_of
     from routeyard.pipelines.matrix.reading import core_of
-    from routeyard.pipelines.zoo.cell import price, priced_in
-    from routeyard.pipelines.zoo.cell_inputs import with_validation
-    from routeyard.pipelines.zoo.router_specs import made, registered, traits
 
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))
@@ -195,9 +200,8 @@ def _fitted(
         made_here = vectors(tables, core, [encoder], scheme=chosen, cache=cache)
         core = replace(core, embeddings=made_here[encoder])
         encoder_hash = encoders.weights_hash(encoder)
-    setting: dict[str, Any] = {"seed": 42} if traits(entrant).stochastic else {}
-    router = made(entrant, {k: v for k, v in setting.items() if k != "seed"}, 42)
-    router.fit(core.training(chosen))
+    setting: dict[str, Any] = {"seed": FIRST_SEED} if traits(entrant).stochastic else {}
+    router = Fit(replace(entrant, seed=FIRST_SEED), core.training(chosen)).router
     cost = price(core, chosen)
     words = {
         "setting": setting,

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
-import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
 from routeyard.flows.console import line
 from routeyard.pipelines.arrays import Array
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.experiment.entrants import RouterSpec, handed_over, own, registered
 from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.routers.base import Queries, Router
-from routeyard.pipelines.zoo.router_specs import (
-    RouterSpec,
-    fresh,
-    made,
-    own,
-    registered,
-    takes_seed,
-)
+from routeyard.pipelines.routers.base import Queries
 
-Maker = Callable[[int], Router]
 #: Reference routers that read no embeddings.
 BLIND = ("best-generalist", "random")
 
 
-def makers(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Maker]:
-    """Name → maker: registered names, or a mapping with routers or router classes of your own.
+def makers(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dict[str, RouterSpec]:
+    """Name → router: registered names, or a mapping with routers or router classes of your own.
 
     A mapping may hold registered names too, so that yours stand beside ours under names
     of your choice. None means the reference routers that the release can feed.
@@ -40,70 +28,37 @@ def makers(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dic
     from routeyard.pipelines.routers import REFERENCE
 
     if isinstance(routers, Mapping):
-        return {
-            name: reference(given) if isinstance(given, str) else _own(given)
-            for name, given in routers.items()
-        }
+        return {name: handed_over(name, given) for name, given in routers.items()}
     names = list(REFERENCE) if routers is None else list(routers)
     if core.embeddings is None and routers is None:
         names = [name for name in names if name in BLIND]
         line("evaluate", "no embeddings: only routers that need none; add --embed for the others")
-    return {name: reference(name) for name in names}
+    return {spec.name: spec for spec in registered(names)}
 
 
-def _own(given: Any) -> Maker:
-    """A class is made anew for each fit; an instance is fitted again."""
-    lacks = [name for name in ("fit", "scores") if not callable(getattr(given, name, None))]
-    if lacks:
-        raise BadInput(
-            f"{given!r} is no router: it has no method {lacks[0]!r}",
-            next_step="a router has `fit(train)` and `scores(queries)`",
-        )
-    return partial(_anew, given)
+def reference(name: str) -> RouterSpec:
+    """A registered router, which is a maker of one for a seed."""
+    return registered([name])[0]
 
 
-def _anew(given: Any, seed: int) -> Router:
-    if inspect.isclass(given):
-        return fresh(given, {}, seed)
-    if seed and takes_seed(type(given)):
-        raise BadInput(
-            f"{given!r} is one router with one seed, and several seeds were asked for",
-            next_step=f"pass the class {type(given).__name__} itself: each fit makes one with "
-            "a seed of its own",
-        )
-    return cast(Router, given)
-
-
-def reference(name: str) -> Maker:
-    """Maker of a registered router; the seed goes to routers that take one."""
-    return partial(_made, registered([name])[0])
-
-
-def _made(spec: RouterSpec, seed: int) -> Router:
-    return made(spec, {}, seed)
-
-
-def from_code(target: str) -> tuple[str, Maker]:
-    """(name, maker) of a router class in someone's own module.
+def from_code(target: str) -> RouterSpec:
+    """A router class in someone's own module.
 
     This runs that module. It is reached only through a flag that names it.
 
     Raises:
         BadInput: neither `module:Class` nor `file.py:Class`, not importable, or not a router.
     """
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
     spec = own(target)
-    _made(spec, 0)  # a constructor that fails is reported before anything is computed
-    return spec.name, partial(_made, spec)
+    spec(0)  # a constructor that fails is reported before anything is computed
+    return spec
 
 
-def from_file(path: Path) -> tuple[str, Maker]:
-    """(name, maker) of a router that is a CSV or Parquet file of predictions."""
-    from routeyard.pipelines.evaluate.run.predictions import Predictions, read_predictions
+def from_file(path: Path) -> RouterSpec:
+    """A router that is a CSV or Parquet file of predictions."""
+    from routeyard.pipelines.experiment.given import Predictions, read_predictions
 
-    table = read_predictions(path)
-    return path.stem, lambda seed: Predictions(table, path.stem)
+    return handed_over(path.stem, Predictions(read_predictions(path), path.stem))
 
 
 def pair_scorers(

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.experiment.entrants import RouterSpec, traits
+from routeyard.pipelines.experiment.inputs import CellInputs, read
+from routeyard.pipelines.experiment.splits import order
 from routeyard.pipelines.matrix.core import MEASURES, first_measure
 from routeyard.pipelines.matrix.ranking import mean_costs
 from routeyard.pipelines.routers.base import model_means
 from routeyard.pipelines.zoo import cell as cells
 from routeyard.pipelines.zoo import run as zoo
-from routeyard.pipelines.zoo.cell_inputs import CellInputs, read
 from routeyard.pipelines.zoo.choose import ChoiceRequest, shares
-from routeyard.pipelines.zoo.router_specs import RouterSpec, traits
 from routeyard.schemas.tables import RESULTS
 
 
 def by_rule(
     bench: CellInputs,
     done: zoo.Zoo,
-    folder: Path,
     specs: Sequence[RouterSpec],
     wanted: Sequence[ChoiceRequest],
 ) -> pa.Table:
@@ -42,12 +41,10 @@ def by_rule(
     )
     before = None if measure is None else mean_costs(core.costs[measure][train])
     scale = {spec.name: traits(spec).scale for spec in specs}
-    means, order = model_means(core.labels[train]), cells.order(core, bench.scheme)
+    means, first = model_means(core.labels[train]), order(core, bench.scheme)
     rows = []
-    for (router, encoder), name in sorted(done.fingerprints.items()):
-        kept = cells.scores_of(folder, name)
-        if kept is None:
-            continue
+    for (router, encoder), job in sorted(done.winners.items(), key=lambda one: one[0]):
+        kept = cells.test_scores(job)
         for rule in wanted:
             row: dict[str, Any] = {
                 "router": router,
@@ -59,7 +56,7 @@ def by_rule(
                 share = shares(
                     rule, kept.astype(np.float64), before,
                     router=router, scale=scale[router], means=means,
-                    order=order,
+                    order=first,
                 )  # fmt: skip
             except BadInput as refused:
                 rows.append({**row, "refused": refused.args[0]})

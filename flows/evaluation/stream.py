@@ -27,12 +27,12 @@ def stream(
         BadInput: no cost is known, or no question has all labels and costs.
     """
     from routeyard.flows.evaluation.released import read_release
-    from routeyard.flows.evaluation.zoo import vectors
-    from routeyard.pipelines.evaluate.certificate import default_scheme
+    from routeyard.flows.evaluation.vectors import vectors
+    from routeyard.pipelines.experiment.settings import FIRST_SEED, PROTOCOL_SEEDS
+    from routeyard.pipelines.experiment.splits import default_scheme
     from routeyard.pipelines.matrix.core import MEASURES, first_measure
     from routeyard.pipelines.matrix.reading import core_of
     from routeyard.pipelines.routers.networks.mess_stream import serve
-    from routeyard.pipelines.zoo.protocol import FIRST_SEED, MORE_SEEDS
 
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))
@@ -51,7 +51,7 @@ def stream(
         raise BadInput(f"no test question has a label and {name} of every model")
     rows, cost = rows[whole], cost[whole]
     labels = core.labels[rows]
-    seeds = [FIRST_SEED, *MORE_SEEDS, *range(FIRST_SEED + 1, FIRST_SEED + shuffles)][:shuffles]
+    seeds = [*PROTOCOL_SEEDS, *range(FIRST_SEED + 1, FIRST_SEED + shuffles)][:shuffles]
     done = [
         serve(
             matrix[rows], labels, cost, alpha=alpha, trade_off=trade_off, explore=explore, seed=seed

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from routeyard.flows.evaluation.released import read_release
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.certificate import default_scheme
-from routeyard.pipelines.evaluate.run.predictions import read_predictions
+from routeyard.pipelines.experiment.given import read_predictions
+from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.metrics.optimality import robustness
 from routeyard.pipelines.zoo import arena as layout

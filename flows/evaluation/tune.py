@@ -31,9 +31,8 @@ from routeyard.pipelines.tuning.settings import TuningSettings
 def read(tables: Mapping[str, pa.Table], scheme: str | None) -> tuple[Core, str]:
     """The release with validation questions, `prompts` being the texts that encoders read."""
     from routeyard.pipelines.embed import text_of
-    from routeyard.pipelines.evaluate.certificate import default_scheme
+    from routeyard.pipelines.experiment.splits import default_scheme, with_validation
     from routeyard.pipelines.matrix.reading import core_of
-    from routeyard.pipelines.zoo.cell_inputs import with_validation
 
     core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
     chosen = default_scheme(core, scheme)

@@ -15,105 +15,21 @@ import pyarrow as pa
 
 from routeyard.flows.console import counter, line
 from routeyard.flows.evaluation import rules as by_rules
+from routeyard.flows.evaluation.kept import code_of, predictions_in
 from routeyard.flows.tracking.runners import Runner
 from routeyard.pipelines.arrays import Vectors
-from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.experiment.entrants import RouterSpec
+from routeyard.pipelines.experiment.inputs import CellInputs, read, write
+from routeyard.pipelines.experiment.settings import PROTOCOL_SEEDS, EvaluationSettings
+from routeyard.pipelines.experiment.splits import order
 from routeyard.pipelines.io.staging import write_parquet, write_text
-from routeyard.pipelines.lexical import NAME as TFIDF
 from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.embeddings import encoder_vectors
-from routeyard.pipelines.release.sealed_files import outside_releases
 from routeyard.pipelines.zoo import cell as cells
 from routeyard.pipelines.zoo import run as zoo
-from routeyard.pipelines.zoo.cell_inputs import CellInputs, read, write
 from routeyard.pipelines.zoo.choose import ChoiceRequest
 from routeyard.pipelines.zoo.protocol import CellResult
 from routeyard.pipelines.zoo.report import cells_table, markdown, results_json, standings_json
-from routeyard.pipelines.zoo.router_specs import RouterSpec
-
-
-def vectors(
-    tables: Mapping[str, pa.Table], core: Core, names: Sequence[str], *, scheme: str, cache: Path
-) -> dict[str, Vectors]:
-    """Encoder → (n, d) vectors of the core's questions; those that are missing are computed.
-
-    A name is looked for among the release's own embeddings, then `tfidf`, then
-    what `routeyard.pipelines.encoders` knows: packaged weights, a folder, a hub id.
-
-    Raises:
-        BadInput: the name is none of these.
-    """
-    from routeyard.pipelines import encoders
-    from routeyard.pipelines.embed import embed, text_of
-    from routeyard.pipelines.lexical import tfidf
-
-    found: dict[str, Vectors] = {}
-    shipped: set[str] = set()
-    if "embeddings" in tables:
-        shipped = set(tables["embeddings"].column("encoder").to_pylist())
-    ids = pa.array(core.query_ids, pa.string())
-    for name in dict.fromkeys(names):
-        full = encoders.ALIASES.get(name, name)
-        own = next((one for one in (name, full, f"{full}:float32") if one in shipped), None)
-        if own is not None:
-            loaded = encoder_vectors(tables["embeddings"], ids, own)
-            assert loaded is not None
-            found[name] = loaded
-        elif name == TFIDF:
-            rows = {q: k for k, q in enumerate(tables["queries"].column("query_id").to_pylist())}
-            questions = tables["queries"].column("question").to_pylist()
-            choices = tables["queries"].column("choices").to_pylist()
-            texts = [text_of(questions[rows[q]], choices[rows[q]] or []) for q in core.query_ids]
-            found[name] = tfidf(texts, core.splits[scheme] == "train")
-        else:
-            if not encoders.known(full):
-                every = [TFIDF, *encoders.ALIASES, *encoders.names(), *sorted(shipped)]
-                raise BadInput(
-                    f"there is no encoder {name!r}",
-                    next_step=did_you_mean(name, every)
-                    + "; or name a folder of weights or a hub id (owner/name)",
-                )
-            outside_releases(cache)
-            with counter("embed", "questions") as advance:
-                table = embed(tables["queries"], encoder=full, cache=cache, on_progress=advance)
-            loaded = encoder_vectors(table, ids, f"{full}:float32")
-            assert loaded is not None
-            found[name] = loaded
-    return found
-
-
-def code_of(specs: Sequence[RouterSpec]) -> dict[str, str]:
-    """Router → hash of all code that its figures depend on; of other people's, of their file."""
-    import hashlib
-
-    from routeyard.flows.workspace.code import module_hash, reach
-
-    shared = frozenset({"routeyard.pipelines.zoo.cell"})
-    found = {}
-    for spec in specs:
-        module = spec.target.rpartition(":")[0]
-        hashed = hashlib.sha256()
-        if module.endswith(".py"):
-            hashed.update(Path(module).read_bytes())
-        elif not spec.is_table and not module.startswith("routeyard.pipelines."):
-            # Another package's: its own file, and its version for what that file imports.
-            hashed.update(_foreign(module))
-        modules = shared | ({module} if module.startswith("routeyard.pipelines.") else set())
-        for name in sorted(reach(frozenset(modules))):
-            hashed.update(f"{name}={module_hash(name)}\n".encode())
-        found[spec.name] = hashed.hexdigest()[:16]
-    return found
-
-
-def _foreign(module: str) -> bytes:
-    """Source of a module of another package and the versions it is distributed in."""
-    from importlib.metadata import packages_distributions, version
-    from importlib.util import find_spec
-
-    spec = find_spec(module)
-    source = Path(spec.origin).read_bytes() if spec and spec.origin else b""
-    names = sorted(set(packages_distributions().get(module.partition(".")[0], [])))
-    return source + json.dumps([f"{name}=={version(name)}" for name in names]).encode()
 
 
 @contextmanager
@@ -166,6 +82,8 @@ def run(
     out: Path,
     *,
     title: str,
+    seeds: Sequence[int] = PROTOCOL_SEEDS,
+    cache: Path | None = None,
     runner: Runner = "threads",
     workers: int = 2,
     dask_address: str | None = None,
@@ -177,12 +95,17 @@ def run(
 
     With `rules`, rules.parquet says what each winner reaches under each. Without `search` each
     router has its first setting and one fit.
+
+    Args:
+        seeds: of the first stage, then of the second.
+        cache: folder of what commands share; predictions are kept there, by default in `out`.
     """
     bench = write((out / "bench").resolve(), core, scheme, matrices)
     folder = (out / "cells").resolve()
     with executor(runner, workers, dask_address) as map_, counter("zoo", "cells") as advance:
         done = zoo.run(
-            bench, specs, map_, folder=folder, code=code_of(specs), on_progress=advance,
+            bench, specs, map_, folder=folder, code=code_of(specs), seeds=seeds,
+            store=None if cache is None else predictions_in(cache), on_progress=advance,
             search=search,
         )  # fmt: skip
     said = list(notes)
@@ -196,9 +119,9 @@ def run(
         said.append("The scheme has no validation questions: one in eight of train was taken.")
     write_parquet(out / "cells.parquet", cells_table(done.results))
     page = markdown(title, done.rankings, done.references, done.refused, said)
-    page += found_here(bench, done, folder)
+    page += found_here(bench, done)
     if rules:
-        by_rule = by_rules.by_rule(bench, done, folder, specs, rules)
+        by_rule = by_rules.by_rule(bench, done, specs, rules)
         write_parquet(out / "rules.parquet", by_rule)
         page += by_rules.page(by_rule)
     write_text(out / "table.md", page)
@@ -209,7 +132,7 @@ def run(
     return done, bench
 
 
-def found_here(bench: CellInputs, done: zoo.Zoo, folder: Path) -> str:
+def found_here(bench: CellInputs, done: zoo.Zoo) -> str:
     """What the plateau study found, as each encoder's winners have it here."""
     from routeyard.pipelines.zoo.facts import facts, lines
 
@@ -219,9 +142,9 @@ def found_here(bench: CellInputs, done: zoo.Zoo, folder: Path) -> str:
         test = whole.take(whole.rows(bench.scheme, "test"))
         test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
         train = whole.take(whole.rows(bench.scheme, "train"))
-        kept = zoo.scores(bench, done, folder, encoder)
+        kept = zoo.scores(done, encoder)
         try:
-            said = lines(facts(test, train, kept, cells.order(whole, bench.scheme)))
+            said = lines(facts(test, train, kept, order(whole, bench.scheme)))
         except BadInput as why:  # labels between 0 and 1 that nobody decided
             said = [f"- cannot be told: {why.args[0]}."]
         if said:
@@ -233,16 +156,14 @@ def found_here(bench: CellInputs, done: zoo.Zoo, folder: Path) -> str:
 SPLITS = ("train", "validation", "test")
 
 
-def measured(
-    core: Core, bench: CellInputs, done: zoo.Zoo, out: Path, encoder: str, *, resamples: int
-) -> Any:
+def measured(bench: CellInputs, done: zoo.Zoo, encoder: str, settings: EvaluationSettings) -> Any:
     """The evaluate stage on the winners' scores with one encoder: its tables and figures."""
     from routeyard.pipelines.evaluate.run import evaluate
 
     whole = read(bench.folder, bench.data, bench.vectors[encoder])
-    kept = zoo.scores(bench, done, out / "cells", encoder)
+    kept = zoo.scores(done, encoder)
     makers = {name: _stored(name, scores) for name, scores in sorted(kept.items())}
-    return evaluate(whole, makers, scheme=bench.scheme, resamples=resamples)
+    return evaluate(whole, makers, settings, scheme=bench.scheme, seeds=settings.seeds[:1])
 
 
 def _stored(name: str, scores: Vectors) -> Callable[[int], Any]:
@@ -254,7 +175,6 @@ def _stored(name: str, scores: Vectors) -> Callable[[int], Any]:
 
 
 def write_report(
-    core: Core,
     bench: CellInputs,
     done: zoo.Zoo,
     out: Path,
@@ -262,12 +182,12 @@ def write_report(
     *,
     release: Path,
     tables: Mapping[str, pa.Table],
-    resamples: int,
+    settings: EvaluationSettings,
 ) -> Path:
     """Evaluate tables and an HTML report under `out`/<encoder>; the path of the report."""
     from routeyard.flows.evaluation.report import write_evaluation
 
-    found = measured(core, bench, done, out, encoder, resamples=resamples)
+    found = measured(bench, done, encoder, settings)
     folder = out / encoder.replace("/", "_")
     folder.mkdir(parents=True, exist_ok=True)
     return write_evaluation(folder, release, found, tables, None)

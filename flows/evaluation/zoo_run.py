@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.evaluation.released import out_folder, read_release, with_beside
-from routeyard.flows.evaluation.zoo import run, vectors, write_report
+from routeyard.flows.evaluation.vectors import vectors
+from routeyard.flows.evaluation.zoo import run, write_report
 from routeyard.flows.tracking.runners import Runner
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.certificate import default_scheme
+from routeyard.pipelines.experiment.entrants import own as theirs
+from routeyard.pipelines.experiment.entrants import registered
+from routeyard.pipelines.experiment.settings import PROTOCOL_SEEDS, EvaluationSettings
+from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.zoo.choose import asked
-from routeyard.pipelines.zoo.router_specs import own as theirs
-from routeyard.pipelines.zoo.router_specs import registered
+
+#: The plateau study's protocol, measured with fewer resamples than `evaluate` takes.
+SETTINGS = EvaluationSettings(seeds=PROTOCOL_SEEDS, resamples=2_000)
 
 
 def run_zoo(
@@ -27,10 +32,9 @@ def run_zoo(
     own: Sequence[str] = (),
     rules: Sequence[str] = (),
     also: Sequence[Path] = (),
-    scheme: str | None = None,
+    settings: EvaluationSettings = SETTINGS,
     cache: Path = Path("yard/cache/embeddings"),
     report: bool = True,
-    resamples: int = 2_000,
     runner: Runner = "threads",
     workers: int = 2,
     dask_address: str | None = None,
@@ -44,6 +48,8 @@ def run_zoo(
             tables of predictions.
         rules: Selection rules with their value, such as `utility:0.3`.
         also: Files or folders of tables beside the release.
+        settings: `seeds` of the fits, `scheme`, and how the winners are measured.
+        cache: Folder of what commands share: embeddings and predictions.
         report: Also evaluate the winners, with a page for each encoder.
 
     Raises:
@@ -57,18 +63,17 @@ def run_zoo(
     tables = with_beside(read_release(release), also)
     folder = out_folder(release, out)
     core = core_of(tables.without("embeddings"))
-    chosen = default_scheme(core, scheme)
+    chosen = default_scheme(core, settings.scheme)
     if not encoders:
         raise BadInput("no encoder is named", next_step="--encoders tfidf needs no weights")
     matrices = vectors(tables, core, encoders, scheme=chosen, cache=cache)
     title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
     done, bench = run(
-        core, chosen, matrices, entrants, folder, title=title, runner=runner, workers=workers,
-        dask_address=dask_address, rules=wanted,
+        core, chosen, matrices, entrants, folder, title=title, seeds=settings.seeds, cache=cache,
+        runner=runner, workers=workers, dask_address=dask_address, rules=wanted,
     )  # fmt: skip
     for name in encoders if report else ():
-        write_report(
-            core, bench, done, folder, name, release=release, tables=tables, resamples=resamples
-        )
+        write_report(bench, done, folder, name, release=release, tables=tables, settings=settings)
     standings = json.loads((folder / "standings.json").read_text(encoding="utf-8"))
-    return {"path": folder, "standings": standings}
+    told = settings.but(scheme=chosen).to_json()
+    return {"path": folder, "standings": standings, "settings": told}

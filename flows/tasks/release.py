@@ -207,8 +207,8 @@ def check_zoo(text: str, tables: Mapping[str, Any]) -> None:
     """
     import json
 
+    from routeyard.pipelines.experiment.inputs import hash_of
     from routeyard.pipelines.matrix.reading import core_of
-    from routeyard.pipelines.zoo.cell_inputs import hash_of
 
     results = json.loads(text)
     core = core_of({k: v for k, v in tables.items() if k != "embeddings"})

@@ -72,7 +72,7 @@ def _evaluated(context: StudyContext) -> Evaluation:
             resamples=context.resamples,
             seed=context.seed,
             pair=_pair(context),
-            pair_routers=_wanted(context),
+            pair_scorers=_wanted(context),
         ),
     )
 
@@ -104,7 +104,7 @@ def sizes(context: StudyContext) -> Sequence[StudyCell]:
                 _tested(context), {},
                 scheme=_scheme(context), resamples=context.resamples, seed=context.seed,
                 pair=_pair(context),
-                pair_routers={
+                pair_scorers={
                     name: trained(
                         first_of(battles, n, context.seed), _pair(context), ["pair-bt-as-printed"]
                     )["pair-bt-as-printed"]

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from routeyard.pipelines.arrays import Bools, Floats
 from routeyard.pipelines.evaluate.run import Evaluation
+from routeyard.pipelines.experiment.fit import fit
 from routeyard.pipelines.studies.context import Maker, StudyContext, made
 from routeyard.pipelines.studies.router_table import Columns, cells_of
 from routeyard.pipelines.studies.study import StudyCell
@@ -194,8 +195,8 @@ def _weights(context: StudyContext) -> dict[str, Floats]:
     found = {}
     for label, on in groups.items():
         train = context.training(on)
-        router: Any = PROBES[GLOBAL](context.seed)
-        found[label] = router.fit(train).layer_weights(train.queries).mean(axis=0)
+        router: Any = fit(PROBES[GLOBAL](context.seed), train)
+        found[label] = router.layer_weights(train.queries).mean(axis=0)
     return found
 
 

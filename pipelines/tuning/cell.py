@@ -24,6 +24,9 @@ import pyarrow.parquet as pq
 
 from routeyard.pipelines import encoders
 from routeyard.pipelines.arrays import Floats
+from routeyard.pipelines.experiment.effort import peak_memory
+from routeyard.pipelines.experiment.fit import fit
+from routeyard.pipelines.experiment.splits import order, price, priced_in
 from routeyard.pipelines.io.staging import replacing, write_text
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.texts import some
@@ -34,7 +37,7 @@ from routeyard.pipelines.tuning.encoder import Encoder
 from routeyard.pipelines.tuning.heads import head_of, registered
 from routeyard.pipelines.tuning.loop import tune
 from routeyard.pipelines.tuning.settings import TuningSettings
-from routeyard.pipelines.zoo.cell import accuracy, order, peak_memory, price, priced_in
+from routeyard.pipelines.zoo.cell import accuracy
 
 #: Fitted on frozen vectors only, as what data and encoder alone are worth (section 6.2).
 REFERENCE = "knn"
@@ -126,8 +129,13 @@ def run(
     cpu, began = time.process_time(), time.monotonic()
     with peak_memory() as peak:
         router, core, more = _fitted(cell, bench, settings, folder, train, fingerprint, on_progress)
-        validation, _ = accuracy(core, bench.scheme, "validation", router)
-        test, _ = accuracy(core, bench.scheme, "test", router)
+        validation, test = (
+            accuracy(part, router.scores(part.queries()), order(core, bench.scheme))
+            for part in (
+                core.take(core.rows(bench.scheme, split)).labelled()
+                for split in ("validation", "test")
+            )
+        )
     _scores(folder / f"{cell.name}.parquet", core, bench.scheme, router)
     record = {
         **asdict(cell), "fingerprint": fingerprint,
@@ -191,9 +199,9 @@ def _fitted(
     setting = {"seed": cell.seed}
     encoder, weights, more = cell.encoder, bench.weights, {}
     if cell.router == REFERENCE:
-        router, setting = ROUTERS.get(REFERENCE)().fit(train), {}
+        router, setting = fit(ROUTERS.get(REFERENCE)(), train), {}
     elif not cell.tuned:
-        router = registered(head_of(cell.router, cell.seed).fit(train))
+        router = registered(fit(head_of(cell.router, cell.seed), train))
     else:
         head = head_of(cell.router, cell.seed)
         trained = Encoder(cell.encoder, settings.tokens)

@@ -20,6 +20,7 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.experiment.fit import fit
 from routeyard.pipelines.routers.base import Examples, usable
 from routeyard.pipelines.routers.networks.trained import Trained
 from routeyard.pipelines.tuning import checkpoint
@@ -78,7 +79,7 @@ def tune(
             )
         network = head.begin((encoder.size,), train)
         if settings.head_first:
-            first = type(head)(seed=head.seed, **head.settings).fit(train)
+            first = fit(type(head)(seed=head.seed, **head.settings), train)
             network.load_state_dict(first.network.state_dict())
         run = _Run(head, network, encoder, train, held, settings, place, fingerprint)
         found = checkpoint.newest(place, fingerprint)

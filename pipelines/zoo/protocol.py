@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-FIRST_SEED = 42
-MORE_SEEDS = (1337, 2026, 7, 99)
+from routeyard.pipelines.experiment.settings import FIRST_SEED, MORE_SEEDS
+
 FINALISTS = 5
 #: Encoder of a router that reads none.
 NO_ENCODER = "none"
@@ -92,12 +92,12 @@ def setting_text(setting: Mapping[str, Any]) -> str:
 
 
 def first_stage(
-    router: str, encoder: str, architectures: Sequence[Mapping[str, Any]]
+    router: str, encoder: str, architectures: Sequence[Mapping[str, Any]], seed: int = FIRST_SEED
 ) -> list[ZooCell]:
-    return [ZooCell(router, encoder, setting_text(one), FIRST_SEED, 1) for one in architectures]
+    return [ZooCell(router, encoder, setting_text(one), seed, 1) for one in architectures]
 
 
-def second_stage(results: Sequence[CellResult]) -> list[ZooCell]:
+def second_stage(results: Sequence[CellResult], seeds: Sequence[int] = MORE_SEEDS) -> list[ZooCell]:
     """Cells of the finalists of one router and encoder, from its first stage."""
     ranked = sorted(
         (r for r in results if r.val_accuracy is not None and r.cell.stage == 1),
@@ -107,7 +107,7 @@ def second_stage(results: Sequence[CellResult]) -> list[ZooCell]:
     return [
         ZooCell(r.cell.router, r.cell.encoder, r.cell.architecture, seed, 2)
         for r in ranked[:FINALISTS]
-        for seed in MORE_SEEDS
+        for seed in seeds
     ]
 
 

@@ -11,11 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from routeyard.pipelines.arrays import Vectors
+from routeyard.pipelines.experiment.entrants import RouterSpec, architectures, traits
+from routeyard.pipelines.experiment.inputs import CellInputs, read
+from routeyard.pipelines.experiment.settings import PROTOCOL_SEEDS
+from routeyard.pipelines.experiment.splits import order, price
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.baselines import alone, query_oracle, random_mean, task_oracle
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.zoo import cell as cells
-from routeyard.pipelines.zoo.cell_inputs import CellInputs, read
 from routeyard.pipelines.zoo.protocol import (
     NO_ENCODER,
     CellResult,
@@ -25,7 +28,6 @@ from routeyard.pipelines.zoo.protocol import (
     ranking,
     second_stage,
 )
-from routeyard.pipelines.zoo.router_specs import RouterSpec, architectures, traits
 
 #: Runs jobs somewhere and yields what they come to, in any order.
 Map = Callable[[Iterable[cells.Job]], Iterator[CellResult]]
@@ -37,14 +39,14 @@ class Zoo:
     results: of all cells, refusals included.
     rankings: (router, encoder) → its ranking.
     refused: (router, encoder) → why it has none.
-    fingerprints: (router, encoder) → of the winner's cell, whose scores are kept.
+    winners: (router, encoder) → the winner's cell, whose scores are kept.
     references: name → test accuracy of best single model, task map oracle and so on.
     """
 
     results: list[CellResult]
     rankings: dict[tuple[str, str], Ranking]
     refused: dict[tuple[str, str], str]
-    fingerprints: dict[tuple[str, str], str]
+    winners: dict[tuple[str, str], cells.Job]
     references: dict[str, float]
 
 
@@ -54,7 +56,9 @@ def run(
     map_: Map,
     *,
     folder: Path,
+    store: Path | None = None,
     code: Mapping[str, str] | None = None,
+    seeds: Sequence[int] = PROTOCOL_SEEDS,
     on_progress: Callable[[int, int], None] | None = None,
     search: bool = True,
 ) -> Zoo:
@@ -62,10 +66,18 @@ def run(
 
     Args:
         folder: where cells lie; those that are there are not run again.
+        store: where predictions are kept; by default beside the cells.
         code: router → hash of the code that decides its figures.
+        seeds: of the first stage, then of the second.
         on_progress: called with (done, wanted) cells; wanted grows by the second
             stage as the first one ends.
     """
+    kept_in = store or folder.parent / "predictions"
+
+    def jobs_of(spec: RouterSpec, some: list[ZooCell]) -> list[cells.Job]:
+        own = (code or {}).get(spec.name, "")
+        return [_job(bench, spec, one, folder, kept_in, own) for one in some]
+
     jobs: list[cells.Job] = []
     chance: dict[str, bool] = {}
     for spec in specs:
@@ -73,12 +85,8 @@ def run(
         chance[spec.name] = about.stochastic
         reads = "embeddings" in about.needs
         for encoder in list(bench.vectors) if reads else [NO_ENCODER]:
-            jobs += [
-                _job(bench, spec, one, folder, code or {})
-                for one in first_stage(
-                    spec.name, encoder, architectures(spec)[: None if search else 1]
-                )
-            ]
+            settings = architectures(spec)[: None if search else 1]
+            jobs += jobs_of(spec, first_stage(spec.name, encoder, settings, seeds[0]))
     by_name = {spec.name: spec for spec in specs}
     done: list[CellResult] = []
     wanted = len(jobs)
@@ -95,51 +103,47 @@ def run(
     more: list[cells.Job] = []
     for (router, _), results in _groups(done).items():
         if chance[router] and search:
-            more += [
-                _job(bench, by_name[router], one, folder, code or {})
-                for one in second_stage(results)
-            ]
+            more += jobs_of(by_name[router], second_stage(results, seeds[1:]))
     wanted += len(more)
     through(more)
     order |= {job.cell: len(order) + place for place, job in enumerate(more)}
     done.sort(key=lambda result: order[result.cell])
-    names = {job.cell: job.fingerprint for job in [*jobs, *more]}
-    rankings, refused, kept = {}, {}, {}
+    by_cell = {job.cell: job for job in [*jobs, *more]}
+    rankings, refused, winners = {}, {}, {}
     for key, results in _groups(done).items():
         found = ranking(results)
         if found is None:
             refused[key] = results[0].reason or "no cell was fitted"
         else:
-            rankings[key], kept[key] = found, names[found.winner]
-    _prune(folder, set(names.values()) - set(kept.values()))
+            rankings[key], winners[key] = found, by_cell.pop(found.winner)
+    for job in sorted(by_cell.values(), key=lambda one: one.vectors):
+        cells.forget(job)
     core = read(bench.folder, bench.data, "")
-    return Zoo(done, rankings, refused, kept, references(core, bench.scheme))
+    return Zoo(done, rankings, refused, winners, references(core, bench.scheme))
 
 
 def references(core: Core, scheme: str) -> dict[str, float]:
     """Test accuracy of what is no router: best single model on train, chance, oracles."""
     test = core.take(core.rows(scheme, "test")).labelled()
     y = test.labels
-    price, order = cells.price(core, scheme), cells.order(core, scheme)
+    cost, first = price(core, scheme), order(core, scheme)
     return {
         "best single model (train)": float(
-            at_choice(y, alone(~np.isnan(y), order)[:, order[0]]).mean()
+            at_choice(y, alone(~np.isnan(y), first)[:, first[0]]).mean()
         ),
         "uniform random": float(np.nanmean(random_mean(y))),
-        "task oracle": float(at_choice(y, task_oracle(y, test.tasks, price, order)).mean()),
+        "task oracle": float(at_choice(y, task_oracle(y, test.tasks, cost, first)).mean()),
         "oracle": float(at_choice(y, query_oracle(y)).mean()),
     }
 
 
-def scores(bench: CellInputs, zoo: Zoo, folder: Path, encoder: str) -> dict[str, Vectors]:
+def scores(zoo: Zoo, encoder: str) -> dict[str, Vectors]:
     """Router → test scores of its winner with an encoder, for the evaluate stage."""
-    found = {}
-    for (router, used), name in zoo.fingerprints.items():
-        if used in (encoder, NO_ENCODER):
-            kept = cells.scores_of(folder, name)
-            if kept is not None:
-                found[router] = kept
-    return found
+    return {
+        router: cells.test_scores(job)
+        for (router, used), job in zoo.winners.items()
+        if used in (encoder, NO_ENCODER)
+    }
 
 
 def _groups(results: Sequence[CellResult]) -> dict[tuple[str, str], list[CellResult]]:
@@ -150,20 +154,14 @@ def _groups(results: Sequence[CellResult]) -> dict[tuple[str, str], list[CellRes
 
 
 def _job(
-    bench: CellInputs, spec: RouterSpec, one: ZooCell, folder: Path, code: Mapping[str, str]
+    bench: CellInputs, spec: RouterSpec, one: ZooCell, folder: Path, store: Path, code: str
 ) -> cells.Job:
     vectors = "" if one.encoder == NO_ENCODER else bench.vectors[one.encoder]
-    what = [code.get(spec.name, ""), spec.name, spec.target, bench.data, vectors]
-    what.append(bench.texts)
+    what = [code, spec.name, spec.target, bench.data, vectors, bench.texts]
     if spec.is_table:
         what.append(hashlib.sha256(Path(spec.target).read_bytes()).hexdigest())
     text = json.dumps([*what, bench.scheme, one.architecture, one.seed])
-    fingerprint = hashlib.sha256(text.encode()).hexdigest()[:24]
-    place = (str(bench.folder), str(folder))
-    return cells.Job(one, spec, fingerprint, *place, bench.data, vectors, bench.texts)
-
-
-def _prune(folder: Path, names: set[str]) -> None:
-    """Scores of cells that did not win go; their records stay."""
-    for name in names:
-        (folder / f"{name}.safetensors").unlink(missing_ok=True)
+    return cells.Job(
+        one, spec, hashlib.sha256(text.encode()).hexdigest()[:24], str(bench.folder), str(folder),
+        str(store), bench.data, vectors, bench.texts, code,
+    )  # fmt: skip

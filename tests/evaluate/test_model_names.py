@@ -11,10 +11,10 @@ import pytest
 from routeyard.flows.evaluation.router_specs import makers
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.run import evaluate
+from routeyard.pipelines.experiment.inputs import read, write
 from routeyard.pipelines.matrix.ranking import draw, ranked
 from routeyard.pipelines.matrix.reading import from_tables
 from routeyard.pipelines.routers.base import Examples, Queries
-from routeyard.pipelines.zoo.cell_inputs import read, write
 
 
 def named(tables: dict[str, pa.Table], names: dict[str, str]) -> dict[str, pa.Table]:

@@ -23,8 +23,10 @@ from routeyard.pipelines.evaluate.certificate.possible_gain import (
 )
 from routeyard.pipelines.evaluate.certificate.power import resolvable_difference
 from routeyard.pipelines.evaluate.compare import compare, ranking
-from routeyard.pipelines.evaluate.run.predictions import Predictions, leaderboard, read_predictions
+from routeyard.pipelines.evaluate.run.leaderboards import leaderboard
 from routeyard.pipelines.evaluate.run.tables import profiles
+from routeyard.pipelines.experiment.entrants import made, own
+from routeyard.pipelines.experiment.given import Predictions, read_predictions
 from routeyard.pipelines.metrics import plateau
 from routeyard.pipelines.metrics.baselines import (
     best_single,
@@ -35,7 +37,6 @@ from routeyard.pipelines.metrics.baselines import (
 )
 from routeyard.pipelines.metrics.plateau import selection_profile
 from routeyard.pipelines.routers import Examples, Queries
-from routeyard.pipelines.zoo.router_specs import made, own
 
 
 @st.composite
@@ -251,7 +252,7 @@ def test_a_file_of_predictions_that_is_no_table_of_ids_is_explained(
     with pytest.raises(BadInput, match=says):
         from_file(path)
     with pytest.raises(BadInput, match=says):  # as `zoo run --own` reads it: was a traceback
-        made(own(str(path)), {}, 0)
+        made(own(str(path)))
 
 
 def test_ids_of_a_csv_are_read_as_they_are_written(tmp_path) -> None:

@@ -14,11 +14,11 @@ from routeyard.flows.evaluation.released import with_beside
 from routeyard.flows.evaluation.route import route
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.held_out.unseen import newcomers, unseen_models
+from routeyard.pipelines.experiment import inputs
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.model_signals import descriptors_of, signals_of, states_of
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.signals.text_footprint import text_footprints
-from routeyard.pipelines.zoo import cell_inputs
 from routeyard.schemas import DESCRIPTORS, ENTROPIES, HIDDEN_STATES, SIGNALS
 
 IDS = pa.array(["q0", "q1", "q2"], pa.string())
@@ -139,13 +139,13 @@ def test_every_cut_of_the_core_cuts_what_models_show_as_well() -> None:
 
 def test_a_bench_carries_it_to_every_cell(tmp_path: Path) -> None:
     whole = replace(core(), prompts=PROMPTS, questions=PROMPTS[::-1])
-    written = cell_inputs.write(tmp_path, whole, "dense", {})
-    found = cell_inputs.read(tmp_path, written.data, "", written.texts)
+    written = inputs.write(tmp_path, whole, "dense", {})
+    found = inputs.read(tmp_path, written.data, "", written.texts)
     assert (found.prompts, found.questions) == (PROMPTS, PROMPTS[::-1])
     # Equal labels, costs, tasks and splits are equal data, whatever was asked.
-    reworded = cell_inputs.write(tmp_path, replace(whole, prompts=PROMPTS[::-1]), "dense", {})
+    reworded = inputs.write(tmp_path, replace(whole, prompts=PROMPTS[::-1]), "dense", {})
     assert (reworded.data, reworded.texts == written.texts) == (written.data, False)
-    assert cell_inputs.read(tmp_path, written.data, "").prompts == ()
+    assert inputs.read(tmp_path, written.data, "").prompts == ()
     assert np.array_equal(found.hidden, whole.hidden)
     assert found.hidden_of == "a"
     assert np.array_equal(found.signals["margin"], whole.signals["margin"])

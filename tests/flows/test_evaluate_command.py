@@ -224,8 +224,8 @@ def test_a_router_in_twenty_lines_of_python(release, tmp_path, monkeypatch) -> N
     assert run([*arguments, "--router-from", "my_router:Other"]) == 2
     assert run([*arguments, "--router-from", "my_router"]) == 2
     # A file is named as for `zoo run --own`.
-    name, make = from_code(f"{tmp_path / 'my_router.py'}:Mine")
-    assert (name, make(0).name) == ("mine", "mine")
+    spec = from_code(f"{tmp_path / 'my_router.py'}:Mine")
+    assert (spec.name, spec(0).name) == ("mine", "mine")
     with pytest.raises(BadInput, match="cannot be imported"):
         from_code(f"{tmp_path / 'another.py'}:Mine")
 

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -23,58 +22,14 @@ from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.spec import ImportResult
 from routeyard.pipelines.metrics.arena import arena_score
 from routeyard.pipelines.routers import ROUTERS
-from routeyard.schemas import CONTRACTS
+from tests.support.worded_release import worded_release
 
 ROOT = Path(__file__).parents[2]
-WORDS = ("integral limit derivative", "river castle king treaty")
 
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """200 questions of two kinds told apart by their words, a model for each; no embeddings."""
-    folder = tmp_path_factory.mktemp("release") / "toy" / "1.0.0"
-    (folder / "data").mkdir(parents=True)
-    rng = np.random.default_rng(0)
-    n, names = 200, ("left", "right", "weak")
-    ids = [f"q{i:020x}" for i in range(n)]
-    kind = rng.integers(0, 2, n)
-    texts = [f"{' '.join(rng.choice(WORDS[k].split(), 4))} number {i}" for i, k in enumerate(kind)]
-    cells = [(i, k) for i in range(n) for k in range(3)]
-    right = [bool(rng.random() < (0.9 if kind[i] == k else 0.25)) for i, k in cells]
-    base = {"query_id": [ids[i] for i, _ in cells], "model_id": [names[k] for _, k in cells]}
-    size = len(cells)
-    tables = {
-        "queries": {
-            "query_id": ids, "source": ["toy"] * n, "source_id": [str(i) for i in range(n)],
-            "task": ["toy"] * n, "domain": ["toy"] * n, "question": texts, "prompt": texts,
-            "choices": [[]] * n, "references": [["1"]] * n, "scorer": ["numeric"] * n,
-            "metadata": ["{}"] * n,
-        },
-        "models": {"model_id": names, "kind": ["real"] * 3, "simulated": [True] * 3},
-        "labels": {
-            **base, "score": [float(r) for r in right], "correct": right,
-            "decided_by": ["numeric"] * size, "contested": [False] * size, "n_samples": [1] * size,
-        },
-        "responses": {
-            **base, "sample": [0] * size, "text": ["a"] * size, "status": ["ok"] * size,
-            "attempts": [1] * size, "cost_usd": [0.001 * (k + 1) for _, k in cells],
-            "cost_source": ["provider"] * size,
-        },
-        "splits": {
-            "scheme": ["dense"] * n, "query_id": ids,
-            "split": [("train", "train", "validation", "test")[i % 4] for i in range(n)],
-        },
-    }  # fmt: skip
-    for name, columns in tables.items():
-        contract = CONTRACTS[name]
-        long = len(next(iter(columns.values())))
-        arrays = [
-            pa.array(columns[c.name], c.type) if c.name in columns else pa.nulls(long, c.type)
-            for c in contract.columns
-        ]
-        table = pa.Table.from_arrays(arrays, schema=contract.schema)
-        pq.write_table(table, folder / "data" / f"{name}.parquet")
-    return folder
+    return worded_release(tmp_path_factory.mktemp("release") / "toy" / "1.0.0")
 
 
 def test_list_and_show_say_what_each_router_is(capsys) -> None:

@@ -6,6 +6,7 @@ real encoders stands in pipelines/zoo/results.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,11 @@ import pytest
 
 from benchmarks.zoo.matrices import MATRICES
 from routeyard.pipelines.embed import text_of
+from routeyard.pipelines.experiment.entrants import registered
+from routeyard.pipelines.experiment.fit import Fit
 from routeyard.pipelines.lexical import tfidf
 from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.zoo.cell import accuracy
 from routeyard.pipelines.zoo.facts import facts, lines
-from routeyard.pipelines.zoo.router_specs import made, registered
 
 SETTINGS = {
     "avengers-pro": {"clusters": 25},
@@ -37,11 +38,10 @@ def measured(name: str, data: Path) -> dict[str, bool | None]:
     texts = [text_of(row["question"], row["choices"] or []) for row in rows]
     core = Core(**{**vars(core), "embeddings": tfidf(texts, core.splits["dense"] == "train")})
     scores = {}
-    for entrant in registered(list(SETTINGS)):
-        router = made(entrant, SETTINGS[entrant.name], 42)
-        router.fit(core.training("dense"))
-        scores[entrant.name] = accuracy(core, "dense", "test", router)[1]
     test, train = (core.take(core.rows("dense", split)) for split in ("test", "train"))
+    for entrant in registered(list(SETTINGS)):
+        spec = replace(entrant, setting=SETTINGS[entrant.name], seed=42)
+        scores[entrant.name] = Fit(spec, core.training("dense")).scores(test.queries())
     found = facts(test, train, scores, np.zeros(core.n_models))
     print(name, *lines(found), sep="\n")
     return {fact.name.split(",")[0]: fact.holds for fact in found}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from routeyard.papers.triple_perspective.agents.handing_over import handed, rela
 from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.pairs import default_pair
+from routeyard.pipelines.experiment.fit import Fit
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.bootstrap import interval
 from routeyard.pipelines.studies.context import SLOW_RESAMPLES, StudyContext
@@ -56,9 +58,8 @@ def choices_of(context: StudyContext) -> tuple[Core, Choices]:
     members = {k: column[name] for k, name in relays(steps, small, large).items() if name in column}
     for name in context.able(ROUTERS):
         two = core.with_models((small, large))
-        router = context.make(name)(context.seed)
-        router.fit(two.training(scheme))
-        scores = router.scores(two.take(test).queries())
+        learner = partial(context.make(name), context.seed)
+        scores = Fit(learner, two.training(scheme)).scores(two.take(test).queries())
         order = np.argsort(-(scores[:, 1] - scores[:, 0]), kind="stable")
         rank = np.empty(n, dtype=np.int64)
         rank[order] = np.arange(n)

@@ -4,6 +4,7 @@ Read `issued.py` first: it takes the pool's figures (`pool.py`, `possible_gain.p
 tries the reference routers (`crossfit.py`) and decides on a verdict (`verdict.py`).
 """
 
-from routeyard.pipelines.evaluate.certificate.issued import Certificate, certify, default_scheme
+from routeyard.pipelines.evaluate.certificate.issued import Certificate, certify
+from routeyard.pipelines.experiment.splits import default_scheme
 
 __all__ = ["Certificate", "certify", "default_scheme"]

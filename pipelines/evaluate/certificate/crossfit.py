@@ -11,6 +11,8 @@ import numpy as np
 from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.significance import holm
+from routeyard.pipelines.experiment.entrants import registered
+from routeyard.pipelines.experiment.fit import Fit, PredictionStore
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.ranking import mean_costs, ranked
 from routeyard.pipelines.metrics.baselines import alone
@@ -18,7 +20,7 @@ from routeyard.pipelines.metrics.bootstrap import Draws, interval, p_value
 from routeyard.pipelines.metrics.plateau import selection_entropy, selection_profile
 from routeyard.pipelines.metrics.selection import Choice, at_choice, best
 from routeyard.pipelines.routers import ROUTERS
-from routeyard.pipelines.routers.base import Router, traits_of
+from routeyard.pipelines.routers.base import traits_of
 
 #: Routers whose collapse the certificate reports.
 REFERENCE = ("kmeans", "knn", "mf", "mlp", "task-map")
@@ -79,7 +81,12 @@ def fold_of(core: Core, folds: int, seed: int) -> Ints:
 
 
 def crossfitted(
-    core: Core, *, routers: Sequence[str] = REFERENCE, folds: int = 5, draws: Draws
+    core: Core,
+    *,
+    routers: Sequence[str] = REFERENCE,
+    folds: int = 5,
+    draws: Draws,
+    store: PredictionStore | None = None,
 ) -> tuple[list[Collapse], str | None]:
     """Every question routed by routers fitted on the other folds.
 
@@ -88,6 +95,7 @@ def crossfitted(
 
     Args:
         draws: resamples of the core's questions, for the paired intervals.
+        store: where predictions are kept.
 
     Returns:
         The routers tried, and why others (or all) were not.
@@ -114,6 +122,7 @@ def crossfitted(
             where="resamples",
             next_step=f"give at least {least:,} (the default is 10,000)",
         )
+    specs = {spec.name: spec for spec in registered(names)}
     fold = fold_of(core, folds, draws.seed)
     choices = {name: np.zeros(core.n_queries, dtype=np.int64) for name in names}
     singles = np.zeros(core.n_queries, dtype=np.int64)
@@ -128,10 +137,9 @@ def crossfitted(
         part = core.take(test)
         order = ranked(held.labels, price)
         singles[test] = alone(~np.isnan(part.labels), order)[:, order[0]]
+        queries = part.queries()
         for name in names:
-            router: Router = ROUTERS.get(name)()
-            router.fit(train)
-            scores = router.scores(part.queries())
+            scores = Fit(specs[name], train, store).scores(queries)
             choices[name][test] = best(scores, ~np.isnan(part.labels), order)
     return _collapses(core, choices, singles, draws), why_not
 

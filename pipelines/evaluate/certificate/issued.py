@@ -14,11 +14,12 @@ from routeyard.pipelines.evaluate.certificate.leaks import leaks
 from routeyard.pipelines.evaluate.certificate.pool import Figure, ModelFigure, pool_figures
 from routeyard.pipelines.evaluate.certificate.power import resolvable_difference
 from routeyard.pipelines.evaluate.certificate.verdict import RULE, verdict_of
+from routeyard.pipelines.experiment.fit import PredictionStore
+from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.core import Core, first_measure
 from routeyard.pipelines.matrix.ranking import mean_costs
 from routeyard.pipelines.metrics.baselines import best_single
 from routeyard.pipelines.metrics.bootstrap import Draws
-from routeyard.pipelines.published_split import SCHEME
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def certify(
     cluster: str | None = None,
     routers: Sequence[str] = REFERENCE,
     folds: int = 5,
+    store: PredictionStore | None = None,
 ) -> Certificate:
     """Certificate of a release or of staged tables.
 
@@ -92,6 +94,7 @@ def certify(
         routers: reference routers to try, names of `ROUTERS`;
             none when empty.
         folds: folds of the cross-fitting.
+        store: where predictions are kept.
 
     Raises:
         BadInput: no query has a label, or a name is unknown.
@@ -122,7 +125,7 @@ def certify(
         found = resolvable_difference(among.labels)
         why = "fewer than two models share questions" if found is None else None
         figures[name] = Figure(found, reason=why)
-    tried, why_not = crossfitted(compared, routers=routers, folds=folds, draws=draws)
+    tried, why_not = crossfitted(compared, routers=routers, folds=folds, draws=draws, store=store)
     verdict, words = verdict_of(
         core.model_ids[single], figures, tried, why_not,
         folds=folds, compared=compared.n_queries, queries=core.n_queries,
@@ -148,24 +151,6 @@ def certify(
         verdict=verdict,
         words=words,
     )
-
-
-def default_scheme(core: Core, asked: str | None = None) -> str:
-    """The scheme asked for, else the published `upstream`, else `dense`, else the first in order.
-
-    Raises:
-        BadInput: it does not exist, its test is empty, or there is no scheme.
-    """
-    if not core.splits:
-        raise BadInput(
-            "the release has no split into train and test questions",
-            next_step="give the recipe a `split` section",
-        )
-    usual = [name for name in (SCHEME, "dense") if name in core.splits]
-    chosen = asked or next(iter(usual), min(core.splits))
-    if asked is not None:
-        core.rows(asked, "test")
-    return chosen
 
 
 def _test(core: Core, scheme: str | None) -> Core | None:

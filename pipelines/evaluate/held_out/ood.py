@@ -10,6 +10,7 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.experiment.fit import Fit, PredictionStore
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.ranking import mean_costs, ranked
 from routeyard.pipelines.metrics.baselines import best_single
@@ -84,6 +85,7 @@ def held_out_groups(
     groups: Mapping[str, Sequence[str]] | None = None,
     resamples: int = 10_000,
     seed: int = 0,
+    store: PredictionStore | None = None,
 ) -> list[OutOfDistribution]:
     """Leave each group's questions out of train and validation, and test on its test questions.
 
@@ -101,7 +103,7 @@ def held_out_groups(
         BadInput: a named group holds no question, or every one.
     """
     whole = core.training(scheme)
-    inside = {name: fitted(make, whole) for name, make in routers.items()}
+    inside = {name: Fit(make, whole, store) for name, make in routers.items()}
     found = []
     for part in _parts(core, groups):
         rest = core.take(np.flatnonzero(~part.held))
@@ -112,7 +114,7 @@ def held_out_groups(
         if not tests:
             continue
         train = rest.training(scheme)
-        outside = {name: fitted(make, train) for name, make in routers.items()}
+        outside = {name: Fit(make, train, store) for name, make in routers.items()}
         for group, mask in tests:
             test = tested(core, scheme, mask)
             draws = Draws(test.n_queries, resamples, seed)
@@ -200,19 +202,13 @@ def _whole(group: str) -> bool:
     return "/" not in group and not group.startswith(("unseen models", "not "))
 
 
-def fitted(make: Callable[[], Router], train: Examples) -> Router:
-    router = make()
-    router.fit(train)
-    return router
-
-
 def price_of(train: Examples) -> Floats:
     if "usd" in train.costs:
         return mean_costs(train.costs["usd"])
     return np.zeros(len(train.model_ids))
 
 
-def choices_of(router: Router, test: Core, train: Examples, among: Ints | None = None) -> Ints:
+def choices_of(router: Fit, test: Core, train: Examples, among: Ints | None = None) -> Ints:
     """(n,) choices of all models, or of those at `among` only."""
     available = ~np.isnan(test.labels)
     if among is not None:

@@ -12,11 +12,11 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.held_out.ood import (
     OutOfDistribution,
     choices_of,
-    fitted,
     price_of,
     row_of,
     tested,
 )
+from routeyard.pipelines.experiment.fit import Fit, PredictionStore
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.baselines import best_single
 from routeyard.pipelines.metrics.bootstrap import Draws
@@ -42,6 +42,7 @@ def unseen_models(
     among: Sequence[str] = USUAL,
     resamples: int = 10_000,
     seed: int = 0,
+    store: PredictionStore | None = None,
 ) -> list[OutOfDistribution]:
     """What it costs not to have known some models while training.
 
@@ -63,10 +64,10 @@ def unseen_models(
         return []
     everything = core.training(scheme)
     joined = _joined(everything, core.model_ids, new)
-    full = {name: fitted(make, everything) for name, make in routers.items()}
-    late: dict[str, Router] = {}
+    full = {name: Fit(make, everything, store) for name, make in routers.items()}
+    late: dict[str, Fit] = {}
     if joined is not None and {"unseen", "all"} & set(among):
-        late = {name: fitted(make, joined) for name, make in routers.items()}
+        late = {name: Fit(make, joined, store) for name, make in routers.items()}
     found: list[OutOfDistribution] = []
     for which in among:
         if which not in AMONG:
@@ -83,11 +84,12 @@ def unseen_models(
         for name, make in routers.items():
             if which == "seen":
                 known = choices_of(full[name], test, everything)
-                new_choice = at[choices_of(fitted(make, few), test.with_models(pool), few)]
+                alone = Fit(make, few, store)
+                new_choice = at[choices_of(alone, test.with_models(pool), few)]
             elif which == "described":
                 known = choices_of(full[name], test, everything, at)
                 blind = _unlabelled(everything, new)
-                new_choice = choices_of(fitted(make, blind), test, everything, at)
+                new_choice = choices_of(Fit(make, blind, store), test, everything, at)
             elif name in late:
                 known = choices_of(full[name], test, everything, at)
                 new_choice = choices_of(late[name], test, everything, at)
@@ -140,7 +142,7 @@ def newcomers(
         )
     at = np.array([core.model_ids.index(name) for name in new])
     m = core.n_models
-    made = {name: Answering(fitted(make, train), at, m) for name, make in routers.items()}
+    made = {name: Answering(Fit(make, train).router, at, m) for name, make in routers.items()}
     return core.with_models(new), dict(made)
 
 

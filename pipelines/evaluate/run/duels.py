@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.experiment.fit import fit
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.routers import PAIR_ROUTERS
 from routeyard.pipelines.routers.base import Queries
@@ -115,12 +116,7 @@ def trained(
     battles: Battles, pair: tuple[str, str], names: Sequence[str]
 ) -> dict[str, Callable[[Queries], Floats]]:
     """Name → how much the large model is wanted, of pair routers fitted on the battles."""
-    found: dict[str, Callable[[Queries], Floats]] = {}
-    for name in names:
-        router = PAIR_ROUTERS.get(name)()
-        router.fit(battles, *pair)
-        found[name] = router.scores
-    return found
+    return {name: fit(PAIR_ROUTERS.get(name)(), battles, *pair).scores for name in names}
 
 
 def first_of(battles: Battles, n: int, seed: int = 0) -> Battles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from routeyard.pipelines.evaluate.rows import (
     table,
 )
 from routeyard.pipelines.evaluate.run.between import comparisons, pair_levels, traded
-from routeyard.pipelines.evaluate.run.fitted import Fitted, Maker, fitted
+from routeyard.pipelines.evaluate.run.fitted import Fitted, fitted
 from routeyard.pipelines.evaluate.run.references import (
     agreement,
     plain_references,
@@ -30,11 +31,15 @@ from routeyard.pipelines.evaluate.run.shift import ood_metrics, ood_rows
 from routeyard.pipelines.evaluate.run.sub_pool import sub_pools
 from routeyard.pipelines.evaluate.run.tables import choices, exchanges, facts, profiles
 from routeyard.pipelines.evaluate.sweep import joint, mix_curve
+from routeyard.pipelines.experiment.entrants import Maker
+from routeyard.pipelines.experiment.experiment import Experiment
+from routeyard.pipelines.experiment.fit import PredictionStore
+from routeyard.pipelines.experiment.settings import EvaluationSettings
+from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData, prepare
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.metrics.spec import SharedFacts
-from routeyard.pipelines.metrics.tradeoff import Bands
 from routeyard.pipelines.routers.base import Queries
 
 #: Reference names that no router may take.
@@ -55,6 +60,7 @@ class Evaluation:
         choices: query_id, router, model_id, score: what each router chose.
         ranking: routers by accuracy with the places that remain open.
         facts: JSON-ready words about what was done.
+        settings: what it was done with.
     """
 
     metrics: pa.Table
@@ -66,55 +72,32 @@ class Evaluation:
     choices: pa.Table
     ranking: Sequence[Mapping[str, Any]]
     facts: Mapping[str, Any]
+    settings: EvaluationSettings
 
 
 def evaluate(
     core: Core,
     routers: Mapping[str, Maker],
+    settings: EvaluationSettings | None = None,
     *,
-    scheme: str = "dense",
-    split: str = "test",
-    resamples: int = 10_000,
-    seed: int = 0,
-    seeds: int = 1,
-    cluster: str | None = None,
-    points: int = 100,
-    scaling: str = "min-max",
-    pair: tuple[str, str] | None = None,
-    pair_routers: Mapping[str, Callable[[Queries], Floats]] | None = None,
-    bands: Bands | None = None,
-    binary_by: str = "confidence",
-    ood: bool = False,
-    ood_groups: Mapping[str, Sequence[str]] | None = None,
-    clock: Callable[[], float] | None = None,
-    embed_seconds: float = 0.0,
-    usd_per_hour: float | None = None,
-    reference: str | None = None,
+    pair_scorers: Mapping[str, Callable[[Queries], Floats]] | None = None,
     picks: Mapping[str, Mapping[str, float]] | None = None,
+    clock: Callable[[], float] | None = None,
+    store: PredictionStore | None = None,
+    **changes: Any,
 ) -> Evaluation:
     """Fit routers on train, choose on validation, measure on test.
 
     Args:
         routers: name → maker of a fresh router for a seed.
-        seeds: fits per router; metrics are of the first, and with more than one
-            `accuracy_seed_mean` and `accuracy_seed_sd` are added.
-        pair: (small, large) for the trade-off metrics; by default the two
-            models of a pool of two, else none.
-        pair_routers: name → function from questions to how much the large
+        settings: how; by default those of `EvaluationSettings`.
+        pair_scorers: name → function from questions to how much the large
             model is wanted, already trained on preferences.
-        bands: where LPM, MPM and HCR look.
-        binary_by: how a router of a whole pool routes between the two models:
-            by the small one's `confidence`, or by the `difference` of both.
-        ood: also retrain without each task group (and without the models the
-            release calls unseen).
-        ood_groups: name → tasks, patterns of tasks or sources of each group;
-            by default every domain is one.
-        clock: for `decision_time`; None leaves it out.
-        embed_seconds: seconds it takes to embed one question, added to it.
-        usd_per_hour: price of the machine that routes, for `decision_cost`.
-        reference: model that `v_r` compares with; by default the best on train.
         picks: router → query → 1 where a judge preferred its answer, 0 where
             not, for `answer_quality`.
+        clock: for `decision_time`, in place of the system's where the settings are timed.
+        store: where predictions are kept, so that none is made twice.
+        changes: settings that differ, by name.
 
     Raises:
         BadInput: a split is empty, a name is taken, or a router's scores have
@@ -123,15 +106,20 @@ def evaluate(
     taken = sorted(set(routers) & set(REFERENCES))
     if taken:
         raise BadInput(f"{taken[0]!r} is the name of a reference", next_step="rename the router")
-    data = prepare(core, scheme, split=split, resamples=resamples, seed=seed, cluster=cluster)
-    chosen = pair or default_pair(core)
-    done = fitted(data, routers, seeds, clock)
-    shared = _shared(
-        data, done, points, chosen, embed_seconds, usd_per_hour, reference, picks or {}
+    how = (settings or EvaluationSettings()).but(**changes)
+    scheme = default_scheme(core, how.scheme)
+    data = prepare(
+        core, scheme, split=how.split, resamples=how.resamples, seed=how.seed, cluster=how.cluster
     )
+    chosen = how.pair or default_pair(core)
+    if clock is None and how.timed:
+        clock = time.perf_counter
+    experiment = Experiment(data.train, routers, how.seeds, store)
+    done = fitted(data, experiment, clock)
+    shared = _shared(data, done, how, chosen, picks or {})
     measured, references = (
         [
-            measure(data, name, found, points=points, scaling=scaling, shared=shared)
+            measure(data, name, found, points=how.points, scaling=how.scaling, shared=shared)
             for name, found in group.items()
         ]
         for group in (done.scores, reference_scores(data))
@@ -144,19 +132,16 @@ def evaluate(
     compared = comparisons(data, measured)
     if chosen is not None:
         on = pair_of(data.test, *chosen)
-        duels = traded(data, on, done.scores, pair_routers or {}, bands, binary_by)
+        duels = traded(data, on, done.scores, pair_scorers or {}, how.bands, how.binary_by)
         rows += [*_rows(duels), *pair_levels(data, on)]
         curves += _curves(duels)
         compared += _compared_on_pair(data, duels)
-    pools = sub_pools(
-        core, data, done.scores, routers,
-        scheme=scheme, cluster=cluster, points=points, scaling=scaling,
-    )  # fmt: skip
+    pools = sub_pools(core, data, done.scores, experiment, how.but(scheme=scheme))
     for pool in pools:
         rows, curves, compared = rows + pool.rows, curves + pool.curves, compared + pool.compared
     found_ood = None
-    if ood or ood_groups:
-        found_ood = ood_rows(core, scheme, routers, resamples, seed, ood_groups)
+    if how.ood or how.ood_groups:
+        found_ood = ood_rows(core, scheme, experiment, how)
         rows += ood_metrics(found_ood)
     accuracy = {
         one.router: float(at_choice(data.test.labels, one.choice).mean()) for one in measured
@@ -171,11 +156,12 @@ def evaluate(
         choices=choices(data, every),
         ranking=[asdict(rank) for rank in ranking(accuracy, compared, "accuracy")],
         facts={
-            **facts(core, data, scheme, resamples, seed, cluster, chosen, pools),
-            "bands": list(astuple(bands or Bands())),
+            **facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools),
+            "bands": list(astuple(how.bands)),
             **({"no_chances": done.no_chances} if done.no_chances else {}),
             **({"not_as_published": done.not_as_published} if done.not_as_published else {}),
         },
+        settings=how.but(scheme=scheme, pair=chosen),
     )
 
 
@@ -200,23 +186,20 @@ def _compared_on_pair(data: EvaluationData, duels: Sequence[Traded]) -> list[Com
 def _shared(
     data: EvaluationData,
     done: Fitted,
-    points: int,
+    how: EvaluationSettings,
     pair: tuple[str, str] | None,
-    embed_seconds: float,
-    usd_per_hour: float | None,
-    reference: str | None,
     picks: Mapping[str, Mapping[str, float]],
 ) -> SharedFacts:
     """Facts that all routers of the evaluation share."""
-    largest, frontier = joint(data, done.scores, points)
-    ids = data.test.query_ids
+    largest, frontier = joint(data, done.scores, how.points)
+    ids, of = data.test.query_ids, how.reference
     return SharedFacts(
         largest=largest,
         frontier=frontier,
         pair=None if pair is None else (data.test.place(pair[0]), data.test.place(pair[1])),
-        reference=None if reference is None else data.test.place(reference),
-        seconds={name: one + embed_seconds for name, one in done.seconds.items()},
-        usd_per_hour=usd_per_hour,
+        reference=None if of is None else data.test.place(of),
+        seconds={name: one + how.embed_seconds for name, one in done.seconds.items()},
+        usd_per_hour=how.usd_per_hour,
         scales=done.scales,
         picks={
             router: np.array([judged.get(query, np.nan) for query in ids])

@@ -1,26 +1,21 @@
-"""Routers fitted and asked: scores on the test questions, spread over seeds, time per decision."""
+"""Routers asked: scores on the test questions, spread over seeds, time per decision."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
 
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.rows import MetricRow, metric
 from routeyard.pipelines.evaluate.run.orders import order_range
 from routeyard.pipelines.evaluate.significance import seed_spread
+from routeyard.pipelines.experiment.experiment import Experiment
 from routeyard.pipelines.matrix.memmap import on_disk_if_large
-from routeyard.pipelines.matrix.row_blocks import every
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice, best
-from routeyard.pipelines.routers.base import Router, no_chances, traits_of, unlike_published
+from routeyard.pipelines.routers.base import no_chances
 from routeyard.pipelines.routers.listed import Scale
-
-#: Makes a fresh router for a seed.
-Maker = Callable[[int], Router]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +36,9 @@ class Fitted:
 
 
 def fitted(
-    data: EvaluationData,
-    routers: Mapping[str, Maker],
-    seeds: int,
-    clock: Callable[[], float] | None = None,
+    data: EvaluationData, experiment: Experiment, clock: Callable[[], float] | None = None
 ) -> Fitted:
-    """Fit every router on train and ask it about the test questions.
+    """Ask every router of an experiment about the test questions.
 
     Args:
         clock: seconds of a clock that only goes forward; None times nothing.
@@ -54,51 +46,40 @@ def fitted(
     Raises:
         BadInput: a router's scores have the wrong shape or are not finite.
     """
-    queries, shape = data.test.queries(), (data.test.n_queries, data.test.n_models)
-    scores: dict[str, Floats] = {}
-    spread: list[MetricRow] = []
-    seconds: dict[str, float] = {}
-    wrong_scale: dict[str, str] = {}
-    unlike: dict[str, tuple[str, ...]] = {}
-    scales: dict[str, Scale] = {}
-    for name, make in routers.items():
+    queries = data.test.queries()
+    told = Fitted({}, [], {}, {}, {}, {})
+    for name in experiment.routers:
         reached = []
-        for seed in range(seeds):
+        for repeat in range(len(experiment.seeds)):
+            fit = experiment.fit_of(name, repeat)
             try:
-                router = make(seed)
-                router.fit(data.train)
-                before = clock() if clock is not None else 0.0
-                found = np.asarray(router.scores(queries), dtype=np.float64)
+                found = fit.scores(queries, clock)
             except BadInput as error:
                 # "this router" is one of several here.
                 error.where = f"router {name!r}" + (f", {error.where}" if error.where else "")
                 raise
-            if clock is not None:
-                seconds.setdefault(name, (clock() - before) / max(shape[0], 1))
-            if found.shape != shape or not every(np.isfinite, found):
-                wrong = "are not finite" if found.shape == shape else f"have shape {found.shape}"
-                raise BadInput(
-                    f"the scores of router {name!r} {wrong}",
-                    next_step=f"`scores` returns {shape[0]} × {shape[1]} finite numbers, "
-                    "columns in the order of `train.model_ids`",
-                )
-            if name not in scores:
-                scores[name] = on_disk_if_large(found)
-                unlike |= {name: unlike_published(router)} if unlike_published(router) else {}
-                scales[name] = traits_of(router).scale
+            if fit.seconds is not None:
+                told.seconds.setdefault(name, fit.seconds / max(len(queries), 1))
+            if name not in told.scores:
+                told.scores[name] = on_disk_if_large(found)
+                if fit.record.not_as_published:
+                    told.not_as_published[name] = fit.record.not_as_published
+                told.scales[name] = fit.scale
                 beyond = no_chances(found)
-                if beyond is not None and scales[name] == "probability":
-                    wrong_scale[name] = beyond
-            if seeds > 1:
+                if beyond is not None and fit.scale == "probability":
+                    told.no_chances[name] = beyond
+            if len(experiment.seeds) > 1:
                 reached.append(_accuracy(data, found))
-        spread += order_range(data, name, make, 0)
+        told.spread.extend(order_range(data, name, experiment))
         if reached:
             mean, deviation = seed_spread(reached)
-            spread += [
-                metric(name, "accuracy_seed_mean", data.split, mean),
-                metric(name, "accuracy_seed_sd", data.split, deviation),
-            ]
-    return Fitted(scores, spread, seconds, wrong_scale, unlike, scales)
+            told.spread.extend(
+                [
+                    metric(name, "accuracy_seed_mean", data.split, mean),
+                    metric(name, "accuracy_seed_sd", data.split, deviation),
+                ]
+            )
+    return told
 
 
 def _accuracy(data: EvaluationData, scores: Floats) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.run.predictions import leaderboard
 from routeyard.pipelines.evaluate.run.written import metrics_table, told
 
 
@@ -44,3 +44,53 @@ def _release(folder: Path) -> str | None:
         return f"{of['name']} {of['version']} ({about['facts']['scheme']})"
     except (KeyError, TypeError):
         return None
+
+
+def leaderboard(
+    results: Mapping[str, pa.Table],
+    *,
+    releases: Mapping[str, str] | None = None,
+    split: str = "test",
+) -> pa.Table:
+    """One row per (result file, router) with the metrics as columns, best accuracy first.
+
+    Where labels of the chosen models are missing, their place is that of `accuracy_floor`, which
+    counts them as wrong.
+
+    Args:
+        results: name of a result → its metrics table.
+        releases: name of a result → release and scheme that it is of, where that is known.
+    """
+    of = releases or {}
+    tested = {
+        result: table.filter(pc.equal(table.column("split"), split)).to_pylist()
+        for result, table in sorted(results.items())
+    }
+    names = {row["metric"] for part in tested.values() for row in part}
+    names -= {"result", "release", "router"}  # which say what a row is of
+    rows: list[dict[str, object]] = []
+    for result, part in tested.items():
+        for router in sorted({row["router"] for row in part}):
+            values = {row["metric"]: row for row in part if row["router"] == router}
+            line = {"result": result, "release": of.get(result), "router": router}
+            line |= {name: values.get(name, {}).get("value") for name in sorted(names)}
+            if "accuracy" in values:
+                line["accuracy_low"] = values["accuracy"]["low"]
+                line["accuracy_high"] = values["accuracy"]["high"]
+            rows.append(line)
+    rows.sort(key=_place)
+    return (
+        pa.Table.from_pylist(rows)
+        if rows
+        else pa.table({"result": [], "release": [], "router": []})
+    )
+
+
+def _place(row: dict[str, object]) -> tuple[float, str, str]:
+    floor = row.get("accuracy_floor")
+    accuracy = row.get("accuracy") if floor is None else floor
+    return (
+        -accuracy if isinstance(accuracy, float) else 1.0,
+        str(row["result"]),
+        str(row["router"]),
+    )

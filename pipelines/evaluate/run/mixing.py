@@ -11,6 +11,7 @@ import numpy as np
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.held_out.unseen import Answering
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
+from routeyard.pipelines.experiment.fit import Fit
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.routers.base import Examples, Router
 
@@ -83,11 +84,7 @@ def across(
         tests: release → (its core, its split scheme), models as in `train`.
         how: handed on to `evaluate`: `pair`, `resamples`, `seed`, ….
     """
-    made: dict[str, Answering] = {}
-    for name, make in routers.items():
-        router = make()
-        router.fit(train)
-        made[name] = Answering(router)
+    made = {name: Answering(Fit(make, train).router) for name, make in routers.items()}
     known = set(train.queries.query_ids)
     if train.validation is not None:
         known |= set(train.validation.queries.query_ids)

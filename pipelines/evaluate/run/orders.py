@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.evaluate.rows import MetricRow, metric
+from routeyard.pipelines.experiment.experiment import Experiment
+from routeyard.pipelines.experiment.fit import Fit
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice, best
-from routeyard.pipelines.routers.base import Router
 
 #: Orders that are tried.
 ORDERS = 20
 
 
-def order_range(
-    data: EvaluationData, name: str, make: Callable[[int], Router], seed: int
-) -> list[MetricRow]:
+def order_range(data: EvaluationData, name: str, experiment: Experiment) -> list[MetricRow]:
     """Rows of the lowest and the highest accuracy over `ORDERS` orders of the models, one of
-    them best first and one worst first, with one seed; none for a router without `positional`.
+    them best first and one worst first, with the first seed; none for a router without `positional`.
     """
-    if not getattr(make(seed), "positional", False):
+    if not getattr(experiment.fit_of(name).made, "positional", False):
         return []
     m = data.test.n_models
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     orders = [data.order, data.order[::-1], *(rng.permutation(m) for _ in range(ORDERS - 2))]
     found = []
     for order in orders:
-        router = make(seed)
-        router.fit(data.train.with_models(order))
+        fit = Fit(experiment.maker(name), data.train.with_models(order), experiment.store)
         scores: Floats = np.empty((data.test.n_queries, m))
-        scores[:, order] = router.scores(data.test.queries().with_models(order))
+        scores[:, order] = fit.scores(data.test.queries().with_models(order))
         choice = best(scores, data.available(), data.order)
         found.append(float(at_choice(data.test.labels, choice).mean()))
     return [

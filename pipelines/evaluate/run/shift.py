@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from routeyard.pipelines.evaluate.held_out.ood import averages, held_out_groups
 from routeyard.pipelines.evaluate.held_out.unseen import unseen_models
 from routeyard.pipelines.evaluate.rows import MetricRow
-from routeyard.pipelines.evaluate.run.fitted import Maker
+from routeyard.pipelines.experiment.experiment import Experiment
+from routeyard.pipelines.experiment.settings import EvaluationSettings
 from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.routers.base import Router
 
 
 def ood_rows(
     core: Core,
     scheme: str,
-    routers: Mapping[str, Maker],
-    resamples: int,
-    seed: int,
-    groups: Mapping[str, Sequence[str]] | None = None,
+    experiment: Experiment,
+    how: EvaluationSettings,
 ) -> list[dict[str, Any]]:
     """Rows of held-out groups with their averages, then of unseen models."""
-    makers: dict[str, Callable[[], Router]] = {
-        name: partial(make, 0) for name, make in routers.items()
-    }
-    rows = held_out_groups(core, scheme, makers, groups=groups, resamples=resamples, seed=seed)
+    drawn: dict[str, Any] = {"resamples": how.resamples, "seed": how.seed}
+    drawn |= {"store": experiment.store}
+    first = {name: experiment.maker(name) for name in experiment.routers}
+    rows = held_out_groups(core, scheme, first, groups=dict(how.ood_groups) or None, **drawn)
     rows += averages(rows)
     hidden = core.unseen.get(scheme) or next(iter(core.unseen.values()), ())
-    rows += unseen_models(core, scheme, hidden, makers, resamples=resamples, seed=seed)
+    rows += unseen_models(core, scheme, hidden, first, **drawn)
     return [asdict(row) for row in rows]
 
 

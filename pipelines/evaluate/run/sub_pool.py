@@ -7,8 +7,8 @@ does not take every other's cost away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,14 @@ from routeyard.pipelines.evaluate.rows import MetricRow
 from routeyard.pipelines.evaluate.run.between import comparisons
 from routeyard.pipelines.evaluate.run.references import plain_references, reference_scores
 from routeyard.pipelines.evaluate.sweep import joint, mix_curve
+from routeyard.pipelines.experiment.experiment import Experiment
+from routeyard.pipelines.experiment.settings import EvaluationSettings
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.costs import priced
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData, prepare
 from routeyard.pipelines.metrics.spec import SharedFacts
-from routeyard.pipelines.routers.base import Router, traits_of
+from routeyard.pipelines.routers.base import traits_of
+from routeyard.pipelines.routers.listed import Scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +52,8 @@ def sub_pools(
     core: Core,
     data: EvaluationData,
     scores: Mapping[str, Floats],
-    routers: Mapping[str, Callable[[int], Router]],
-    *,
-    scheme: str,
-    cluster: str | None = None,
-    points: int = 100,
-    scaling: str = "min-max",
+    experiment: Experiment,
+    how: EvaluationSettings,
 ) -> list[SubPool]:
     """One sub-pool for each measure that the whole pool has no figures in.
 
@@ -71,19 +70,22 @@ def sub_pools(
             continue
         sub = core.priced_in(name, models)
         part = prepare(
-            sub, scheme, split=data.split, resamples=data.draws.resamples,
-            seed=data.draws.seed, cluster=cluster,
+            sub, how.scheme or "", split=data.split, resamples=data.draws.resamples,
+            seed=data.draws.seed, cluster=how.cluster,
         )  # fmt: skip
         if name in part.prices:
             at = [core.model_ids.index(model) for model in sub.model_ids]
             rows = np.flatnonzero(np.isin(data.test.query_ids, part.test.query_ids))
             own = {
-                router: _again(make, part)
-                if "costs" in traits_of(make(0)).needs
+                router: replace(experiment, train=part.train, _fits={}).scores(
+                    router, part.test.queries()
+                )
+                if "costs" in traits_of(experiment.fit_of(router).made).needs
                 else scores[router][rows][:, at]
-                for router, make in routers.items()
+                for router in experiment.routers
             }
-            found.append(_measured(data, part, own, routers, name, points, scaling))
+            scales = {router: experiment.fit_of(router).scale for router in own}
+            found.append(_measured(data, part, own, scales, name, how))
     return found
 
 
@@ -97,27 +99,19 @@ def _known(core: Core, data: EvaluationData, name: str) -> list[str]:
     return [model for model, told in zip(core.model_ids, has, strict=True) if told]
 
 
-def _again(make: Callable[[int], Router], part: EvaluationData) -> Floats:
-    router = make(0)
-    router.fit(part.train)
-    return np.asarray(router.scores(part.test.queries()), dtype=np.float64)
-
-
 def _measured(
     data: EvaluationData,
     part: EvaluationData,
     scores: Mapping[str, Floats],
-    routers: Mapping[str, Callable[[int], Router]],
+    scales: Mapping[str, Scale],
     name: str,
-    points: int,
-    scaling: str,
+    how: EvaluationSettings,
 ) -> SubPool:
-    largest, frontier = joint(part, scores, points)
-    scales = {router: traits_of(make(0)).scale for router, make in routers.items()}
+    largest, frontier = joint(part, scores, how.points)
     shared = SharedFacts(largest=largest, frontier=frontier, scales=scales)
     ours, references = (
         [
-            measured_of(part, router, one, points=points, scaling=scaling, shared=shared)
+            measured_of(part, router, one, points=how.points, scaling=how.scaling, shared=shared)
             for router, one in group.items()
         ]
         for group in (scores, reference_scores(part))

@@ -5,28 +5,45 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import json
+import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.experiment.given import Predictions, read_predictions
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Router, Traits, architectures_of, traits_of
+
+#: Makes a fresh router for a seed; a `RouterSpec` is one whose predictions can be kept.
+Maker = Callable[[int], Router]
 
 
 @dataclass(frozen=True)
 class RouterSpec:
-    """A router by where it is found.
+    """A router by where it is found; called with a seed it makes a fresh one.
 
     Attributes:
         name: as tables call it.
-        target: `module:Class`, or `file.py:Class`, or a CSV or Parquet file.
+        target: `module:Class`, or `file.py:Class`, or a CSV or Parquet file; empty for `given`.
+        setting: keyword arguments of its class; the others keep their defaults.
+        given: a class or a router that was handed over in Python.
+        seed: for a class that takes one; None for its own.
+        repeat: which of several fits it is for, where the class takes no seed.
     """
 
     name: str
     target: str
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    given: Any = None
+    seed: int | None = None
+    repeat: int = 0
+
+    def __call__(self, seed: int | None = None) -> Router:
+        return made(self if seed is None else replace(self, seed=seed))
 
     @property
     def is_table(self) -> bool:
@@ -58,8 +75,27 @@ def own(target: str) -> RouterSpec:
     module, _, attribute = target.rpartition(":")
     if module.endswith(".py"):
         target = f"{Path(module).resolve()}:{attribute}"
+    elif os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     found = class_of(RouterSpec("", target))
     return RouterSpec(getattr(found, "name", attribute), target)
+
+
+def handed_over(name: str, given: Any) -> RouterSpec:
+    """A router class, made anew for each fit, or a router, fitted again; or a registered name.
+
+    Raises:
+        BadInput: it has no `fit` or no `scores`.
+    """
+    if isinstance(given, str):
+        return RouterSpec(name, registered([given])[0].target)
+    lacks = [name for name in ("fit", "scores") if not callable(getattr(given, name, None))]
+    if lacks:
+        raise BadInput(
+            f"{given!r} is no router: it has no method {lacks[0]!r}",
+            next_step="a router has `fit(train)` and `scores(queries)`",
+        )
+    return RouterSpec(name, "", given=given)
 
 
 def class_of(spec: RouterSpec) -> Any:
@@ -68,6 +104,8 @@ def class_of(spec: RouterSpec) -> Any:
     Raises:
         BadInput: it cannot be imported, or is no router.
     """
+    if spec.given is not None:
+        return spec.given if inspect.isclass(spec.given) else type(spec.given)
     module, _, attribute = spec.target.rpartition(":")
     if not module or not attribute:
         raise BadInput(
@@ -121,23 +159,58 @@ def architectures(spec: RouterSpec) -> tuple[Mapping[str, Any], ...]:
     return ({},) if spec.is_table else architectures_of(class_of(spec))
 
 
-def made(spec: RouterSpec, setting: Mapping[str, Any], seed: int) -> Router:
-    """A fresh router with one setting and seed."""
+def made(spec: RouterSpec) -> Router:
+    """A fresh router; of a class that takes a seed, one with the seed of the spec.
+
+    Raises:
+        BadInput: it is one router with one seed, and another seed is asked for.
+    """
     if spec.is_table:
-        from routeyard.pipelines.evaluate.run.predictions import Predictions, read_predictions
-
         return Predictions(read_predictions(Path(spec.target)), spec.name)
-    return fresh(class_of(spec), setting, seed)
-
-
-def fresh(made: Any, setting: Mapping[str, Any], seed: int) -> Router:
-    """A router of a class with one setting; a class that takes a seed gets it."""
+    found = class_of(spec)
+    if spec.given is not None and not inspect.isclass(spec.given):
+        if spec.seed and takes_seed(found):
+            raise BadInput(
+                f"{spec.given!r} is one router with one seed, and several seeds were asked for",
+                next_step=f"pass the class {found.__name__} itself: each fit makes one with "
+                "a seed of its own",
+            )
+        one: Router = spec.given
+        return one
     # Lists come back from JSON where a class declares tuples.
-    given = {k: tuple(v) if isinstance(v, list) else v for k, v in setting.items()}
-    if takes_seed(made):
-        given["seed"] = seed
-    router: Router = made(**given)
+    setting = {k: tuple(v) if isinstance(v, list) else v for k, v in spec.setting.items()}
+    if spec.seed is not None and takes_seed(found):
+        setting["seed"] = spec.seed
+    router: Router = found(**setting)
     return router
+
+
+def identity(spec: RouterSpec) -> str | None:
+    """What decides a router's fit beside its code and its data; None where that is not known.
+
+    A setting that spells out a default is that default's. A seed counts where the class takes
+    one; without, a registered router repeats itself, and of someone's own each `repeat` may differ.
+    """
+    if spec.given is not None or spec.is_table:
+        return None
+    found = class_of(spec)
+    known = inspect.signature(found).parameters
+    defaults = {
+        **getattr(found, "loop", {}),
+        **getattr(found, "defaults", {}),
+        **{k: one.default for k, one in known.items() if one.default is not one.empty},
+    }
+    setting = {**defaults, **spec.setting}
+    repeat = spec.repeat
+    if takes_seed(found):
+        setting["seed"] = setting.get("seed") if spec.seed is None else spec.seed
+        repeat = 0
+    elif spec.target in ROUTERS.targets.values():
+        repeat = 0
+    try:
+        return json.dumps([spec.target, setting, repeat], sort_keys=True)
+    except TypeError:
+        return None
 
 
 def takes_seed(made: Any) -> bool:

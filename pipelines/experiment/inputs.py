@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.arrays import Ints
+from routeyard.pipelines.experiment.splits import order, with_validation
 from routeyard.pipelines.io.staging import replacing
 from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.examples import Examples, Queries
 from routeyard.pipelines.matrix.row_blocks import every
-
-#: One in so many train questions is taken for validation where a scheme has none.
-HELD = 8
 
 
 @dataclass(frozen=True)
@@ -46,31 +45,6 @@ class CellInputs:
     vectors: dict[str, str]
     texts: str
     carved: bool = False
-
-
-def with_validation(core: Core, scheme: str) -> tuple[Core, bool]:
-    """The core, with one in `HELD` train questions for validation where the scheme has none.
-
-    Which ones is decided by a hash of their ids: the same for any order of rows.
-
-    Raises:
-        BadInput: the scheme is unknown, or train or test is empty.
-    """
-    core.rows(scheme, "train")
-    core.rows(scheme, "test")
-    splits = core.splits[scheme]
-    if np.any(splits == "validation"):
-        return core, False
-    lot = np.array(
-        [int(hashlib.sha256(q.encode()).hexdigest()[:8], 16) % HELD for q in core.query_ids]
-    )
-    carved = np.where((splits == "train") & (lot == 0), "validation", splits)
-    if not np.any(carved == "train") or not np.any(carved == "validation"):
-        raise BadInput(
-            f"scheme {scheme!r} has too few train questions to choose settings on some of them",
-            next_step="give the recipe's `split` a validation share",
-        )
-    return replace(core, splits={**core.splits, scheme: carved}), True
 
 
 def write(
@@ -120,6 +94,33 @@ def _contents(core: Core, scheme: str) -> tuple[dict[str, NDArray[Any]], str, st
     }
     text = json.dumps(words)
     return arrays, text, _hash(arrays, text)
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What every cell on one bench with one encoder learns from and is asked.
+
+    Attributes:
+        validation, test: questions with a label; `asked_before` and `asked` without them.
+        order: (m,) models, best on train first.
+    """
+
+    train: Examples
+    validation: Core
+    test: Core
+    asked_before: Queries
+    asked: Queries
+    order: Ints
+
+
+@lru_cache(maxsize=4)
+def ground(folder: Path, data: str, vectors: str, texts: str) -> Ground:
+    """The ground of a bench's cells, the same objects for every cell of a process."""
+    core = read(folder, data, vectors, texts)
+    scheme = next(iter(core.splits))
+    held, test = (core.take(core.rows(scheme, one)).labelled() for one in ("validation", "test"))
+    asked = (held.queries(), test.queries())
+    return Ground(core.training(scheme), held, test, *asked, order(core, scheme))
 
 
 @lru_cache(maxsize=4)

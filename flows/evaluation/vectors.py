@@ -1,0 +1,83 @@
+"""Vectors of a release's questions by the name of an encoder: shipped, lexical, or computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from routeyard.flows.console import counter
+from routeyard.pipelines.arrays import Vectors
+from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.lexical import NAME as TFIDF
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.embeddings import encoder_vectors
+from routeyard.pipelines.release.sealed_files import outside_releases
+from routeyard.schemas import CONTRACTS
+
+
+def vectors(
+    tables: Mapping[str, pa.Table], core: Core, names: Sequence[str], *, scheme: str, cache: Path
+) -> dict[str, Vectors]:
+    """Encoder → (n, d) vectors of the core's questions; those that are missing are computed.
+
+    A name is looked for among the release's own embeddings, then `tfidf`, then
+    what `routeyard.pipelines.encoders` knows: packaged weights, a folder, a hub id.
+
+    Raises:
+        BadInput: the name is none of these.
+    """
+    from routeyard.pipelines import encoders
+    from routeyard.pipelines.embed import embed, text_of
+    from routeyard.pipelines.lexical import tfidf
+
+    found: dict[str, Vectors] = {}
+    shipped: set[str] = set()
+    if "embeddings" in tables:
+        shipped = set(tables["embeddings"].column("encoder").to_pylist())
+    ids = pa.array(core.query_ids, pa.string())
+    for name in dict.fromkeys(names):
+        full = encoders.ALIASES.get(name, name)
+        own = next((one for one in (name, full, f"{full}:float32") if one in shipped), None)
+        if own is not None:
+            loaded = encoder_vectors(tables["embeddings"], ids, own)
+            assert loaded is not None
+            found[name] = loaded
+        elif name == TFIDF:
+            rows = {q: k for k, q in enumerate(tables["queries"].column("query_id").to_pylist())}
+            questions = tables["queries"].column("question").to_pylist()
+            choices = tables["queries"].column("choices").to_pylist()
+            texts = [text_of(questions[rows[q]], choices[rows[q]] or []) for q in core.query_ids]
+            found[name] = tfidf(texts, core.splits[scheme] == "train")
+        else:
+            if not encoders.known(full):
+                every = [TFIDF, *encoders.ALIASES, *encoders.names(), *sorted(shipped)]
+                raise BadInput(
+                    f"there is no encoder {name!r}",
+                    next_step=did_you_mean(name, every)
+                    + "; or name a folder of weights or a hub id (owner/name)",
+                )
+            outside_releases(cache)
+            with counter("embed", "questions") as advance:
+                table = embed(tables["queries"], encoder=full, cache=cache, on_progress=advance)
+            loaded = encoder_vectors(table, ids, f"{full}:float32")
+            assert loaded is not None
+            found[name] = loaded
+    return found
+
+
+def lexical(tables: Mapping[str, pa.Table], core: Core, scheme: str) -> pa.Table:
+    """`embeddings` of all questions by TF-IDF, fitted on the train questions of a scheme."""
+    found = vectors(tables, core, [TFIDF], scheme=scheme, cache=Path())[TFIDF]
+    n, d = found.shape
+    offsets = pa.array(np.arange(0, n * d + 1, d, dtype=np.int32))
+    columns = {
+        "query_id": pa.array(core.query_ids, pa.string()),
+        "encoder": pa.repeat(TFIDF, n),
+        "vector": pa.ListArray.from_arrays(offsets, found.astype(np.float32).ravel()),
+        "seen_chars": pa.nulls(n, pa.int64()),
+    }
+    contract = CONTRACTS["embeddings"]
+    return contract.conform(pa.table({k: columns[k] for k in contract.column_names}))

