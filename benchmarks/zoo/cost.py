@@ -104,7 +104,8 @@ def cells_in_first_settings(small: list[float], stochastic: bool) -> float:
     >>> cells_in_first_settings([1.0, 2.0], True)
     15.0
     """
-    from routeyard.pipelines.zoo.protocol import FINALISTS, MORE_SEEDS
+    from routeyard.pipelines.experiment.settings import MORE_SEEDS
+    from routeyard.pipelines.zoo.protocol import FINALISTS
 
     more = len(MORE_SEEDS) * sum(sorted(small)[-FINALISTS:]) if stochastic else 0.0
     return (sum(small) + more) / small[0]

@@ -86,7 +86,7 @@ def settings_of(written: dict[str, Any]) -> EvaluationSettings:
     from routeyard.flows.evaluation import options
     from routeyard.flows.evaluation.router_specs import parse_pair
 
-    readers = {
+    readers: dict[str, Callable[..., Any]] = {
         "pair": parse_pair, "bands": options.parse_bands, "ood_groups": options.parse_groups,
     }  # fmt: skip
     return EvaluationSettings(

@@ -8,9 +8,10 @@ from typing import Any
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.certificate import certify
 from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE, Collapse
-from routeyard.pipelines.evaluate.certificate.issued import Certificate, default_scheme
+from routeyard.pipelines.evaluate.certificate.issued import Certificate
 from routeyard.pipelines.evaluate.certificate.pool import Figure
 from routeyard.pipelines.evaluate.certificate.verdict import GAPS, verdict_of
+from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.proof.claims import (
     Results,

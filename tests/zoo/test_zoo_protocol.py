@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from routeyard.pipelines.experiment.settings import FIRST_SEED, MORE_SEEDS
 from routeyard.pipelines.zoo.protocol import (
-    FIRST_SEED,
-    MORE_SEEDS,
     CellResult,
     ZooCell,
     first_stage,
