@@ -21,7 +21,7 @@ from routeyard.pipelines.experiment.inputs import Ground, ground
 from routeyard.pipelines.io.staging import write_text
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.selection import at_choice, best
-from routeyard.pipelines.zoo.protocol import CellResult, ZooCell
+from routeyard.pipelines.zoo.protocol import BESIDE, CellResult, ZooCell
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ def run(job: Job) -> CellResult:
     that says why; anything else it raises is a fault of its code and is raised.
     """
     record = Path(job.cells) / f"{job.fingerprint}.json"
+    if job.cell.stage == BESIDE:
+        return _kept(job)
     known = recorded(record, job.cell)
     if known is not None:
         return known
@@ -84,6 +86,15 @@ def run(job: Job) -> CellResult:
         )  # fmt: skip
     write_text(record, json.dumps(asdict(result)))
     return result
+
+
+def _kept(job: Job) -> CellResult:
+    """Make the test scores of a fit that `evaluate` asks for; it has no place in the protocol."""
+    try:
+        job.fit_of().scores(job.ground.asked)
+    except BadInput as refused:
+        return CellResult(job.cell, None, None, 0.0, 0.0, 0.0, reason=refused.args[0])
+    return CellResult(job.cell, None, None, 0.0, 0.0, 0.0)
 
 
 def recorded(record: Path, cell: ZooCell) -> CellResult | None:

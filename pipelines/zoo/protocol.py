@@ -19,13 +19,15 @@ import numpy as np
 from routeyard.pipelines.experiment.settings import FIRST_SEED, MORE_SEEDS
 
 FINALISTS = 5
+#: Stage of a fit that is made for `evaluate` and judged by nobody.
+BESIDE = 0
 #: Encoder of a router that reads none.
 NO_ENCODER = "none"
 
 
 @dataclass(frozen=True)
 class ZooCell:
-    """One fit. `architecture`: the setting as JSON with sorted keys."""
+    """One fit. `architecture`: the setting as JSON with sorted keys. `stage`: 1, 2 or `BESIDE`."""
 
     router: str
     encoder: str

@@ -13,13 +13,14 @@ import numpy as np
 from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.experiment.entrants import RouterSpec, architectures, traits
 from routeyard.pipelines.experiment.inputs import CellInputs, read
-from routeyard.pipelines.experiment.settings import PROTOCOL_SEEDS
+from routeyard.pipelines.experiment.settings import PROTOCOL_SEEDS, EvaluationSettings
 from routeyard.pipelines.experiment.splits import order, price
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.baselines import alone, query_oracle, random_mean, task_oracle
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.zoo import cell as cells
 from routeyard.pipelines.zoo.protocol import (
+    BESIDE,
     NO_ENCODER,
     CellResult,
     Ranking,
@@ -29,6 +30,8 @@ from routeyard.pipelines.zoo.protocol import (
     second_stage,
 )
 
+#: Of the fit that `evaluate` asks for when nothing is said.
+OWN_SEED = EvaluationSettings().seeds[0]
 #: Runs jobs somewhere and yields what they come to, in any order.
 Map = Callable[[Iterable[cells.Job]], Iterator[CellResult]]
 
@@ -62,7 +65,9 @@ def run(
     on_progress: Callable[[int, int], None] | None = None,
     search: bool = True,
 ) -> Zoo:
-    """Both stages of every router with every encoder; without `search` its first setting, once.
+    """Both stages of every router with every encoder, and the fit that `evaluate` asks for.
+
+    Without `search` the first setting of each, once.
 
     Args:
         folder: where cells lie; those that are there are not run again.
@@ -79,12 +84,16 @@ def run(
         return [_job(bench, spec, one, folder, kept_in, own) for one in some]
 
     jobs: list[cells.Job] = []
+    beside: list[cells.Job] = []
     chance: dict[str, bool] = {}
     for spec in specs:
         about = traits(spec)
         chance[spec.name] = about.stochastic
         reads = "embeddings" in about.needs
         for encoder in list(bench.vectors) if reads else [NO_ENCODER]:
+            # `evaluate` takes no validation questions from train, so it learns from others there.
+            if search and not bench.carved and not spec.is_table:
+                beside += jobs_of(spec, [ZooCell(spec.name, encoder, "{}", OWN_SEED, BESIDE)])
             settings = architectures(spec)[: None if search else 1]
             jobs += jobs_of(spec, first_stage(spec.name, encoder, settings, seeds[0]))
     by_name = {spec.name: spec for spec in specs}
@@ -108,6 +117,8 @@ def run(
     through(more)
     order |= {job.cell: len(order) + place for place, job in enumerate(more)}
     done.sort(key=lambda result: order[result.cell])
+    for _ in map_(beside):
+        pass
     by_cell = {job.cell: job for job in [*jobs, *more]}
     rankings, refused, winners = {}, {}, {}
     for key, results in _groups(done).items():

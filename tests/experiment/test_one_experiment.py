@@ -107,12 +107,15 @@ def test_one_module_fits_routers() -> None:
 def test_evaluate_after_zoo_run_fits_nothing(release, tmp_path, monkeypatch, mine, counted) -> None:
     zoo = ["zoo", "run", str(release), "--out", "zoo", *ZOO, "--own", mine]
     assert run([*zoo, "--routers", "knn,ridge,task-map,random,linucb"]) == 0
-    assert sorted(fits(tmp_path)) == sorted([42, 1337, 2026, 7, 99])
+    # The protocol's seeds, and the fit that `evaluate` makes when nothing is said.
+    assert sorted(fits(tmp_path)) == sorted([42, 1337, 2026, 7, 99, 0])
     first = len(counted)
     assert {"knn", "ridge", "task-map", "random", "linucb", "mine"} <= set(counted)
     evaluate = ["evaluate", str(release), "--out", "found", *EVALUATE, "--router-from", mine]
-    for name in ("knn", "ridge", "task-map", "random", "linucb"):
+    by_default = [*evaluate, "--router", "knn"]  # whose own setting is none of the protocol's
+    for name in ("ridge", "task-map", "random", "linucb"):
         evaluate += ["--router", name]
+    assert run([*by_default, *evaluate[-8:]]) == 0
     assert run([*evaluate, "--seeds", "zoo"]) == 0
     assert counted[first:] == []
     # The figures are those of the same fits, and of a run that finds nothing kept.
@@ -126,11 +129,11 @@ def test_evaluate_after_zoo_run_fits_nothing(release, tmp_path, monkeypatch, min
     assert pq.read_table("fresh/metrics.parquet").to_pylist() == rows
     # Another seed, another setting's default and changed code are other fits.
     before = fits(tmp_path)
-    assert run([*evaluate, "--seeds", "2"]) == 0
-    assert fits(tmp_path)[len(before) :] == [0, 1]
+    assert run([*evaluate, "--seeds", "3"]) == 0
+    assert fits(tmp_path)[len(before) :] == [1, 2]
     (tmp_path / "mine.py").write_text(MINE + "\n# now\n")
-    assert run([*evaluate, "--seeds", "2"]) == 0
-    assert fits(tmp_path)[len(before) :] == [0, 1, 0, 1]
+    assert run([*evaluate, "--seeds", "3"]) == 0
+    assert fits(tmp_path)[len(before) :] == [1, 2, 0, 1, 2]
 
 
 def test_zoo_run_after_evaluate_reads_what_is_kept(release, tmp_path, mine, counted) -> None:

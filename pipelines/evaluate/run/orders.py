@@ -16,8 +16,8 @@ ORDERS = 20
 
 
 def order_range(data: EvaluationData, name: str, experiment: Experiment) -> list[MetricRow]:
-    """Rows of the lowest and the highest accuracy over `ORDERS` orders of the models, one of
-    them best first and one worst first, with the first seed; none for a router without `positional`.
+    """Rows of the lowest and highest accuracy over `ORDERS` orders of the models, one of them
+    best first and one worst first, with the first seed; none for a router without `positional`.
     """
     if not getattr(experiment.fit_of(name).made, "positional", False):
         return []
