@@ -90,7 +90,7 @@ def settings_of(written: dict[str, Any]) -> EvaluationSettings:
         "pair": parse_pair, "bands": options.parse_bands, "ood_groups": options.parse_groups,
     }  # fmt: skip
     return EvaluationSettings(
-        **{name: readers.get(name, lambda one: one)(value) for name, value in written.items()}
+        **{name: readers[name](one) if name in readers else one for name, one in written.items()}
     )
 
 

@@ -102,7 +102,7 @@ def _known(core: Core, data: EvaluationData, name: str) -> list[str]:
 def _measured(
     data: EvaluationData,
     part: EvaluationData,
-    scores: Mapping[str, Floats],
+    scores: dict[str, Floats],
     scales: Mapping[str, Scale],
     name: str,
     how: EvaluationSettings,
