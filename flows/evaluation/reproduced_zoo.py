@@ -10,16 +10,18 @@ from pathlib import Path
 import numpy as np
 
 from routeyard.flows.console import line
-from routeyard.flows.evaluation.zoo import measured, run, vectors
+from routeyard.flows.evaluation.vectors import vectors
+from routeyard.flows.evaluation.zoo import measured, run
 from routeyard.papers.paper import Paper
 from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.errors import BadInput, RouteyardError
 from routeyard.pipelines.evaluate.run import Evaluation
+from routeyard.pipelines.experiment.entrants import registered
+from routeyard.pipelines.experiment.settings import EvaluationSettings
+from routeyard.pipelines.experiment.splits import with_validation
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.studies.context import StudyContext, ZooFigures
-from routeyard.pipelines.zoo.cell_inputs import with_validation
 from routeyard.pipelines.zoo.report import cells_table
-from routeyard.pipelines.zoo.router_specs import registered
 
 
 def zoo_figures(
@@ -41,15 +43,13 @@ def zoo_figures(
     def ran(core: Core, matrices: dict[str, Vectors], place: Path) -> Mapping[str, Evaluation]:
         done, bench = run(
             core, context.default_scheme(), matrices, registered(list(paper.routers)), place,
-            title=f"Routers of {paper.name} on {context.release}", search=search,
+            title=f"Routers of {paper.name} on {context.release}", search=search, cache=cache,
         )  # fmt: skip
         for (router, encoder), why in done.refused.items():
             line("left out", f"{router} with {encoder}: {why}")
         context.once(("results", place), lambda: done.results)
-        return {
-            name: measured(core, bench, done, place, name, resamples=context.resamples)
-            for name in matrices
-        }
+        how = EvaluationSettings(resamples=context.resamples)
+        return {name: measured(bench, done, name, how) for name in matrices}
 
     def here() -> dict[str, Vectors]:
         return context.once("vectors", partial(_vectors, paper, context, encoders, cache))

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.pipelines.experiment.splits import with_validation
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.tuning.cell import identity
-from routeyard.pipelines.zoo.cell_inputs import with_validation
 
 
 def runs_of(context: StudyContext, tables: Mapping[str, pa.Table]) -> pa.Table | None:
