@@ -51,6 +51,12 @@ def pool(n: int, seed: int) -> tuple[Examples, np.ndarray]:
     return Examples(queries, names, labels, {"usd": usd}, None, described), chance
 
 
+def moved(one: Examples, order: np.ndarray) -> Examples:
+    """The same models in another order of columns, under the names of the places they get."""
+    held = None if one.validation is None else moved(one.validation, order)
+    return dataclasses.replace(one.with_models(order), model_ids=one.model_ids, validation=held)
+
+
 def asked_otherwise(one: Examples, rows: np.ndarray) -> Examples:
     """The same questions in another order, each with the id of the place it gets."""
     taken = one.take(rows)
@@ -73,7 +79,7 @@ def reached(
 ) -> tuple[np.ndarray, float]:
     """(scores with columns as in `TEST`, mean chance of a right answer of the choices)."""
     router = ROUTERS.get(name)(**({} if seed is None else {"seed": seed}), **setting)
-    router.fit(TRAIN.with_models(order))
+    router.fit(moved(TRAIN, order))
     scores = np.empty_like(CHANCE)
     scores[:, order] = router.scores(TEST.queries.with_models(order))
     first = ranked(TRAIN.labels)
