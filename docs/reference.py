@@ -1,7 +1,7 @@
-"""Makes the reference pages, the tour and the pages that lie in their rooms while MkDocs builds.
+"""Makes the reference pages, the tour and the pages kept beside the code while MkDocs builds.
 
-None is typed twice: references come from code, and what a room keeps beside its code
-(operations, scale, results) is shown as it stands there.
+None is typed twice: references come from code, and a page that a package keeps beside its code
+(operations, scale, results) is copied from there.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 
 def carried(path: Path) -> str:
-    """A page of a room; its links lead into the repository, so here only their words stay."""
+    """A page of a package; its links lead into the repository, so only their words are kept."""
     text = path.read_text(encoding="utf-8")
     text = re.sub(r"^!\[.*?\]\([^)]*\)\n", "", text, flags=re.M)
     return re.sub(r"(?<!\!)\[([^\]\n]+)\]\((?!https?:|#)[^)\n]*\)", r"\1", text)

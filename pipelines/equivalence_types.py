@@ -1,7 +1,7 @@
 """Whether two answers mean the same: what clustering asks, and who may answer.
 
 Shared by the curation rule that clusters answers and by the backends that
-decide (a cross-encoder, a judge, our own scorers), which live in different rooms.
+decide (a cross-encoder, a judge, our own scorers), which are in different packages.
 """
 
 from __future__ import annotations
