@@ -83,7 +83,7 @@ def histogram(
         for k, n in enumerate(counts)
     ]
     chart = (
-        mark("bar", color=_BLUE)
+        mark("bar", color=_BLUE, orient="vertical")
         .encode(
             x=alt.X("a:Q", title=x, axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
             x2="b:Q",

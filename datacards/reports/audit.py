@@ -17,6 +17,8 @@ _ARMS = (
     "arm", "scored", "asked", "accuracy", "low", "high", "imputed", "without_faults", "place",
     "place_without_faults",
 )  # fmt: skip
+_SENTENCES = frozenset({"about", "what was found", "when mended", "first row"})
+_NUMBERS = frozenset({"answers", *(name.replace("_", " ") for name in _ARMS[1:])})
 _MOST = 500
 #: Names that are shown of a finding about many.
 NAMED = 3
@@ -62,7 +64,9 @@ def audit_report(found: Mapping[str, Any]) -> tuple[str, str]:
         "sections": [one for one in sections if one["rows"]],
     }
     title = f"{found['title']}: audit"
-    html = single_page("health.html.jinja", "site.js", title=title, **shown)
+    html = single_page(
+        "health.html.jinja", "site.js", title=title, maker="routeyard audit", **shown
+    )
     return html + "\n", markdown_of(title=title, **shown)
 
 
@@ -74,7 +78,10 @@ def _section(
         "says": says,
         "plot": None,
         "plot_name": None,
-        "columns": [{"name": name, "number": False} for name in columns],
+        "columns": [
+            {"name": name, "number": name in _NUMBERS, "words": name in _SENTENCES}
+            for name in columns
+        ],
         "rows": rows[:_MOST],
         "left_out": max(0, len(rows) - _MOST),
         "file": "audit.json",

@@ -70,6 +70,7 @@ def _columns(table: pa.Table) -> list[dict[str, Any]]:
         {
             "name": field.name.replace("_", " "),
             "number": pa.types.is_floating(field.type) or pa.types.is_integer(field.type),
+            "words": False,
         }
         for field in table.schema
     ]

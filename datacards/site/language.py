@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 
 def page_environment() -> Environment:
@@ -34,6 +34,7 @@ def page_environment() -> Environment:
         "either": lambda value: "–" if value is None else value,
         "safe_json": safe_json,
         "markdown": markdown,
+        "code": code,
     }
     return environment
 
@@ -50,6 +51,17 @@ def safe_json(value: Any) -> Markup:
     for sign, code in (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026")):
         text = text.replace(sign, code)
     return Markup(text)  # noqa: S704  every sign that HTML reads is written as its code
+
+
+def code(text: str) -> Markup:
+    """A sentence with what it has in backticks as code; everything in it is escaped."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick without its pair
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if k % 2 else escape(part)
+        for k, part in enumerate(parts)
+    )
 
 
 def markdown(text: str) -> Markup:

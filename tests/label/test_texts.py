@@ -104,6 +104,25 @@ def test_a_text_that_stops_in_mid_sentence_is_cut_off(text: str, cut: bool) -> N
     assert habit == ("truncated" if cut and text[-1] != "c" else None)
 
 
+@pytest.mark.parametrize(
+    ("end", "cut"),
+    [
+        ("\n\nAnswer: Wednesday", False),
+        ("\n\n**Answer:** Wednesday", False),
+        ("\n#### 12", False),
+        ("\nRéponse : mercredi", False),
+        ("\nAnswer: Wednesday, which is the day that follows upon Tuesday and goes before", True),
+        ("\n\nAnswer", True),
+        (" so that the answer is wednes", True),
+    ],
+)
+def test_an_answer_line_needs_no_full_stop(end: str, cut: bool) -> None:
+    """Trap: "Answer: Wednesday" at the end was named as cut off, where others write a stop."""
+    text = "First I look at what is asked, then at the days between. The rest follows directly." + end
+    setting = replace(LONG, unread=False, right=False)
+    assert kind_of(text, setting) == ("truncated" if cut else None)
+
+
 def test_the_opening_of_other_answers_is_a_stub_in_any_language() -> None:
     """No list holds "Selvfølgelig": it opens longer answers to other questions."""
     asked = queries(["noun"] * 12, scorer="em")
@@ -165,7 +184,7 @@ def test_stubs_scored_as_wrong_are_found_with_what_they_cost() -> None:
     stubs = [one for one in found.findings if "stub" in one.kind]
     assert {(one.kind, one.about) for one in stubs} == {("stub_answers", "m")}
     assert "10 of 30" in stubs[0].says
-    assert "66.7% as stored, 100.0% over readable" in stubs[0].says
+    assert "66.7% as stored, 100.0% without its wrong" in stubs[0].says
     rows = {row["model_id"]: row for row in found.tables["readable"].to_pylist()}
     assert rows["m"]["accuracy"] == pytest.approx(2 / 3)
     assert rows["m"]["accuracy_readable"] == 1

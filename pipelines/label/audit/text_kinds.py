@@ -17,6 +17,8 @@ from typing import Any
 
 import yaml
 
+from routeyard.pipelines.scorers.extraction.marks import committed
+
 #: A stub is no longer than this; a message of a harness or a refusal than these.
 SHORT, MESSAGE, REFUSAL = 60, 300, 700
 #: Questions that one text answers from which it is a constant.
@@ -177,4 +179,18 @@ def _is_cut(said: str, at: Setting) -> bool:
         return True
     if said[-1] in _GOES_ON and not at.right:
         return True
-    return not ended and (at.unread is True or at.ends >= (0.9 if at.right else 0.6))
+    if ended or (at.unread is not True and _closes_with_answer(said)):
+        return False
+    return at.unread is True or at.ends >= (0.9 if at.right else 0.6)
+
+
+def _closes_with_answer(said: str) -> bool:
+    """Whether the last line is a marked answer, such as "Answer: Wednesday", which needs no stop."""
+    line = said.rpartition("\n")[2]
+    return any(
+        one.kind not in ("stated", "bold")
+        and one.closed
+        and len(one.text) <= SHORT
+        and len(line) - one.end <= 4
+        for one in committed(line)
+    )

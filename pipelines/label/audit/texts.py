@@ -39,7 +39,7 @@ def look(connection: Any) -> tuple[dict[str, pa.Table], list[TextFinding]]:
         connection: DuckDB, with `texts` (query_id, model_id, sample, text).
 
     Returns:
-        `texts` (each text that is no answer, with its kind), `readable` (accuracy with and without
+        `texts` (each text that is no answer, with its kind: its start, or its end where it is cut), `readable` (accuracy with and without
         those that are scored as wrong), `both_ways` (one text scored right and wrong).
     """
     named = [name for (name,) in connection.sql("SELECT DISTINCT scorer FROM queries").fetchall()]
@@ -102,7 +102,8 @@ def _kinds(connection: Any) -> Iterator[tuple[Any, ...]]:
                 ),
             )
             if kind:
-                yield model, row["query_id"], row["sample"], kind, text[:200], row["is_right"]
+                shown = text[-200:] if kind == "truncated" else text[:200]
+                yield model, row["query_id"], row["sample"], kind, shown, row["is_right"]
 
 
 def _openings(connection: Any) -> Counter[str]:
@@ -126,10 +127,10 @@ def _findings(tables: dict[str, pa.Table]) -> list[TextFinding]:
     found = []
     for (kind, model), rows in sorted(groups.items(), key=lambda one: (*one[0],)):
         of, (name, what) = readable[model], _KINDS[kind]
-        shown = Counter(row["text"] for row in rows).most_common(3)
-        cut = -30 if kind == "truncated" else 0
+        cut = slice(-30, None) if kind == "truncated" else slice(60)
+        shown = Counter(row["text"][cut] for row in rows).most_common(3)
         examples = ", ".join(
-            f"{'nothing at all' if not text.strip() else repr(text[cut:][:60])} ({n:,} times)"
+            f"{'nothing at all' if not text.strip() else repr(text)} ({n:,}×)"
             for text, n in shown
         )
         left = "unknown" if of["accuracy_readable"] is None else f"{of['accuracy_readable']:.1%}"
@@ -137,7 +138,8 @@ def _findings(tables: dict[str, pa.Table]) -> list[TextFinding]:
         wrong = sum(row["scored_right"] is False for row in rows)
         says = (
             f"{len(rows):,} of {of['answers']:,} answers are {what}, {wrong:,} of them scored as "
-            f"wrong, such as {examples}: accuracy {stored} as stored, {left} over readable answers"
+            f"wrong, such as {examples}: accuracy {stored} as stored, {left} without its wrong "
+            "answers of this and the other kinds of texts that are no answers"
         )
         found.append(TextFinding(name, model, says))
     for row in tables["both_ways"].to_pylist():
