@@ -29,6 +29,7 @@ from routeyard.flows.tasks.release import (
     audit_metering,
     certify_routability,
     check_metering,
+    lines_of_audit,
     write_benchmark,
 )
 from routeyard.flows.tasks.verdicts import read_reviews, score_responses
@@ -197,8 +198,7 @@ STAGES = (
         audit_metering,
         sections=("pool", "collect", "release", "split", "curate"),
         inputs=("curated", "responses"),
-        prints="{findings} findings on metering, {waived} of them waived by the recipe; {defects} "
-        "further defects, {defects_waived} of them waived",
+        prints=lines_of_audit,
         check=check_metering,
         runs_with="certify",
     ),

@@ -19,8 +19,9 @@ MEASURED_COLUMNS = frozenset({"requested_at", "latency_s", "ttft_s"})
 #: what the database holds, how many pairs there are, and which scores are graded. 6: the card
 #: names the figures of the certificate in other words. 7: the recipe says whose labels count
 #: (`trust`), the card gives the bounds that undecided answers leave open, and plots, split and all
-#: figures of the certificate are those that `verify` computes again.
-FORMAT = 7
+#: figures of the certificate are those that `verify` computes again. 8: the card calls a model
+#: that a program stands in for simulated, not "real, simulated".
+FORMAT = 8
 
 
 class FileEntry(Strict):

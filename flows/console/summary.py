@@ -131,8 +131,8 @@ def _tasks(said: dict[str, Any]) -> Table:
         # How far above the mean of the questions it was asked: the same questions for all.
         leads[row["task"], row["model"]] = row["lead"] or 0.0
     models = [row["model"] for row in said["per_model"]]
-    table = Table(title="accuracy in percent, by task", title_justify="left")
-    table.add_column("task")
+    table = Table(title="accuracy %, by task", title_justify="left")
+    table.add_column("task", min_width=len("accuracy %"))
     if len(models) <= 12:
         for sign in _signs(said):
             table.add_column(sign, justify="right")

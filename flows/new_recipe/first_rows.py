@@ -49,7 +49,11 @@ def first_rows(
         FileRow(row, one.name) for one in paths for row in drawn(files.rows(one), each)
     ]
     if not rows:
-        raise SourceError("the file holds no row", where=str(paths[0]))
+        raise SourceError(
+            "the file has no rows",
+            where=str(paths[0]),
+            next_step="name a file with a row for each question or answer, below its header",
+        )
     if len(paths) == 1:
         name, place = paths[0].name.split(".")[0], paths[0]
         rows = [dict(row) for row in rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,23 @@ def audit_metering(
     if collect.agent is not None:
         inputs["steps"] = responses.fingerprint
     return StageWork(parameters, inputs, make)
+
+
+def lines_of_audit(figures: Mapping[str, Any]) -> list[str]:
+    """A line of counts, and one for each defect that the recipe does not waive."""
+    defects, waived = figures["defects"], set(figures["defects_waived"])
+    lines = [
+        f"metering: {_findings(figures['findings'], figures['waived'])}; "
+        f"results: {_findings(defects, waived)}"
+    ]
+    return lines + [one for one in defects if one not in waived]
+
+
+def _findings(found: Sized, waived: Sized) -> str:
+    if not found:
+        return "no finding"
+    count = f"{len(found):,} finding{'s' if len(found) > 1 else ''}"
+    return f"{count}, {len(waived):,} waived" if waived else count
 
 
 def _canaries(context: BuildContext, collect: Collect) -> Any:

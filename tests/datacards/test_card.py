@@ -229,7 +229,7 @@ def test_questions_that_leak_are_counted_in_the_card_with_or_without_a_certifica
     prompts = asked.column("prompt").to_pylist()
     prompts[0] = "  " + prompts[1].upper()
     tables["queries"] = asked.set_column(at, asked.schema.field(at), [prompts])
-    said = "Test questions of scheme dense that also stand in its train set: 1 of 2 word for word, "
+    said = "Test questions of scheme dense that are also in its train set: 1 of 2 word for word, "
     card = (write(tables).path / "README.md").read_text()
     # An empty table of near-duplicates is not "none" where the recipe never looked.
     assert said + "near-duplicates not looked for." in card

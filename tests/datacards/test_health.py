@@ -86,3 +86,20 @@ def test_markdown_holds_the_same_rows_and_no_markup_from_outside(
 
 def test_same_tables_same_bytes(tables: dict[str, pa.Table]) -> None:
     assert health_report("d", tables, FACTS) == health_report("d", tables, FACTS)
+
+
+def test_bars_of_the_histogram_begin_at_zero() -> None:
+    """Trap: without an orientation the bars were ticks at their height, on an axis from -10."""
+    from routeyard.datacards.charts.bars import histogram
+
+    drawn = histogram([0.1] * 40 + [0.6] * 10, name="d", title="D", x="x", y="y")
+    heights = [float(one) for one in re.findall(r"h24\.\d+v([\d.]+)h-24\.\d+Z", drawn)]
+    assert sorted(heights)[-3:] == [0, 55, 220]
+
+
+def test_backticks_of_a_sentence_are_code_and_everything_is_escaped() -> None:
+    from routeyard.datacards.site.language import code
+
+    assert code("`real` <b>") == "<code>real</code> &lt;b&gt;"
+    assert code("`<b>`") == "<code>&lt;b&gt;</code>"
+    assert code("a ` b") == "a ` b"

@@ -118,7 +118,7 @@ def test_a_text_that_stops_in_mid_sentence_is_cut_off(text: str, cut: bool) -> N
 )
 def test_an_answer_line_needs_no_full_stop(end: str, cut: bool) -> None:
     """Trap: "Answer: Wednesday" at the end was named as cut off, where others write a stop."""
-    text = "First I look at what is asked, then at the days between. The rest follows directly." + end
+    text = "First I look at what is asked, then at the days between. The rest follows." + end
     setting = replace(LONG, unread=False, right=False)
     assert kind_of(text, setting) == ("truncated" if cut else None)
 

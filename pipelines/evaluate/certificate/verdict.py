@@ -85,14 +85,14 @@ def _decided(
     top = max(tried, key=lambda r: (r.gain, r.router))
     best = (
         f"{top.router} gains {_points(top.gain)} "
-        f"({_points(top.gain_low)} to {_points(top.gain_high)})"
+        f"(95 % CI {100 * top.gain_low:.2f} to {100 * top.gain_high:.2f}, {how})"
     )
     if winners:
         names = ", ".join(sorted(r.router for r in winners))
-        return "routable", f"{start} Reference routers beat that model: {names}; {best} ({how})."
+        return "routable", f"{start} Reference routers beat that model: {names}; {best}."
     return (
         "headroom not reached",
-        f"{start} No reference router gains significantly; the best, {best} ({how}).",
+        f"{start} No reference router gains significantly; the best, {best}.",
     )
 
 

@@ -25,7 +25,11 @@ def read_leaderboard(results: Iterable[Path]) -> tuple[pa.Table, list[str]]:
     for path in results:
         file = path / "metrics.parquet" if path.is_dir() else path
         if not file.is_file():
-            raise BadInput("there is no metrics.parquet", where=str(path))
+            raise BadInput(
+                "there is no metrics.parquet",
+                where=str(path),
+                next_step="name a folder that `routeyard evaluate … --out FOLDER` wrote",
+            )
         table = metrics_table(file)
         if table is None:
             raise BadInput("this is no metrics table of an evaluation", where=str(file))

@@ -185,7 +185,7 @@ def _is_cut(said: str, at: Setting) -> bool:
 
 
 def _closes_with_answer(said: str) -> bool:
-    """Whether the last line is a marked answer, such as "Answer: Wednesday", which needs no stop."""
+    """Whether the last line is a marked answer ("Answer: Wednesday"), which needs no stop."""
     line = said.rpartition("\n")[2]
     return any(
         one.kind not in ("stated", "bold")

@@ -39,8 +39,9 @@ def look(connection: Any) -> tuple[dict[str, pa.Table], list[TextFinding]]:
         connection: DuckDB, with `texts` (query_id, model_id, sample, text).
 
     Returns:
-        `texts` (each text that is no answer, with its kind: its start, or its end where it is cut), `readable` (accuracy with and without
-        those that are scored as wrong), `both_ways` (one text scored right and wrong).
+        `texts` (each text that is no answer, with its kind: its start, or its end where it is cut),
+        `readable` (accuracy with and without those that are scored as wrong), `both_ways` (one
+        text scored right and wrong).
     """
     named = [name for (name,) in connection.sql("SELECT DISTINCT scorer FROM queries").fetchall()]
     free = [name for name in named if escalates_on(name) == "not_correct"]
@@ -130,8 +131,7 @@ def _findings(tables: dict[str, pa.Table]) -> list[TextFinding]:
         cut = slice(-30, None) if kind == "truncated" else slice(60)
         shown = Counter(row["text"][cut] for row in rows).most_common(3)
         examples = ", ".join(
-            f"{'nothing at all' if not text.strip() else repr(text)} ({n:,}×)"
-            for text, n in shown
+            f"{'nothing at all' if not text.strip() else repr(text)} ({n:,}×)" for text, n in shown
         )
         left = "unknown" if of["accuracy_readable"] is None else f"{of['accuracy_readable']:.1%}"
         stored = "unknown" if of["accuracy"] is None else f"{of['accuracy']:.1%}"
