@@ -41,7 +41,10 @@ def cells(context: StudyContext, rows: Rows) -> Sequence[StudyCell]:
 
 
 def _settings(setting: str, values: Sequence[Any]) -> Rows:
-    return {f"{setting}={value:g}": {"router": "cscr", setting: value} for value in values}
+    return {
+        f"{setting}={value:g}": {"router": "cscr", "preset": "text", setting: value}
+        for value in values
+    }
 
 
 def over(context: StudyContext, setting: str, values: Sequence[Any]) -> Sequence[StudyCell]:
@@ -62,4 +65,6 @@ def descriptors(context: StudyContext) -> Sequence[StudyCell]:
     rows = [kind for kind in kinds if not np.isnan(every[kind]).any()]
     if len({every[kind].shape[1] for kind in kinds}) == 1 and len(kinds) > 1:
         rows.append("mixed")
-    return cells(context, {kind: {"router": "cscr", "descriptor": kind} for kind in rows})
+    return cells(
+        context, {kind: {"router": "cscr", "preset": "text", "descriptor": kind} for kind in rows}
+    )

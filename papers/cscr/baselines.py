@@ -15,26 +15,32 @@ from routeyard.pipelines.evaluate.held_out.ood import between
 from routeyard.pipelines.evaluate.held_out.unseen import newcomers
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.evaluate.run.mixing import always
+from routeyard.pipelines.routers.listed.presets import presets_of
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.router_table import Columns, cells_of, curve_table, measure_of
 from routeyard.pipelines.studies.study import StudyCell
 from routeyard.pipelines.task_groups import OOD_GROUPS
 
-#: The rows of Table 1; `contrastive` is Table 5's.
 #: Tasks of the paper's Table 6, and of other catalogues of that kind.
 STEM = (*OOD_GROUPS["stem"], *OOD_GROUPS["cscr-stem"])
+#: The rows of Table 1; `contrastive` is Table 5's.
 ROWS = ("umr", "thompson", "soft-moe", "parametric", "pareto-random", "random", "cscr")
 
 
+def printed(name: str) -> str:
+    """The router with the constants that the paper prints, where it prints any (appendix D.1)."""
+    return f"{name}:text" if "text" in presets_of(name) else name
+
+
 def _baselines(context: StudyContext) -> Evaluation:
-    return context.compared({name: context.make(name) for name in context.able(ROWS)})
+    return context.compared({name: context.make(printed(name)) for name in context.able(ROWS)})
 
 
 def _new_models(context: StudyContext) -> Evaluation:
     scheme = context.default_scheme()
     unseen = context.core.unseen[scheme]
     makers = {
-        name: partial(context.make(name), context.seed)
+        name: partial(context.make(printed(name)), context.seed)
         for name in context.able([name for name in ROWS if name != "parametric"])
     }
     core, made = newcomers(context.core, scheme, unseen, makers)
@@ -45,7 +51,7 @@ def _new_models(context: StudyContext) -> Evaluation:
 
 
 def _new_prompts(context: StudyContext) -> Evaluation:
-    makers = {name: context.make(name) for name in context.able(ROWS)}
+    makers = {name: context.make(printed(name)) for name in context.able(ROWS)}
     return context.compared(makers, between(context.core, context.default_scheme(), STEM))
 
 
@@ -159,7 +165,7 @@ def similar(context: StudyContext) -> Sequence[StudyCell]:
 
 def examples(context: StudyContext) -> Sequence[StudyCell]:
     names = ("umr", "contrastive", "cscr")
-    done = context.compared({name: context.make(name) for name in context.able(names)})
+    done = context.compared({name: context.make(printed(name)) for name in context.able(names)})
     chosen: dict[str, dict[str, str]] = {}
     for row in done.choices.to_pylist():
         if row["router"] in names:

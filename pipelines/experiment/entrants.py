@@ -17,6 +17,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.experiment.given import Predictions, read_predictions
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Router, Traits, architectures_of, traits_of
+from routeyard.pipelines.routers.listed.presets import constants
 
 #: Makes a fresh router for a seed; a `RouterSpec` is one whose predictions can be kept.
 Maker = Callable[[int], Router]
@@ -51,15 +52,23 @@ class RouterSpec:
 
 
 def registered(names: list[str] | None = None) -> list[RouterSpec]:
-    """Registered routers by name, all without names.
+    """Registered routers by name, all without names; `embedllm:code` is one with a preset.
 
     Raises:
         UnknownName: no router has that name.
+        BadInput: it has no such preset.
     """
     wanted = names if names is not None else ROUTERS.names()
-    for name in wanted:
-        ROUTERS.get(name)
-    return [RouterSpec(name, ROUTERS.targets[name]) for name in dict.fromkeys(wanted)]
+    return [_registered(name) for name in dict.fromkeys(wanted)]
+
+
+def _registered(name: str) -> RouterSpec:
+    router, colon, preset = name.partition(":")
+    ROUTERS.get(router)
+    if not colon:
+        return RouterSpec(name, ROUTERS.targets[router])
+    constants(router, preset)
+    return RouterSpec(name, ROUTERS.targets[router], {"preset": preset})
 
 
 def own(target: str) -> RouterSpec:
@@ -88,7 +97,7 @@ def handed_over(name: str, given: Any) -> RouterSpec:
         BadInput: it has no `fit` or no `scores`.
     """
     if isinstance(given, str):
-        return RouterSpec(name, registered([given])[0].target)
+        return replace(registered([given])[0], name=name)
     lacks = [name for name in ("fit", "scores") if not callable(getattr(given, name, None))]
     if lacks:
         raise BadInput(
@@ -155,7 +164,9 @@ def traits(spec: RouterSpec) -> Traits:
 
 
 def architectures(spec: RouterSpec) -> tuple[Mapping[str, Any], ...]:
-    """Settings the protocol tries."""
+    """Settings the protocol tries; those of a preset alone where one is named."""
+    if spec.setting:
+        return (spec.setting,)
     return ({},) if spec.is_table else architectures_of(class_of(spec))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.experiment.entrants import architectures, handed_over, registered
 from routeyard.pipelines.matrix.ranking import ranked
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import traits_of
@@ -230,3 +231,13 @@ def test_routerdc_draws_questions_to_models_as_published(graded: bool) -> None:
 def test_our_own_settings_deviate_from_nothing(name: str) -> None:
     few = dataclasses.replace(examples(60, 3), validation=examples(30, 4))
     assert ROUTERS.get(name)(seed=0, epochs=1).fit(few).not_as_published == ()
+
+
+def test_a_preset_is_named_behind_the_router() -> None:
+    (one,) = registered(["embedllm:code"])
+    assert one.name == "embedllm:code"
+    assert architectures(one) == ({"preset": "code"},)
+    assert (one(3).preset, one(3).seed, one(3).settings["size"]) == ("code", 3, 232)
+    assert handed_over("theirs", "embedllm:code")(0).preset == "code"
+    with pytest.raises(BadInput, match="'knn' has no preset 'text'"):
+        registered(["knn:text"])
