@@ -25,6 +25,7 @@ def command(
     out: WrittenPath = Path("reproduced"),
     workspace: WrittenWorkspace = YARD,
     also: list[Path] | None = None,
+    routers: str = "",
     encoders: str = "",
     search: bool | None = None,
     resamples: Resamples = 2_000,
@@ -50,6 +51,7 @@ def command(
         data: Build and use the recipes over ROUTEYARD_DATA that stand in.
         out: Folder for page, JSON and studies; a run that was stopped goes on there.
         also: Tables beside the releases (descriptors, hidden states, tuned); again for more.
+        routers: Of the paper's routers only these, commas between; all by default.
         encoders: Encoders of routers, commas between; the paper's that are here by default.
         search: The paper's search of settings and seeds, or each router's first setting, once;
             by default it searches on releases that are named.
@@ -68,6 +70,6 @@ def command(
         )
     found = papers.reproduce(
         paper, on or (), data=data, out=out, workspace=workspace, also=also or (),
-        encoders=comma_list(encoders), search=search, resamples=resamples, cache=cache,
+        routers=comma_list(routers), encoders=comma_list(encoders), search=search, resamples=resamples, cache=cache,
     )  # fmt: skip
     return Output(papers.as_json(found), papers.said(found, out))

@@ -49,6 +49,7 @@ def reproduce(
     out: str | Path = "reproduced",
     workspace: str | Path = "yard",
     also: Sequence[str | Path] = (),
+    routers: Sequence[str] = (),
     encoders: Sequence[str] = (),
     search: bool | None = None,
     resamples: int = 2_000,
@@ -64,6 +65,7 @@ def reproduce(
         out: Folder for the page, the JSON and each study; a zoo that lies there goes on.
         workspace: Where releases are built that are needed and not there.
         also: Tables beside the releases: descriptors, hidden states, signals, tuned routers.
+        routers: Of the paper's routers only these; for papers whose routers are the zoo's.
         encoders: As `routeyard zoo run` takes them; by default those of the paper's that are here.
         search: Whether the paper's own search of settings and seeds is run, which can take hours.
             By default it is on releases that are named, and elsewhere each router has its first
@@ -89,7 +91,7 @@ def reproduce(
         for stand in {id(one): one for one in stands.values()}.values():
             stand.context.zoo = zoo_figures(
                 known, stand.context, folder / "zoo" / stand.context.release,
-                encoders=encoders, search=bool(on) if search is None else search, cache=cache,
+                routers=routers, encoders=encoders, search=bool(on) if search is None else search, cache=cache,
             )  # fmt: skip
     found = reproduction(
         known, stands, asked=asked_counts, on_progress=lambda said: line("reproduce", said)

@@ -29,6 +29,7 @@ def zoo_figures(
     context: StudyContext,
     folder: Path,
     *,
+    routers: Sequence[str],
     encoders: Sequence[str],
     search: bool,
     cache: Path,
@@ -36,13 +37,15 @@ def zoo_figures(
     """Figures of the paper's routers on a release; cells that lie there are not fitted again.
 
     Args:
+        routers: Of the paper's routers only these; empty for all.
         encoders: As `routeyard zoo run` takes them; empty for those of the paper's that are here.
         search: All settings and seeds of the protocol; else each router's first setting once.
     """
 
     def ran(core: Core, matrices: dict[str, Vectors], place: Path) -> Mapping[str, Evaluation]:
+        entrants = registered(list(routers or paper.routers))
         done, bench = run(
-            core, context.default_scheme(), matrices, registered(list(paper.routers)), place,
+            core, context.default_scheme(), matrices, entrants, place,
             title=f"Routers of {paper.name} on {context.release}", search=search, cache=cache,
         )  # fmt: skip
         for (router, encoder), why in done.refused.items():

@@ -176,8 +176,9 @@ def test_rows_are_those_of_the_papers_tables() -> None:
     assert {row for row, _ in cells_of("cscr_penalty")} == {
         f"gamma={g:g}" for g in (0, 0.1, 0.2, 0.3, 0.5)
     }
-    shares = [c.value or 0.0 for (row, _), c in cells_of("cscr_bands").items() if row == "cscr"]
-    assert sum(shares) == pytest.approx(1)
+    bands = {c: one.value or 0.0 for (r, c), one in cells_of("cscr_bands").items() if r == "cscr"}
+    assert sum(v for c, v in bands.items() if c.startswith("band ")) == pytest.approx(1)
+    assert sum(v for c, v in bands.items() if c.startswith("questions ")) == 20
 
 
 @pytest.mark.parametrize(
@@ -214,8 +215,14 @@ def test_every_basis_trains_the_four_routers_by_itself() -> None:
             for short in ("SW", "MF", "MLP", "kNN")}  # fmt: skip
     assert rows == {*want, "random", "oracle"}
     assert {column for _, column in cells_of("answer_quality")} == {
-        "judge:j, at CPT(50)", "judge:j, at CPT(80)",
+        "judge:j, at CPT(50)", "judge:j, at CPT(80)", "at CPT(50)", "at CPT(80)",
     }  # fmt: skip
+    rates, quality = cells_of("confidence_rates"), cells_of("answer_quality")
+    calls = {row: c.value for (row, column), c in rates.items() if column == "CPT(50)"}
+    own = [f"labels: {short}" for short in ("SW", "MF", "MLP", "kNN")]
+    best = min(own, key=lambda row: 2.0 if calls[row] is None else calls[row])
+    shown = quality["best router of labels", "at CPT(50)"].value
+    assert shown == quality[best, "judge:j, at CPT(50)"].value
 
 
 def test_what_a_release_lacks_is_named_with_the_command_that_makes_it() -> None:
