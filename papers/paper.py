@@ -29,6 +29,7 @@ class Benchmark(_Row):
         rehearsal: Recipe that is rehearsed where no release is named.
         trained_on: Another benchmark, whose train questions the routers learn from.
         pair: (small, large) where it routes between two models.
+        embed: Whether anything about it reads embeddings, which are made where they lack.
     """
 
     release: str = ""
@@ -38,6 +39,7 @@ class Benchmark(_Row):
     rehearsal: str | None = None
     trained_on: str | None = None
     pair: tuple[str, str] | None = None
+    embed: bool = True
 
 
 class Column(_Row):

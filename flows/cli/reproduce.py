@@ -70,6 +70,7 @@ def command(
         )
     found = papers.reproduce(
         paper, on or (), data=data, out=out, workspace=workspace, also=also or (),
-        routers=comma_list(routers), encoders=comma_list(encoders), search=search, resamples=resamples, cache=cache,
+        routers=comma_list(routers), encoders=comma_list(encoders), search=search,
+        resamples=resamples, cache=cache,
     )  # fmt: skip
     return Output(papers.as_json(found), papers.said(found, out))

@@ -91,7 +91,8 @@ def reproduce(
         for stand in {id(one): one for one in stands.values()}.values():
             stand.context.zoo = zoo_figures(
                 known, stand.context, folder / "zoo" / stand.context.release,
-                routers=routers, encoders=encoders, search=bool(on) if search is None else search, cache=cache,
+                routers=routers, encoders=encoders, cache=cache,
+                search=bool(on) if search is None else search,
             )  # fmt: skip
     found = reproduction(
         known, stands, asked=asked_counts, on_progress=lambda said: line("reproduce", said)
@@ -205,8 +206,10 @@ def asked_counts(name: str) -> Counts | None:
 def _stands(
     paper: Paper, releases: Mapping[str, Path], also: Sequence[Path], cache: Path, resamples: int
 ) -> dict[str, Stand]:
-    how: dict[str, Any] = {"embeddings": None, "embed": True, "cache": cache, "encoder": ENCODER}
-    tables = {place: read_with(place, also, **how) for place in set(releases.values())}
+    how: dict[str, Any] = {"embeddings": None, "cache": cache, "encoder": ENCODER}
+    embed = {releases[name] for name in releases if paper.benchmarks[name].embed}
+    places = set(releases.values())
+    tables = {place: read_with(place, also, embed=place in embed, **how) for place in places}
     contexts: dict[tuple[Path, Path | None], Stand] = {}
     found = {}
     for name, place in releases.items():

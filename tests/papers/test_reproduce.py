@@ -1,4 +1,4 @@
-"""`routeyard reproduce`: every paper on small releases, verdicts on planted ones, what is missing."""
+"""`routeyard reproduce`: papers on small releases, verdicts on planted ones, what is missing."""
 
 from __future__ import annotations
 
