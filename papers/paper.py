@@ -42,7 +42,7 @@ class Benchmark(_Row):
     embed: bool = True
 
 
-class Column(_Row):
+class PrintedColumn(_Row):
     """Where a printed column is found: a benchmark, a column of a study, a unit of its own."""
 
     benchmark: str | None = None
@@ -75,7 +75,7 @@ class Item(_Row):
     study: str = ""
     counts: bool = False
     benchmarks: tuple[str, ...] = ()
-    columns: dict[str, Column] = Field(default_factory=dict)
+    columns: dict[str, PrintedColumn] = Field(default_factory=dict)
     rows: dict[str, str] = Field(default_factory=dict)
     names: dict[str, str] = Field(default_factory=dict)
     row: str | None = None

@@ -110,7 +110,7 @@ class Reproduction:
 
 
 @dataclass
-class _Run:
+class _Progress:
     paper: Paper
     stands: Mapping[str, Stand]
     asked: Callable[[str], Counts | None]
@@ -251,7 +251,7 @@ def reproduction(
         asked: Name of a recipe → the counts it asks for; None where there is no such recipe.
         on_progress: Told which study is begun on which release.
     """
-    run = _Run(paper, stands, asked, on_progress)
+    run = _Progress(paper, stands, asked, on_progress)
     cells, items = [], []
     for name, item in paper.items.items():
         if not item.drawing:

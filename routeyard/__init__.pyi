@@ -23,7 +23,7 @@ build = _build
 from routeyard.flows.evaluation.evaluate import evaluate as evaluate
 from routeyard.flows.evaluation.evaluate import certify as certify
 from routeyard.flows.evaluation.route import route as route
-from routeyard.flows.evaluation.reproduce import reproduce as reproduce
+from routeyard.flows.reproduce import reproduce as reproduce
 from routeyard.pipelines.scorers.score_answers import score as score
 
 # A router

@@ -56,7 +56,7 @@ def command(
         search: The paper's search of settings and seeds, or each router's first setting, once;
             by default it searches on releases that are named.
     """
-    from routeyard.flows.evaluation import reproduce as papers
+    from routeyard.flows import reproduce as papers
 
     if paper == "list":
         rows = papers.listed()

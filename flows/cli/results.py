@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
-from datetime import date
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from routeyard.flows.console.json_values import plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,38 +49,6 @@ def print_output(output: Output, as_json: bool) -> None:
             print(line, flush=True)
     if output.error is not None:
         raise output.error
-
-
-def plain(value: Any) -> Any:
-    """A result as JSON holds it: paths and dates as text, tables as rows, no NaN.
-
-    Raises:
-        TypeError: the value is of a kind that has no form in JSON.
-    """
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        # JSON has no NaN: what is not known is null, here as in the tables.
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple | Iterator):
-        return [plain(one) for one in value]
-    if isinstance(value, set | frozenset):
-        return sorted(plain(one) for one in value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    if hasattr(value, "to_pylist"):  # an Arrow table or column
-        return plain(value.to_pylist())
-    if hasattr(value, "item"):  # a NumPy scalar
-        return plain(value.item())
-    if hasattr(value, "__fspath__") or hasattr(value, "as_tuple"):
-        return str(value)  # a path; a decimal keeps its digits
-    if isinstance(value, bytes):
-        return value.hex()
-    raise TypeError(f"a result holds a {type(value).__name__}, which JSON has no form for")
 
 
 def write_csv(table: pa.Table, path: Path) -> None:

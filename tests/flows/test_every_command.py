@@ -19,8 +19,9 @@ import pytest
 
 from routeyard.flows.cli import run
 from routeyard.flows.cli.registry import COMMANDS, module_of
-from routeyard.flows.cli.results import Output, plain, print_output
+from routeyard.flows.cli.results import Output, print_output
 from routeyard.flows.cli.tree import command_of, without_arguments
+from routeyard.flows.console.json_values import plain
 
 ROOT = Path(__file__).parents[2]
 

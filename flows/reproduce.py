@@ -236,7 +236,7 @@ def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
     import json
 
     from routeyard.datacards.reports.reproduction import markdown, page
-    from routeyard.flows.cli.results import plain
+    from routeyard.flows.console.json_values import plain
 
     written = set()
     for (name, benchmark), one in found.studies.items():
