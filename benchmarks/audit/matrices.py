@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from routeyard.schemas.recording import RECORDING, recording
 
-#: Matrix → query; `{…}` is a file. Columns are those of a recording.
-QUERIES = {
-    "zeroeval_gsm": """
+_ZEROEVAL = """
         SELECT r.model AS arm, r.query_id AS question, l.correct::DOUBLE AS score, r.output AS text,
                q.question AS prompt, q.gold_answer AS reference
-        FROM '{zeroeval_gsm/responses}' r JOIN '{zeroeval_gsm/queries}' q USING (query_id)
-        LEFT JOIN '{zeroeval_gsm/upstream_labels}' l USING (query_id, model)""",
+        FROM '{FOLDER/responses}' r JOIN '{FOLDER/queries}' q USING (query_id)
+        LEFT JOIN '{FOLDER/upstream_labels}' l USING (query_id, model)"""
+#: Matrix → query; `{…}` is a file. Columns are those of a recording.
+QUERIES = {
+    "zeroeval_gsm": _ZEROEVAL.replace("FOLDER", "zeroeval_gsm"),
     "mmlu_pro": """
         SELECT r.model AS arm, r.question_id AS question, q.category AS suite,
                (r.pred = r.answer_in_run)::DOUBLE AS score, r.output AS text,
@@ -61,11 +62,7 @@ QUERIES = {
         SELECT 'codex ' || mode AS arm, task || '/' || i AS question, task AS suite,
                NULL AS score, prediction AS text, input AS prompt, target AS reference
         FROM '{bbh/codex_raw}'""",
-    "crux_sample": """
-        SELECT r.model AS arm, r.query_id AS question, l.correct::DOUBLE AS score, r.output AS text,
-               q.question AS prompt, q.gold_answer AS reference
-        FROM '{crux_sample/responses}' r JOIN '{crux_sample/queries}' q USING (query_id)
-        LEFT JOIN '{crux_sample/upstream_labels}' l USING (query_id, model)""",
+    "crux_sample": _ZEROEVAL.replace("FOLDER", "crux_sample"),
     "gsm8k_solutions": """
         SELECT model AS arm, row AS question, is_correct::DOUBLE AS score, solution AS text,
                question AS prompt FROM '{gsm8k/example_model_solutions}'""",

@@ -179,6 +179,7 @@ def unmeasured(answers: Answers) -> Iterator[Found]:
         if (share >= STATED).sum() >= max(1, 0.5 * (total > 0).sum()):
             for a in np.flatnonzero((share < STATED) & (total - known >= FEWEST)):
                 lacks.setdefault(int(a), []).append(f"{words} of {int(total[a] - known[a]):,}")
-    for a, words in lacks.items():
-        says = f"{', '.join(words)} of {int(total[a]):,} answers are unknown: other arms state them"
-        yield Found(answers.arms[a], says, np.flatnonzero(asked & (answers.arm == a)))
+    for arm, unknown in lacks.items():
+        of = f"{', '.join(unknown)} of {int(total[arm]):,} answers"
+        rows = np.flatnonzero(asked & (answers.arm == arm))
+        yield Found(answers.arms[arm], f"{of} are unknown: other arms state them", rows)

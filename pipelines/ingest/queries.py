@@ -57,6 +57,41 @@ def uniform_prompt(question: str, choices: Sequence[str], instruction: str) -> s
     return "\n\n".join(parts)
 
 
+def _asked(
+    reader: SourceRowReader, source: Source, row: Row, place: str, question: str,
+    choices: list[str], references: list[str],
+) -> dict[str, Any]:  # fmt: skip
+    """Task, domain, question and prompt of a row, its choices and references."""
+    own = source.instruction
+    instruction = reader.scorer.instruction if own is None else own
+    task, domain = (reader.text(name, row, place) for name in ("task", "domain"))
+    prompt = reader.text("prompt", row, place)
+    return {
+        "task": source.task or source.name if task is None else task,
+        "domain": source.domain if domain is None else domain,
+        "question": question,
+        "prompt": prompt or uniform_prompt(question, choices, instruction),
+        "choices": choices,
+        "references": references,
+    }
+
+
+def _metadata(
+    reader: SourceRowReader, source: Source, row: Row, place: str, number: int
+) -> dict[str, Any]:
+    """Metadata of a row, with what its source states of all, its slice and its group."""
+    metadata = reader.metadata(row)
+    for key in ("percent", "answer_in", "tolerance"):
+        if (value := getattr(source, key)) is not None:
+            metadata.setdefault(key, value)
+    _check_percent(metadata.get("percent"), place)
+    if source.dense is not None:
+        metadata[SLICE] = DENSE if number < source.dense else EXTENSION
+    if (group := reader.text("group", row, place)) is not None:
+        metadata[GROUP] = group
+    return metadata
+
+
 def to_queries(
     source: Source,
     rows: Iterable[Row],
@@ -98,37 +133,17 @@ def to_queries(
         if answers is None:
             removed.append((f"{source.name}|{source_id}", "no_reference", place))
             continue
-        choices, references = answers
-        instruction = (
-            source.instruction if source.instruction is not None else reader.scorer.instruction
-        )
-        content = query_id(question, choices, references, 0)
+        content = query_id(question, *answers, 0)
         repeat = seen[content]
         seen[content] += 1
-        metadata = reader.metadata(row)
-        for key in ("percent", "answer_in", "tolerance"):
-            if (value := getattr(source, key)) is not None:
-                metadata.setdefault(key, value)
-        _check_percent(metadata.get("percent"), place)
-        if source.dense is not None:
-            metadata[SLICE] = DENSE if len(out) < source.dense else EXTENSION
-        if (group := reader.text("group", row, place)) is not None:
-            metadata[GROUP] = group
-        task, domain = (reader.text(name, row, place) for name in ("task", "domain"))
         out.append(
             {
-                "query_id": query_id(question, choices, references, repeat),
+                "query_id": query_id(question, *answers, repeat),
                 "source": source.name,
                 "source_id": source_id,
-                "task": source.task or source.name if task is None else task,
-                "domain": source.domain if domain is None else domain,
-                "question": question,
-                "prompt": reader.text("prompt", row, place)
-                or uniform_prompt(question, choices, instruction),
-                "choices": choices,
-                "references": references,
+                **_asked(reader, source, row, place, question, *answers),
                 "scorer": reader.scorer_name,
-                "metadata": _json(metadata, place),
+                "metadata": _json(_metadata(reader, source, row, place, len(out)), place),
             }
         )
     notes_of_filter = filtered.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,11 +91,10 @@ def _candidates(
 
     shapes = Counter(shape_of(texts[0]) for texts in references if texts and texts[0].strip())
     mixed = [name for name, n in shapes.most_common() if n >= 0.1 * shapes.total()]
-    words = sorted(len(text.split()) for text in flat)[len(flat) // 2]
-    numbers = sum(bool(_NUMBER.match(_bare(text))) for text in flat) / len(flat)
-    formulas = sum(bool(_MATH.search(text)) for text in flat) / len(flat)
-    lengths = sorted(len(text.split()) for text in outputs if text.strip())
-    sentences = bool(lengths) and lengths[len(lengths) // 2] > SHORT
+    words = _middle_length(flat)
+    numbers = _share(flat, lambda text: bool(_NUMBER.match(_bare(text))))
+    formulas = _share(flat, lambda text: bool(_MATH.search(text)))
+    sentences = _middle_length(outputs) > SHORT
     several = len(mixed) > 1
     kinds = f"the references are of several kinds ({', '.join(mixed)})"
     table = (
@@ -112,6 +111,16 @@ def _candidates(
         ("rouge_l", "the references are sentences", True),
     )
     return [(name, why) for name, why, fits in table if fits]
+
+
+def _share(texts: Sequence[str], fits: Callable[[str], bool]) -> float:
+    return sum(map(fits, texts)) / len(texts)
+
+
+def _middle_length(texts: Sequence[str]) -> int:
+    """Words of the text in the middle by length; 0 where there is none."""
+    lengths = sorted(len(text.split()) for text in texts if text.strip())
+    return lengths[len(lengths) // 2] if lengths else 0
 
 
 def _suggestion(name: str, why: str, asked: Sequence[ScoringInput]) -> ScorerSuggestion:
@@ -169,8 +178,12 @@ def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
         ScoringInput(one["question"], tuple(one["references"]), tuple(one["choices"] or ()))
         for one in those
     ]
-    columns = zip(*((a.question, a.references, a.choices) for a in asked), strict=True)
-    named = suggest(*columns, outputs=[row["text"] for row in rows])
+    named = suggest(
+        [one.question for one in asked],
+        [one.references for one in asked],
+        [one.choices for one in asked],
+        outputs=[row["text"] for row in rows],
+    )
     # Nothing is run here, and grades are what a scorer is compared with.
     names = dict.fromkeys(
         name for name in ("auto", named.scorer) if name not in ("none", "code", "given")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.results.roles import FAMILY, candidates, constant
 from routeyard.pipelines.ingest.results.values import ReadingNote, some, texts
-from routeyard.pipelines.ingest.results.wide import model_columns, unpivot
+from routeyard.pipelines.ingest.results.wide import FIELDS, model_columns, unpivot
 
 
 @dataclass(slots=True)
@@ -50,29 +51,49 @@ def find_arm(done: Assigned, around: set[str]) -> None:
         return
     table = done.table
     named, sure = _named(table)
-    keys = [n for n in table.column_names if n.startswith("(key") and _family(table, n) >= 0.5]
-    if (name := named if sure else next(iter(keys), None)) is not None:
+    if (name := named if sure else _key_of_models(table)) is not None:
         done.roles["arm"] = name
         return
     own = [n for n in table.column_names if n not in around and not n.startswith("(")]
     models, known = model_columns(table.select(own))
     if models and known:
         _unpivoted(done, models, sure=True)
-        return
-    paths = [n for n in table.column_names if n.startswith("(path")]
-    varied = [n for n in paths if not constant(table.column(n))]
-    like = [n for n in (varied or paths) if _family(table, n) >= 0.5]
-    if like:
-        kind = "choice" if varied else "question"
-        _from_path(done, like[0], kind, "the model is named only in the path of the file")
+    elif (found := _path_of_models(table)) is not None:
+        _from_path(done, *found, "the model is named only in the path of the file")
     elif models and not candidates(table, "score", frozenset(around)):
         _unpivoted(done, models, sure=False)
     elif named is not None:
         done.roles["arm"] = named
-    elif paths:
-        fitting = [n for n in varied if _crosses(table, n)] or varied or paths
+    elif (part := _any_path(table)) is not None:
         why = "no column names the model; the name of the file or folder is taken"
-        _from_path(done, fitting[0], "question", why)
+        _from_path(done, part, "question", why)
+
+
+def _key_of_models(table: pa.Table) -> str | None:
+    """The first key of a map whose values look like names of models."""
+    keys = (name for name in table.column_names if name.startswith("(key"))
+    return next((name for name in keys if _family(table, name) >= 0.5), None)
+
+
+def _paths(table: pa.Table) -> tuple[list[str], list[str]]:
+    """Parts of the path, and those of them that vary."""
+    paths = [name for name in table.column_names if name.startswith("(path")]
+    return paths, [name for name in paths if not constant(table.column(name))]
+
+
+def _path_of_models(table: pa.Table) -> tuple[str, Literal["choice", "question"]] | None:
+    """The part of the path that looks like names of models, and whether a person has to look."""
+    paths, varied = _paths(table)
+    like = (name for name in varied or paths if _family(table, name) >= 0.5)
+    name = next(like, None)
+    return None if name is None else (name, "choice" if varied else "question")
+
+
+def _any_path(table: pa.Table) -> str | None:
+    """The part of the path that stands for the model where nothing else does."""
+    paths, varied = _paths(table)
+    crossing = [name for name in varied if _crosses(table, name)]
+    return next(iter(crossing or varied or paths), None)
 
 
 def _named(table: pa.Table) -> tuple[str | None, bool]:
@@ -121,14 +142,4 @@ def _unpivoted(done: Assigned, models: dict[str, dict[str, str]], *, sure: bool)
     done.table = unpivot(done.table, models)
     done.per_question = True
     done.roles["arm"] = "(model)"
-    names = {
-        "score",
-        "text",
-        "cost",
-        "prompt_tokens",
-        "completion_tokens",
-        "latency",
-        "status",
-        "error",
-    }
-    done.roles |= {role: f"({role})" for role in names if f"({role})" in done.table.column_names}
+    done.roles |= {role: f"({role})" for role in FIELDS if f"({role})" in done.table.column_names}

@@ -128,9 +128,9 @@ def _table_rows(value: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Names of columns beside a list of lists, or column → row number → value.
     """
-    names = next((value[k] for k in ("columns", "header", "headers") if k in value), None)
-    cells = next((value[k] for k in ("data", "rows", "values") if k in value), None)
-    listed = isinstance(cells, list) and cells and _strings(names)
+    names = next((value[k] for k in ("columns", "header", "headers") if k in value), ())
+    cells = next((value[k] for k in ("data", "rows", "values") if k in value), ())
+    listed = isinstance(cells, list) and bool(cells) and _strings(names)
     if listed and all(isinstance(row, list) and len(row) == len(names) for row in cells):
         return [dict(zip(names, row, strict=True)) for row in cells]
     if not _of_objects(value):

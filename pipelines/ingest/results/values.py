@@ -181,6 +181,16 @@ def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
     inside = float(np.mean((there >= 0) & (there <= 1)))
     if high <= 1 and inside >= 0.9:
         return ScoreScale(0, 1, "")
+    if low == -1 and high == 1 and set(np.unique(there)) <= {-1.0, 0.0, 1.0}:
+        return ScoreScale(-1, 1, "from -1 (wrong) to 1 (right)", sure=0.0 not in there)
+    found = _beyond_one(low, high, inside, name)
+    if found is None and high <= 1.5 and inside >= 0.9:
+        return ScoreScale(0, 1, "")  # some values outside are named, row by row
+    return found
+
+
+def _beyond_one(low: float, high: float, inside: float, name: str) -> ScoreScale | None:
+    """The scale of preferences, percents and points; None where values are none of them."""
     if plain(name).endswith(("preference", "pref")) and low >= 1 and high <= 2:
         return ScoreScale(
             1, 2, "from 1 (the other is preferred) to 2 (this is preferred)", sure=False
@@ -188,13 +198,9 @@ def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
     percent = bool(re.search(r"percent|pct|%|rate", name, re.IGNORECASE))
     if 1 < high <= 100 and low >= 0 and (percent or high > 10):
         return ScoreScale(0, 100, "percent", sure=percent or high == 100)
-    if low == -1 and high == 1 and set(np.unique(there)) <= {-1.0, 0.0, 1.0}:
-        return ScoreScale(-1, 1, "from -1 (wrong) to 1 (right)", sure=0.0 not in there)
     if 1 < high <= 10 and low >= 0 and inside < 0.9:
         top = 5.0 if high <= 5 else 10.0
         return ScoreScale(0, top, f"points from 0 to {top:g}", sure=False)
-    if high <= 1.5 and inside >= 0.9:
-        return ScoreScale(0, 1, "")  # some values outside are named, row by row
     return None
 
 

@@ -13,7 +13,7 @@ from routeyard.pipelines.ingest.results.roles import FAMILY, rank_of
 from routeyard.pipelines.ingest.results.values import numbers, plain, scale_of
 
 #: Roles that a column of one model can have.
-_FIELDS = (
+FIELDS = (
     "score",
     "text",
     "cost",
@@ -40,28 +40,34 @@ def model_columns(table: pa.Table) -> tuple[dict[str, dict[str, str]], bool]:
     A column is a model's own score, or one of several fields that each model has (`m_response`,
     `score:m`, nested `m.score`). Two models at least; empty where there are none.
     """
+    fields, bare = _fields_of_models(table)
+    scored = {model: found for model, found in fields.items() if "score" in found}
+    if not scored and len(bare) >= 2:
+        scored = {name: {"score": name} for name in bare}
+    if len(scored) < 2:
+        return {}, False
+    patterned = all(found["score"] != model for model, found in scored.items())
+    known = [model for model in scored if FAMILY.search(model)]
+    several = all(len(found) >= 2 for found in scored.values())
+    if patterned or several or 2 * len(known) >= len(scored):
+        return scored, bool(known) or patterned
+    return ({}, False) if _are_metrics(list(scored)) else (scored, False)
+
+
+def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """Model → field → column by the columns' names, and columns that can be scores of a model."""
     fields: dict[str, dict[str, str]] = defaultdict(dict)
-    plain_scores: list[str] = []
+    bare: list[str] = []
     for name in table.column_names:
         model, field = _split(name, table.column_names)
         if model is not None and field is not None:
             fields[model].setdefault(field, name)
         elif ("." not in name or FAMILY.search(name)) and _is_score(table, name):
-            plain_scores.append(name)
-    for name in plain_scores:
+            bare.append(name)
+    for name in bare:
         if "score" not in fields.get(name, {}) and (FAMILY.search(name) or name in fields):
             fields[name]["score"] = name
-    scored = {model: found for model, found in fields.items() if "score" in found}
-    if not scored and len(plain_scores) >= 2:
-        scored = {name: {"score": name} for name in plain_scores}
-    patterned = all(found["score"] != model for model, found in scored.items())
-    known = [model for model in scored if FAMILY.search(model)]
-    several = [model for model, found in scored.items() if len(found) >= 2]
-    if len(scored) < 2:
-        return {}, False
-    if patterned or 2 * len(known) >= len(scored) or len(several) == len(scored):
-        return scored, bool(known) or patterned
-    return (scored, False) if not _are_metrics(list(scored)) else ({}, False)
+    return fields, bare
 
 
 def _split(name: str, names: Sequence[str]) -> tuple[str | None, str | None]:
@@ -86,7 +92,7 @@ def _field(name: str) -> str | None:
         r"(?:is)?(?:scores?|accuracy|acc|correct|grades?|quality|performance|labels?|eval)", short
     ):
         return "score"
-    ranked = [(rank, role) for role in _FIELDS if (rank := rank_of(name, role)) is not None]
+    ranked = [(rank, role) for role in FIELDS if (rank := rank_of(name, role)) is not None]
     return min(ranked)[1] if ranked else None
 
 
