@@ -55,9 +55,9 @@ FAULTS: dict[str, Fault] = {
     ),
     "sockets": Fault(
         "the jail let programs make sockets of every family",
-        "pipelines/isolation/jail/calls.py",
-        "            line(_RETURN, 0, 0, _ERRNO | errno.EAFNOSUPPORT),",
-        "            line(_RETURN, 0, 0, _ALLOW),",
+        "pipelines/isolation/jail/allowed_calls.txt",
+        "socket                   41  198  0 in 1 EAFNOSUPPORT\n",
+        "socket                   41  198\n",
         "tests/scorers/test_sandbox.py::test_no_hostile_program_is_marked_correct",
     ),
     "verify": Fault(

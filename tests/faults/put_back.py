@@ -49,12 +49,21 @@ def _allowed(stream: Any) -> Any:
 """
 
 
+def place(fault: Fault, tree: Path) -> tuple[Path, str]:
+    """The file to change and its text, which has the line to change once."""
+    path = tree / fault.file
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if text.count(fault.right) != 1:
+        raise SystemExit(
+            f"{fault.file} has {text.count(fault.right)} times: {fault.right!r}; "
+            f"mend the entry {fault.was!r} in tests/faults/mended.py"
+        )
+    return path, text
+
+
 def put_back(fault: Fault, tree: Path) -> None:
     """Change the one place in a copy of the tree."""
-    path = tree / fault.file
-    text = path.read_text(encoding="utf-8")
-    if text.count(fault.right) != 1:
-        raise SystemExit(f"{fault.file} holds {text.count(fault.right)} times: {fault.right!r}")
+    path, text = place(fault, tree)
     text = text.replace(fault.right, fault.wrong)
     path.write_text(text + (_ALLOWED if "_allowed(" in fault.wrong else ""), encoding="utf-8")
 
@@ -98,6 +107,8 @@ def main() -> None:
     names = parser.parse_args().names or list(FAULTS)
     if unknown := {*names} - {*FAULTS}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
+    for name in names:
+        place(FAULTS[name], ROOT)
     print("| name | the fault | what its test says with it |\n| --- | --- | --- |", flush=True)
     for name in names:
         fault = FAULTS[name]
