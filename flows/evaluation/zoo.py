@@ -28,6 +28,7 @@ from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.zoo import cell as cells
 from routeyard.pipelines.zoo import run as zoo
 from routeyard.pipelines.zoo.choose import ChoiceRequest
+from routeyard.pipelines.zoo.leaks import without_leaks
 from routeyard.pipelines.zoo.protocol import CellResult
 from routeyard.pipelines.zoo.report import cells_table, markdown, results_json, standings_json
 
@@ -120,6 +121,13 @@ def run(
     write_parquet(out / "cells.parquet", cells_table(done.results))
     page = markdown(title, done.rankings, done.references, done.refused, said)
     page += found_here(bench, done)
+    kept = {
+        (router, encoder): scores
+        for encoder in bench.vectors
+        for router, scores in zoo.scores(done, encoder).items()
+    }
+    whole = read(bench.folder, bench.data, "")
+    page += without_leaks(core, scheme, order(whole, bench.scheme), kept)
     if rules:
         by_rule = by_rules.by_rule(bench, done, specs, rules)
         write_parquet(out / "rules.parquet", by_rule)
