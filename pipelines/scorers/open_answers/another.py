@@ -36,7 +36,8 @@ def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[s
     if all(map(is_date, accepted)):
         return _other_date([date for one in accepted for date, _, _ in one.dates], answer)
     wanted = {form for one in accepted for form in one.forms} - question
-    if _shares(wanted, answer):
+    glued = any(len(one.letters) > 2 and one.letters in answer.letters for one in accepted)
+    if glued or _shares(wanted, answer):  # "the groupTLC1"
         return ""
     kinds = {_kind(one) for one in accepted}
     if "number" in kinds and not _other_number(accepted, new):

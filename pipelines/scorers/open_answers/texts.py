@@ -48,6 +48,7 @@ def accepted(reference: str) -> tuple[Text, ...]:
     """A reference, the same without and within its brackets, and the parts between its `or`s."""
     parts = [reference, *RE["or"].split(reference)]
     parts += [RE["bracketed"].sub(" ", reference), *RE["bracketed"].findall(reference)]
+    parts += RE["placed"].findall(reference)
     found = (text_of(part, titles=False) for part in dict.fromkeys(parts))
     return tuple(one for one in found if one.folded.strip())
 
