@@ -15,7 +15,7 @@ from itertools import islice
 
 from routeyard.pipelines.scorers.extraction.short_answer import short_answer
 from routeyard.pipelines.scorers.open_answers.another import another_answer
-from routeyard.pipelines.scorers.open_answers.named import doubt, loosely, named
+from routeyard.pipelines.scorers.open_answers.named import bare, doubt, loosely, named
 from routeyard.pipelines.scorers.open_answers.texts import Text, accepted, text_of
 from routeyard.pipelines.scorers.open_answers.words import VERDICTS, forms, unglued
 from routeyard.pipelines.scorers.scorer import Outcome, Scorer, ScoreResult, ScoringInput
@@ -43,6 +43,8 @@ def compared(asked: ScoringInput, written: str) -> tuple[Outcome, str]:
     """`correct`, `incorrect` or `abstain` for the answer as it is written, and why."""
     references = [one for reference in asked.references for one in accepted(reference)]
     answer = text_of(written)
+    if any(bare(one) == bare(answer) != "" for one in references):
+        return "correct", "the whole answer"
     if all(len(one.forms) == 1 and one.forms[0] in VERDICTS for one in references):
         return _yes_or_no(references, answer)
     question, doubts = frozenset(forms(asked.question)), ""

@@ -211,9 +211,12 @@ def _bare(
             return NamedOption(letter, bare.start("letter"), bare.end("letter"), how, True)
     said = normalise(text[start:stop])
     exact = [letter for letter, content in options if content and content == said]
-    return (
-        NamedOption(exact[0], start, stop, how + ", by content", True) if len(exact) == 1 else None
-    )
+    if len(exact) != 1:
+        return None
+    if bare and _RE["labels"].match(text, bare.end("letter"), stop):
+        letter = bare["letter"].upper()  # "A ) light", where B is light: both are named
+        return NamedOption(letter, bare.start("letter"), bare.end("letter"), how, True)
+    return NamedOption(exact[0], start, stop, how + ", by content", True)
 
 
 @lru_cache(maxsize=65536)

@@ -25,7 +25,7 @@ from math import factorial
 from routeyard.pipelines.scorers.comparison.number import in_main_clause, numeric_answer
 from routeyard.pipelines.scorers.comparison.number_context import part_of_more
 from routeyard.pipelines.scorers.comparison.number_words import spoken
-from routeyard.pipelines.scorers.comparison.quantities import agree
+from routeyard.pipelines.scorers.comparison.quantities import agree, rounds_to
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
 from routeyard.pipelines.scorers.comparison.units import Measure, measure_at, measured
 from routeyard.pipelines.scorers.extraction.commitment import (
@@ -64,7 +64,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         how, start, end = last.kind, last.start, last.end
     else:
         if marks:
-            return _not_a_number(marks[-1], asked)
+            return _not_a_number(marks[-1], asked, [value for value, _ in known])
         if breaks_off(output, truncated=asked.truncated):
             return ScoreResult("abstain", reason="cut off or looping, and no committed answer")
         concluded = _conclusion(output, asked)
@@ -75,19 +75,25 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     said = output[start:end]
     right = any(_agree(got, said, one, asked) for one in known)
     reason = f"{how}: {_shown(got)}"
+    if not right and any(rounds_to(got, value) for value, _ in known):
+        why = f"{reason}, which is a reference when rounded: the source states no tolerance"
+        return ScoreResult("abstain", None, said, (start, end), why)
     if conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
     return ScoreResult.of(right, said, (start, end), reason, conflict)
 
 
-def _not_a_number(last: Committed, asked: ScoringInput) -> ScoreResult:
+def _not_a_number(last: Committed, asked: ScoringInput, known: list[Quantity]) -> ScoreResult:
     span = (last.start, last.end)
     if any(last.text.strip() == reference.strip() for reference in asked.references):
         return ScoreResult.of(True, last.text, span, f"{last.kind}: same text")
     numbers = scan(plain(last.text))
     unsure = _RE["unsure"].search(last.text.lower())
     several = len(_RE["sentence"].split(last.text)) > 1 and len(numbers) > 1
-    if numbers and not unsure and not several:
+    # π/2 may be 1.57, and is not 2.
+    decimal = any(isinstance(one.value, Fraction) and one.value.denominator > 1 for one in known)
+    formula = decimal and _RE["formula"].search(last.text)
+    if numbers and not (unsure or several or formula):
         return ScoreResult.of(False, last.text, span, f"{last.kind}: not one number")
     why = "declines to answer" if unsure else "not one number"
     return ScoreResult("abstain", reason=f"{last.kind}: {why} in {last.text[:80]!r}")

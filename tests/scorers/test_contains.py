@@ -202,3 +202,13 @@ def test_people_agree_on_15098_answers_of_five_systems(data: Path) -> None:
         people, key=lambda name: people[name][1]
     )
     assert compare(rows, "em", "evouna_nq", None)["precision_incorrect"] >= 90
+
+
+def test_case_is_no_other_answer() -> None:
+    references = (
+        "President of the United States", "Doctor Who", "5 kilometres", "10 a.m.", "Marie Curie",
+        "3 minutes", "Dr. No", "10 km/h", "May 11, 2018", "twenty-one", "São Paulo", "O'Neill",
+    )  # fmt: skip
+    cases = (str, str.lower, str.upper, str.title)
+    for reference, given, said in product(references, cases, cases):
+        assert outcome(given(reference), said(reference)) == "correct", (given, said, reference)

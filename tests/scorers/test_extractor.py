@@ -115,6 +115,7 @@ CHOICES = ("heavy", "light", "Elif", "Noor")
         ("选项A、B、C都不正确，选项D正确。", "D"),
         ("A и B неверно, C верно.", "C"),
         ("A: light.", "conflict"),
+        ("A ) light", "conflict"),
         ("A. light", "conflict"),  # the right letter, and another option's text
         ("The answer is A. light", "conflict"),
         ("A. heavy B. light C. Elif D. Noor", None),  # the options repeated

@@ -13,7 +13,7 @@ Options = tuple[tuple[str, str], ...]
 # "CBF, which is no mode of a cipher": short options are compared with the first clause.
 _CLAUSE = re.compile(r"[^,.;(\n]{1,60}(?=[,;]\s|\.(?:\s|$))")
 # What stands between an option's letter and its text.
-_LABEL = re.compile(r"[*_`]{0,3}[).:）]{1,2}[*_`]{0,3}\s{1,3}[*_`\"']{0,3}")
+_LABEL = re.compile(r"[*_`]{0,3}\s?[).:）]{1,2}[*_`]{0,3}\s{1,3}[*_`\"']{0,3}")
 _SENTENCE = re.compile(r"(?:(?![.;。；]\s|[.;。；]$)[^\n]){0,400}")
 #: How alike the text behind a letter and that letter's option must be, and the lengths of
 #: options for which slips are looked past: in a short one each sign counts.

@@ -9,6 +9,8 @@ from routeyard.pipelines.scorers.open_answers.dates import is_month
 from routeyard.pipelines.scorers.open_answers.texts import RE, Text, is_date
 from routeyard.pipelines.scorers.open_answers.words import VERDICTS, Word, is_number
 
+#: Words that name a part of what follows.
+_PARTS = frozenset(("early", "late", "mid", "middle", "half", "quarter", "second", "first"))
 #: Letters and digits from which a name is found although spaces around it were lost.
 _LONG = 8
 
@@ -23,7 +25,7 @@ def named(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
         return [(-1, -1, "the signs and words")] if same else []
     short = n == 1 and (wanted[0] in VERDICTS or (len(wanted[0]) == 1 and not wanted[0].isdigit()))
     if not n or short:  # such words occur in any text
-        return [(-1, -1, "the whole answer")] if _bare(reference) == _bare(answer) else []
+        return [(-1, -1, "the whole answer")] if bare(reference) == bare(answer) else []
     places = [
         (start, start + n, "the words")
         for start, form in enumerate(said)
@@ -42,7 +44,8 @@ def _dated(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
     return found[0] if all(found) else []
 
 
-def _bare(text: Text) -> str:
+def bare(text: Text) -> str:
+    """A text without case and the signs around it."""
     return text.folded.casefold().strip(" .,;:!?\"'“”‘’*_`$()[]")
 
 
@@ -81,8 +84,9 @@ def _has_other_forms(reference: Text) -> bool:
 
 def _with_word(said: Sequence[str], place: int, numbers: set[str], own: set[str]) -> bool:
     """Whether a reference's numbers and a word of its own stand within two words of a place."""
-    near = set(said[max(0, place - 2) : place + 3])
-    return near.issuperset(numbers) and bool(near & (own - numbers))
+    near, words = set(said[max(0, place - 2) : place + 3]), own - numbers
+    few = len(words) <= 3 and words & _PARTS <= near  # "the late 12th century" is no 12th century
+    return few and near.issuperset(numbers) and bool(near & words)
 
 
 def _same_stem(form: str, name: str) -> bool:
