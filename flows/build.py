@@ -11,6 +11,7 @@ from prefect import flow, task
 
 from routeyard.flows import console
 from routeyard.flows.console.summary import markdown
+from routeyard.flows.memory_needs import check_build
 from routeyard.flows.recipe import load, with_collect
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import RELEASE, Stage, walk
@@ -23,6 +24,7 @@ from routeyard.flows.workspace.shares import open_ledger
 from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, complete_stage
 from routeyard.pipelines.calls.moved_ports import Decision, providers_in, settle_ports
 from routeyard.pipelines.calls.wire.address import on_loopback
+from routeyard.pipelines.io import named_files
 from routeyard.pipelines.io.staging import write_json
 from routeyard.schemas.recipe import Recipe
 
@@ -87,6 +89,8 @@ def _settle_ports(recipe: Recipe, root: Path, decision: Decision | None) -> None
 
 def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> dict[str, Any]:
     done: dict[str, StageResult] = {}
+    draws = until == RELEASE.until
+    check_build(0, draws=draws)
     for stage, results in walk(recipe, context, Completing(context), until):
         unchanged = " (unchanged)" if results[0].reused and not stage.part_of else ""
         for line in stage.lines(results[0].figures):
@@ -100,9 +104,14 @@ def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> 
         if stage.makes == "audited":
             for waiver in recipe.release.waivers:
                 console.line("waived", f"{waiver.gate}: {waiver.reason}")
+        if stage.makes == "models" and until != stage.until:
+            pairs = done["ingest"].figures["queries"] * results[0].figures["models"]
+            check_build(
+                pairs * recipe.collect.samples, _recorded_files(recipe, context), draws=draws
+            )
         if stage.check:
             stage.check(context, results[0])
-    if until != RELEASE.until:
+    if not draws:
         return _summary(done)
     plain = task(name=RELEASE.name, persist_result=True)(RELEASE.function)
     releasing = materialising(plain, recipe) if tracked() else plain
@@ -114,6 +123,16 @@ def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> 
     text = markdown(Path(released["path"]))
     publish_markdown(recipe.name, "summary", text, f"{recipe.name} summary")
     return {**_summary(done), "release": released}
+
+
+def _recorded_files(recipe: Recipe, context: BuildContext) -> list[Path]:
+    """Files of recorded answers that a build reads."""
+    where = "collect.recorded"
+    return [
+        file
+        for entry in recipe.collect.recorded
+        for file in named_files.expand(entry.path, base=context.base, where=where)
+    ]
 
 
 class Completing:

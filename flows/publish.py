@@ -77,13 +77,17 @@ def check_release(
     """
     from routeyard.datacards.card import render
     from routeyard.datacards.files import render as render_files
+    from routeyard.flows.memory_needs import check_verify
     from routeyard.pipelines.proof.prove import verify
     from routeyard.pipelines.release.checks.leaks import leaks_of
+    from routeyard.pipelines.release.checks.verify import unreadable
     from routeyard.pipelines.release.manifest import read_manifest
     from routeyard.pipelines.release.storage import local_copy
     from routeyard.pipelines.release.yank import yanked
 
     with local_copy(str(release)) as folder:
+        if not unreadable(folder):
+            check_verify(read_manifest(folder))
         proof = verify(
             folder, render_card=render, render_files=render_files, full=full, signer=signer
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routeyard.flows.audits.page import AuditPage
+from routeyard.flows.memory_needs import check_audit, check_audit_release
 from routeyard.pipelines.audit.finding import AuditFinding
 from routeyard.pipelines.errors import BadInput
 
@@ -47,6 +48,7 @@ def audit_results(path: Path) -> AuditPage:
     from routeyard.pipelines.audit.run import audit_recording
     from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
+    check_audit(path)
     try:
         read = read_results(path)
     except AggregatesOnly as error:
@@ -75,6 +77,8 @@ def audit_release(path: Path) -> AuditPage:
     from routeyard.pipelines.audit.run import audit_recording
 
     tables = read_release(path)
+    if (labels := tables.stored("labels")) is not None:
+        check_audit_release(labels.num_rows)
     table = recording_of(tables)
     found = audit_recording(table, free=free_arms(tables["models"]))
     more = (*label_findings(tables, path), *metering_findings(tables, path))

@@ -49,23 +49,22 @@ def _run(words: list[str]) -> int:
         return 130
     except BrokenPipeError:
         return _nobody_reads()
-    except OSError as error:
-        if (said := _of_the_disk(error)) is None:
+    except Exception as error:
+        said = _of_memory(error, words) or _of_the_disk(error) or _of_the_server(error)
+        if not said and (frames := _their_frames(error)) and not isinstance(error, OSError):
+            said = _their_fault(error, frames)
+        if not said:
             raise
         print(visible(said), file=sys.stderr)
         return 1
-    except Exception as error:
-        if not (server := _silent_server(error)):
-            if frames := _their_frames(error):
-                print(visible(_their_fault(error, frames)), file=sys.stderr)
-                return 1
-            raise
-        print(
-            f"error: the Prefect server does not answer\n  where: {server}\n"
-            "  next:  start it (`prefect server start`), or unset PREFECT_API_URL",
-            file=sys.stderr,
-        )
-        return 1
+
+
+def _of_memory(error: Exception, words: list[str]) -> str | None:
+    """That memory ran out, in words; None where that is not what happened."""
+    from routeyard.pipelines.io.memory import named
+
+    found = named(error, f"`routeyard {' '.join(words[:1])}`")
+    return f"error: {found}" if found is not None else None
 
 
 def _stopped() -> str:
@@ -78,10 +77,12 @@ def _stopped() -> str:
     )
 
 
-def _of_the_disk(error: OSError) -> str | None:
+def _of_the_disk(error: Exception) -> str | None:
     """What the file system refuses, in words; None where that is not what happened."""
     import errno
 
+    if not isinstance(error, OSError):
+        return None
     known = json.loads((Path(__file__).parent / "disk_errors.json").read_text(encoding="utf-8"))
     absent = isinstance(error, FileNotFoundError)
     name = "ENOENT" if absent else errno.errorcode.get(error.errno or 0, "")
@@ -128,13 +129,18 @@ def _their_fault(error: BaseException, frames: list[traceback.FrameSummary]) -> 
     )
 
 
-def _silent_server(error: BaseException) -> str | None:
-    """The Prefect server's address when the error is that nothing listens there."""
+def _of_the_server(error: Exception) -> str | None:
+    """That no Prefect server answers, in words; None where that is not what happened."""
     server = os.environ.get("PREFECT_API_URL")
     httpx = sys.modules.get("httpx")
     said = str(error).startswith("Failed to reach API")
     lost = httpx is not None and isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
-    return server if said or lost else None
+    if not server or not (said or lost):
+        return None
+    return (
+        f"error: the Prefect server does not answer\n  where: {server}\n"
+        "  next:  start it (`prefect server start`), or unset PREFECT_API_URL"
+    )
 
 
 def _call(words: list[str]) -> int:
@@ -145,6 +151,7 @@ def _call(words: list[str]) -> int:
         return complete(words)
     if words[:1] == ["help"] or not words:
         words = [*words[1:], "--help"]
+    _check_address_space(words)
     command: Any = root()
     # Bad options exit 2 and `typer.Exit(code)` exits with its code.
     try:
@@ -152,3 +159,16 @@ def _call(words: list[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
     return int(code or 0)
+
+
+def _check_address_space(words: list[str]) -> None:
+    """Stop where our libraries could not be loaded: they end the process without a word."""
+    from routeyard.pipelines.io.memory import LOADING, OutOfMemory, address_space
+
+    left = address_space()
+    if left is not None and left < LOADING and "--help" not in words:
+        raise OutOfMemory(
+            f"the libraries alone reserve more than {LOADING / 1e9:.1f} GB of address space, and "
+            f"the limit of this process leaves {left / 1e9:.1f} GB",
+            next_step="lift the limit: `ulimit -v unlimited`",
+        )

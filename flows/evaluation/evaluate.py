@@ -15,7 +15,9 @@ from routeyard.flows.evaluation.released import (
     with_embeddings,
 )
 from routeyard.flows.evaluation.router_specs import from_code, from_file, makers, pair_scorers
+from routeyard.flows.memory_needs import BASE
 from routeyard.pipelines.experiment.settings import EvaluationSettings
+from routeyard.pipelines.io import memory
 from routeyard.pipelines.matrix.reading import core_of
 
 if TYPE_CHECKING:
@@ -150,6 +152,7 @@ def evaluate_into(
     from routeyard.pipelines.io.staging import write_json
 
     how = settings or EvaluationSettings()
+    memory.check("an evaluation", BASE, draws=True)  # before hours of work: the page has plots
     tables = with_beside(read_release(release), also)
     folder = out_folder(release, out)
     tables = with_embeddings(tables, embeddings, how.embed, cache, how.encoder, how.scheme)

@@ -1,10 +1,15 @@
-"""How much memory a process can still have, and whether an error says that there was none left."""
+"""How much memory a process can still have, and the error that says that it is not enough.
+
+A limit of address space (`ulimit -v`) is kept apart: libraries reserve far more of it than they
+use, and drawing a plot reserves 64 GiB at once.
+"""
 
 from __future__ import annotations
 
 import errno
 import resource
 from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
 _MEMORY, _STATM = Path("/proc/meminfo"), Path("/proc/self/statm")
@@ -15,20 +20,88 @@ _V2 = ("", "memory.max", "memory.current", "inactive_file")
 _V1 = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
+#: Bytes of address space that the engine which draws plots reserves at once (it uses little of
+#: it), that our libraries reserve while they work, and without which they cannot be loaded.
+DRAWING, LIBRARIES, LOADING = 66 << 30, 500_000_000, 500_000_000
+
+
+class OutOfMemory(MemoryError):
+    """There is, or was, not enough memory: what for, how much, and what to do.
+
+    No `RouteyardError`: what reads a stranger's file takes those for faults of the file.
+    """
+
+    def __init__(self, what: str, *, where: str | None = None, next_step: str | None = None):
+        self.what, self.where = what, where
+        self.next_step = next_step or (
+            "close what else runs, use a machine or container with more memory, or make less at "
+            "once: fewer questions or models, a smaller --jobs"
+        )
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        where = [f"  where: {self.where}"] if self.where else []
+        return "\n".join([self.what, *where, f"  next:  {self.next_step}"])
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuilt, (self.what, self.where, self.next_step))
+
+
+def _rebuilt(what: str, where: str | None, next_step: str) -> OutOfMemory:
+    return OutOfMemory(what, where=where, next_step=next_step)
+
+
+def check(what: str, need: int, *, draws: bool = False, next_step: str | None = None) -> None:
+    """Stop before work begins that does not fit.
+
+    Args:
+        what: Of the sentence "… works on about 3.1 GB at once".
+        need: Estimate of the bytes that it works on at once.
+        draws: Whether it draws plots.
+
+    Raises:
+        OutOfMemory: it needs more than can be had; says how much of each.
+    """
+    have, space = available(), address_space()
+    if have is not None and need > have:
+        raise OutOfMemory(
+            f"{what} works on about {_gb(need)} at once, and {_gb(have)} of memory can be had",
+            next_step=next_step,
+        )
+    reserved = need + LIBRARIES + (DRAWING if draws else 0)
+    if space is not None and reserved > space:
+        why = f" (drawing plots reserves {_gb(DRAWING)} of it)" if draws else ""
+        raise OutOfMemory(
+            f"{what} works on about {_gb(need)} and reserves about {_gb(reserved)} of address space"
+            f"{why}, and the limit of this process leaves {_gb(space)}",
+            next_step="lift the limit (`ulimit -v unlimited`), and limit memory instead where it "
+            "has to be: `systemd-run -p MemoryMax=8G`, `docker run -m 8g`",
+        )
+
+
+def _gb(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"
+
+
 def available() -> int | None:
     """Bytes of memory that this process can still have; null where the system does not say.
 
-    The least of what the machine has left, what its control groups leave it (a container's
-    limit, on every level), and what a limit of its address space does (`ulimit -v`).
+    The least of what the machine has left and what its control groups leave it (a container's
+    limit, on every level).
     """
     free = [line for line in _text(_MEMORY).splitlines() if line.startswith("MemAvailable:")]
     found = [int(line.split()[1]) * 1024 for line in free]
     found += _left_by_groups()
-    most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most != resource.RLIM_INFINITY:
-        pages = _text(_STATM).split()
-        found.append(most - (int(pages[0]) if pages else 0) * resource.getpagesize())
     return max(0, min(found)) if found else None
+
+
+def address_space() -> int | None:
+    """Bytes of address space that a limit leaves this process; null without one."""
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most == resource.RLIM_INFINITY:
+        return None
+    pages = _text(_STATM).split()
+    return max(0, most - (int(pages[0]) if pages else 0) * resource.getpagesize())
 
 
 def _left_by_groups() -> Iterator[int]:
@@ -52,28 +125,32 @@ def _left_by_groups() -> Iterator[int]:
 
 
 def is_exhausted(error: BaseException) -> bool:
-    """Whether an error, or what caused it, says that memory ran out.
+    """Whether an error, or what it was raised from, says that memory ran out.
 
     Arrow and NumPy raise kinds of `MemoryError`; DuckDB, Torch, the system, its loader and its
     threads have words of their own.
     """
-    seen: set[int] = set()
-    cause: BaseException | None = error
-    while cause is not None and id(cause) not in seen:
-        seen.add(id(cause))
-        if _says_so(cause):
+    found: BaseException | None = error
+    for _ in range(20):
+        if found is None:
+            break
+        if _says_so(found):
             return True
-        cause = cause.__cause__ or cause.__context__
+        found = found.__cause__
     return False
 
 
 def _says_so(error: BaseException) -> bool:
-    if isinstance(error, MemoryError) or type(error).__name__.startswith("OutOfMem"):
+    if isinstance(error, MemoryError | BrokenExecutor):  # a worker process was killed
+        return True
+    if type(error).__name__.startswith("OutOfMem"):
         return True
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
+    # Arrow's errors are of its own kinds; others have no kind.
+    ours = isinstance(error, OSError | ImportError | RuntimeError)
     text = str(error)[:2000].lower()
-    return isinstance(error, OSError | ImportError | RuntimeError) and any(
+    return (ours or type(error).__module__.startswith("pyarrow")) and any(
         word in text for word in _WORDS
     )
 
@@ -83,10 +160,31 @@ _WORDS = (
     "can't allocate memory",
     "failed to map segment",
     "can't start new thread",
+    "failed to launch worker thread",
     "out of memory",
     "malloc of size",
     "realloc of size",
 )
+
+
+def named(error: BaseException, doing: str) -> OutOfMemory | None:
+    """The error that says that memory ran out, and what could be had; null for any other."""
+    if isinstance(error, OutOfMemory):
+        return error
+    if not is_exhausted(error):
+        return None
+    have, space = available(), address_space()
+    left = [f"{_gb(have)} of memory can be had now"] if have is not None else []
+    left += [f"{_gb(space)} of address space are left by `ulimit -v`"] if space is not None else []
+    killed = isinstance(error, BrokenExecutor)
+    what = "a worker process was killed, as the system does when memory is short," if killed else (
+        "memory ran out"
+    )  # fmt: skip
+    first = (str(error).splitlines() or [""])[0][:200]
+    return OutOfMemory(
+        f"{what} in {doing} ({type(error).__name__}{': ' * bool(first)}{first}); "
+        + "; ".join(left or ["how much there is, the system does not say"])
+    )
 
 
 def _text(path: Path) -> str:

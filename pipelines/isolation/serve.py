@@ -17,7 +17,16 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from routeyard.pipelines.isolation.worker import ARROW, ERROR, HEADER, ITEM, NO_MEMORY, RESULT
+from routeyard.pipelines.io.memory import is_exhausted
+from routeyard.pipelines.isolation.worker import (
+    ARROW,
+    ERROR,
+    HEADER,
+    ITEM,
+    LIMITED_FROM_OUTSIDE,
+    NO_MEMORY,
+    RESULT,
+)
 
 
 def main() -> None:
@@ -42,8 +51,8 @@ def main() -> None:
                 functions[name] = getattr(import_module(module), attribute)
             _answer(functions[name](*request["args"]), out)
         except Exception as error:
-            if _is_memory(error):
-                os._exit(NO_MEMORY)  # what is left is not enough to go on with
+            if is_exhausted(error):  # what is left is not enough to go on with
+                os._exit(LIMITED_FROM_OUTSIDE if _is_cut(used + request["memory"]) else NO_MEMORY)
             _send(out, ERROR, json.dumps(_told(error)).encode())
         signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -88,10 +97,10 @@ def _told(error: Exception) -> dict[str, str | None]:
     }
 
 
-def _is_memory(error: Exception) -> bool:
-    # Arrow reports memory that ran out as an OSError too, and DuckDB by an error of its own.
-    lacking = isinstance(error, OSError) and "emory" in str(error)
-    return lacking or isinstance(error, MemoryError) or type(error).__name__.startswith("OutOfMem")
+def _is_cut(memory: int) -> bool:
+    """Whether this process has less address space than it was to have: a limit from outside."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    return 0 <= hard < memory
 
 
 def _address_space() -> int:

@@ -22,14 +22,16 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from routeyard.pipelines.io.memory import OutOfMemory
 from routeyard.schemas.errors import RouteyardError
 
 #: Kind and length of a piece of an answer.
 HEADER = struct.Struct(">cQ")
 #: Kinds: the result, one piece of several, a schema or rows in Arrow IPC, an error.
 RESULT, ITEM, ARROW, ERROR = b"R", b"I", b"A", b"E"
-#: Exit status of a child that ran out of memory.
-NO_MEMORY = 86
+#: Exit status of a child that ran out of memory: of what its limits allow, or of less, because a
+#: limit of the process that started it is lower.
+NO_MEMORY, LIMITED_FROM_OUTSIDE = 86, 87
 #: Longest wait for a child to start, in seconds: it imports its libraries.
 START_S = 120.0
 
@@ -100,6 +102,7 @@ class Worker:
 
         Raises:
             LimitExceeded, ProcessEnded: the child has been ended; the next call starts another.
+            OutOfMemory: it was killed from outside, or may have less memory than its limits.
             FunctionFailed: the function raised something.
             RouteyardError: the function raised this error of ours.
         """
@@ -228,15 +231,22 @@ class Worker:
             raise
         return bytes(found), left
 
-    def _ended(self) -> RouteyardError:
+    def _ended(self) -> Exception:
         """Why the child ended, as an error."""
         process = self._process
         assert process is not None
-        try:
+        status: int | None = None
+        with suppress(subprocess.TimeoutExpired):
             status = process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            status = -signal.SIGKILL
         self.close()
+        if status in (-signal.SIGKILL, LIMITED_FROM_OUTSIDE):
+            # Nothing that it was given can do that: its own limits are lower, or end it otherwise.
+            why = "a limit of address space ended" if status == LIMITED_FROM_OUTSIDE else (
+                "the system killed, as it does when memory is short,"
+            )  # fmt: skip
+            return OutOfMemory(f"{why} the process that reads untrusted files")
+        if status is None:
+            status = -signal.SIGKILL
         if status in (-signal.SIGPROF, NO_MEMORY):
             return LimitExceeded("memory" if status == NO_MEMORY else "time")
         name = signal.Signals(-status).name if status < 0 else f"exit status {status}"

@@ -112,8 +112,8 @@ def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
             if row.truncated:
                 about = replace(about, truncated=True)
             read.append(_plain(scorer.score(about, row.text)))
-        except Unsafe:
-            raise  # a refusal to run is the person's to settle, not a row's
+        except (Unsafe, MemoryError):
+            raise  # a refusal to run is the person's to settle, and lack of memory too: no row's
         except Exception as error:  # any other failure is one row's
             read.append(_failed(f"{type(error).__name__}: {error}"[:500]))
     return read

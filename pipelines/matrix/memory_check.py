@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.io import memory
 from routeyard.pipelines.matrix import memmap
 
 #: Bytes that an evaluation works on for each question beside what lies on disk, and how many
@@ -14,13 +12,6 @@ EACH, MATRICES = 400, 20
 #: Bytes for each question and model where something works on whole matrices in memory: routers
 #: that are trained, the zoo's cells, studies.
 PAIR = 60
-
-_MEMORY = Path("/proc/meminfo")
-#: Limits of a container, of both versions of control groups.
-_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
 
 
 def check_fits(questions: int, models: int, width: int = 0, *, whole: bool = False) -> None:
@@ -32,16 +23,14 @@ def check_fits(questions: int, models: int, width: int = 0, *, whole: bool = Fal
         whole: something works on whole matrices in memory, as what reads embeddings does.
 
     Raises:
-        BadInput: it needs more memory than there is; says how much, and what to do.
+        OutOfMemory: it needs more memory than there is; says how much, and what to do.
     """
-    need, have = needed(questions, models, width, whole=whole), available()
-    if have is not None and need > have:
-        raise BadInput(
-            f"an evaluation of {questions:,} questions × {models} models works on about "
-            f"{need / 1e9:.1f} GB at once, and {have / 1e9:.1f} GB of memory can be had",
-            next_step="evaluate where there is more memory, or build a release with fewer "
-            "questions or models: the rule `sample` under `curate`, or a smaller `pool`",
-        )
+    memory.check(
+        f"an evaluation of {questions:,} questions × {models} models",
+        needed(questions, models, width, whole=whole),
+        next_step="evaluate where there is more memory, or build a release with fewer "
+        "questions or models: the rule `sample` under `curate`, or a smaller `pool`",
+    )
 
 
 def needed(questions: int, models: int, width: int = 0, *, whole: bool = False) -> int:
@@ -49,18 +38,3 @@ def needed(questions: int, models: int, width: int = 0, *, whole: bool = False) 
     matrix = min(8 * questions * models, memmap.LARGE)
     pairs = PAIR * models if whole or width else 0
     return questions * (EACH + pairs + 4 * width) + MATRICES * matrix
-
-
-def available() -> int | None:
-    """Bytes of memory that can be had; None where the system does not say."""
-    free = [line for line in _text(_MEMORY).splitlines() if line.startswith("MemAvailable:")]
-    found = [int(line.split()[1]) * 1024 for line in free]
-    found += [int(text) for path in _LIMITS if (text := _text(path).strip()).isdigit()]
-    return min(found, default=None)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii")
-    except (OSError, ValueError):
-        return ""

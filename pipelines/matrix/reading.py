@@ -116,7 +116,8 @@ def core_of(tables: Mapping[str, pa.Table], *, whole: bool = True) -> Core:
         whole: as in `check_fits`; an evaluation and a certificate work on blocks of questions.
 
     Raises:
-        BadInput: as `from_tables`, or there is not memory enough.
+        BadInput: as `from_tables`.
+        OutOfMemory: there is not memory enough.
     """
     names = set(inspect.signature(from_tables).parameters) - {"encoder"}
     if "outcomes" in tables:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from routeyard.pipelines.io.memory import named
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -20,5 +22,11 @@ class Finding:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says, or its name."""
+    """The first line of what an error says, or its name: what a finding says of a file.
+
+    Raises:
+        OutOfMemory: the fault is this machine's, and nothing can be said of the file.
+    """
+    if (memory := named(error, "reading a release")) is not None:
+        raise memory from error
     return (str(error).splitlines() or [type(error).__name__])[0][:500]

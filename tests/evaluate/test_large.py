@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.evaluation.released import Tables
-from routeyard.pipelines.errors import BadInput, DiskFull
+from routeyard.pipelines.errors import DiskFull
 from routeyard.pipelines.evaluate.certificate import certify
 from routeyard.pipelines.evaluate.run import evaluate
+from routeyard.pipelines.io import memory
 from routeyard.pipelines.matrix import memmap, memory_check, row_blocks, texts
 from routeyard.pipelines.matrix.reading import core_of, from_tables
 from routeyard.pipelines.routers import ROUTERS
@@ -177,28 +178,30 @@ def test_to_ask_whether_a_table_is_there_reads_nothing() -> None:
 def test_what_does_not_fit_is_refused_before_it_is_read(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    memory = tmp_path / "meminfo"
-    memory.write_text("MemTotal: 16000000 kB\nMemAvailable: 8000000 kB\n")
-    monkeypatch.setattr(memory_check, "_MEMORY", memory)
-    monkeypatch.setattr(memory_check, "_LIMITS", ())
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 16000000 kB\nMemAvailable: 8000000 kB\n")
+    monkeypatch.setattr(memory, "_MEMORY", meminfo)
+    monkeypatch.setattr(memory, "_CONTROL", tmp_path / "groups")
     memory_check.check_fits(1_000_000, 27, 384)
-    with pytest.raises(BadInput, match=r"22\.9 GB"):  # in blocks: 6.7 GB
+    with pytest.raises(memory.OutOfMemory, match=r"22\.9 GB"):  # in blocks: 6.7 GB
         memory_check.check_fits(10_000_000, 27, whole=True)
     memory_check.check_fits(10_000_000, 27)
-    with pytest.raises(BadInput, match=r"20,000,000 questions × 27 models .* 10\.7 GB .* 8\.2 GB"):
+    with pytest.raises(
+        memory.OutOfMemory, match=r"20,000,000 questions × 27 models .* 10\.7 GB .* 8\.2 GB"
+    ):
         memory_check.check_fits(20_000_000, 27)
     # What is small is in memory as a whole.
     assert memory_check.needed(1000, 3) == 1000 * (
         memory_check.EACH + memory_check.MATRICES * 8 * 3
     )
-    limit = tmp_path / "memory.max"  # of a container
+    limit = tmp_path / "groups/memory.max"  # of a container
+    limit.parent.mkdir()
     limit.write_text("1000000000\n")
-    monkeypatch.setattr(memory_check, "_LIMITS", (limit,))
-    with pytest.raises(BadInput, match=r"1\.0 GB of memory"):
+    with pytest.raises(memory.OutOfMemory, match=r"1\.0 GB of memory"):
         memory_check.check_fits(1_000_000, 27)
     # Where nothing says how much there is, nothing is refused.
     limit.write_text("max\n")
-    monkeypatch.setattr(memory_check, "_MEMORY", tmp_path / "none")
+    monkeypatch.setattr(memory, "_MEMORY", tmp_path / "none")
     memory_check.check_fits(10**9, 1000)
 
 
@@ -210,8 +213,8 @@ def test_a_release_of_which_the_tables_do_not_fit_stays_closed(
     files = {name: tmp_path / f"{name}.parquet" for name in ("queries", "embeddings")}
     readers: dict[str, Any] = dict.fromkeys(files, _never)
     held = Tables(readers, files).also("models", tables(60, 2, 8)["models"])
-    monkeypatch.setattr(memory_check, "available", lambda: memory_check.needed(60, 2, 8) - 1)
-    with pytest.raises(BadInput, match="60 questions × 2 models"):
+    monkeypatch.setattr(memory, "available", lambda: memory_check.needed(60, 2, 8) - 1)
+    with pytest.raises(memory.OutOfMemory, match="60 questions × 2 models"):
         core_of(held.also("outcomes", pa.table({})))
 
 
