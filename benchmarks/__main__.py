@@ -36,6 +36,7 @@ BENCHMARKS: dict[str, str] = {
     "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
     "audit": "faults put into published matrices that the audit names, or findings of honest ones",
     "honest": "verify over honest releases of every shipped recipe: what is proved, and findings",
+    "verified": "what verify takes over a planted honest release of N labels",
     "judged": "scorers against verdicts of people and official graders",
     "init": "recipes of `routeyard init` on real results of many layouts: faults, and builds",
     "error_rates": "how often each scorer is wrong per kind of answer: table and docs/labels.md",

@@ -9,7 +9,7 @@ A finding names its check, its model and its rows. An unresolved finding stops a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -155,16 +155,10 @@ def _by_model(responses: pa.Table) -> Iterator[tuple[str, list[Row], set[str]]]:
 
 def _rows(table: pa.Table, there: set[str]) -> list[Row]:
     """The rows; a column without any value costs nothing."""
-    names = [name for name in table.column_names if name in there]
-    columns = [table.column(name).to_pylist() for name in names]
-    return [_Known(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-class _Known(dict[str, Any]):
-    """What is known of an answer; everything else is null."""
-
-    def __missing__(self, name: str) -> None:
-        return None
+    known = [name for name in table.column_names if name in there]
+    unknown = dict.fromkeys(name for name in table.column_names if name not in there)
+    columns = [table.column(name).to_pylist() for name in known]
+    return [{**unknown, **dict(zip(known, row, strict=True))} for row in zip(*columns, strict=True)]
 
 
 def _canary_drift(thresholds: Metering, canaries: pa.Table) -> list[MeteringFinding]:

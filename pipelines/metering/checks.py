@@ -67,8 +67,9 @@ def _each(
 
 def _lacks_usage(known: MeteringInput, row: Row) -> bool:
     # With `n` answers in one call only their sum is metered: their cost is known.
-    uncounted = row["completion_tokens"] is None and row["cost_usd"] is None
-    return row["prompt_tokens"] is None or uncounted
+    if row["prompt_tokens"] is None:
+        return True
+    return row["completion_tokens"] is None and row["cost_usd"] is None
 
 
 def _adds_up_wrong(known: MeteringInput, row: Row) -> bool:

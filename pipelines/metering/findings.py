@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
+from operator import itemgetter
 from typing import Any
 
 from routeyard.schemas.recipe.collect import Metering
@@ -60,6 +61,7 @@ def finding(
     check: str, model_id: str, says: str, bad: list[Row], of: int | None
 ) -> MeteringFinding:
     """The finding of a check about some of a model's answers; `of` gives the share."""
-    rows = nsmallest(SHOWN, [(str(row["query_id"]), int(row["sample"])) for row in bad])
+    first = nsmallest(SHOWN, bad, key=itemgetter("query_id", "sample"))
+    rows = [(str(row["query_id"]), int(row["sample"])) for row in first]
     part = len(bad) / of if of else None
     return MeteringFinding(check, model_id, says, len(bad), tuple(rows), part)

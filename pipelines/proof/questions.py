@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import RouteyardError
 from routeyard.pipelines.ingest.queries import query_id, uniform_prompt
 from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
-from routeyard.pipelines.proof.evidence import Evidence
+from routeyard.pipelines.proof.evidence import SAMPLE, Evidence
 from routeyard.pipelines.scorers import SCORERS
 
 #: Questions that say exactly the same, at most: the id of the last of them counts the others.
@@ -65,6 +66,9 @@ def questions_of_sources(evidence: Evidence) -> Results:
                 wrong += _differ(rows, column, pa.scalar(expected[name][column]))
         if instruction is not None:
             rows = queries.filter(pc.and_(own, pc.invert(hidden)))
+            if not evidence.full and rows.num_rows > SAMPLE:
+                drawn = np.random.Generator(np.random.PCG64(evidence.seed))
+                rows = rows.take(pa.array(np.sort(drawn.choice(rows.num_rows, SAMPLE, False))))
             texts = (rows.column(column).to_pylist() for column in ("question", "choices"))
             fresh = [uniform_prompt(q, c or [], instruction) for q, c in zip(*texts, strict=True)]
             wrong += _differ(rows, "prompt", pa.array(fresh, pa.string()))

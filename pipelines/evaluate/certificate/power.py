@@ -16,11 +16,8 @@ from routeyard.pipelines.matrix.ranking import ranked
 TOP, LEVEL, POWER, DISCORDANT = 5, 0.05, 0.8, 0.2
 
 
-def _z() -> float:
-    """z₁₋α/₂ + z_power."""
-    from scipy.special import ndtri
-
-    return float(ndtri(1 - LEVEL / 2) + ndtri(POWER))
+#: z₁₋α/₂ + z_power, as `scipy.special.ndtri` gives them: its import takes longer than the rest.
+_Z = 1.959963984540054 + 0.8416212335729143
 
 
 def resolvable_difference(labels: Floats) -> float | None:
@@ -46,7 +43,7 @@ def resolvable_difference(labels: Floats) -> float | None:
                 found.append(float(np.var(known)) / len(known))
     if not found:
         return None
-    return _z() * math.sqrt(float(np.mean(found)))
+    return _Z * math.sqrt(float(np.mean(found)))
 
 
 def questions_needed(difference: float) -> int:
@@ -70,7 +67,7 @@ def questions_needed(difference: float) -> int:
             f"a difference of {difference:g} cannot come from {DISCORDANT:g} of the questions",
             next_step=f"give a share above 0 and at most {DISCORDANT:g}",
         )
-    return math.ceil(_z() ** 2 * (DISCORDANT - difference**2) / difference**2)
+    return math.ceil(_Z**2 * (DISCORDANT - difference**2) / difference**2)
 
 
 def difference_shown(questions: int) -> float:
@@ -79,6 +76,6 @@ def difference_shown(questions: int) -> float:
     >>> round(difference_shown(621), 3)
     0.05
     """
-    z = _z()
+    z = _Z
     # d² = z²(δ − d²)/n, solved for d.
     return math.sqrt(z**2 * DISCORDANT / (questions + z**2)) if questions > 0 else math.inf
