@@ -22,6 +22,7 @@ from routeyard.pipelines.proof.claims import (
 )
 from routeyard.pipelines.proof.differences import CLOSE, values
 from routeyard.pipelines.proof.evidence import Evidence
+from routeyard.schemas.leaks import looked_for_duplicates
 
 #: Resamples of the intervals without `--full`: enough to tell an interval from an invented one.
 _FEW = 200
@@ -90,8 +91,8 @@ def _fresh(evidence: Evidence, told: Mapping[str, Any], resamples: int) -> Certi
     tables = {name: evidence.tables[name] for name in names if evidence.has(name)}
     if _several(evidence) and evidence.has("verdicts"):
         tables |= {name: evidence.tables[name] for name in ("verdicts", "labels")}
-    if not evidence.rows("duplicates"):
-        tables.pop("duplicates", None)
+    if not looked_for_duplicates(evidence.recipe):
+        tables.pop("duplicates", None)  # an empty table says nothing
     core = core_of(tables)
     default = default_scheme(core) if core.splits else None
     return certify(
@@ -123,14 +124,7 @@ def _compared(
     evidence: Evidence, told: Mapping[str, Any], fresh: Certificate, exact: bool
 ) -> tuple[list[str], list[str]]:
     """Differences in values, and in intervals."""
-    wrong = list(values((name, told.get(name), getattr(fresh, name)) for name in _COUNTS))
-    if evidence.same_code:
-        made = fresh.to_json()
-        names = [n for n in _MADE if n != "test_in_train" or not len(evidence.withheld)]
-        names += ["folds"] if fresh.routers else []
-        wrong += values((name, told.get(name), made[name]) for name in names)
-        missing = sorted(set(told.get("figures") or ()) ^ set(fresh.figures))
-        wrong += [f"{name} is not in both, expected the same figures" for name in missing]
+    wrong = list(_facts(evidence, told, fresh))
     intervals: list[str] = []
     for name, figure in (told.get("figures") or {}).items():
         one = fresh.figures.get(name)
@@ -143,16 +137,27 @@ def _compared(
         # A share of models moves by whole models.
         step = 2 / fresh.n_models if name == "dominated_share" and not exact else 0.0
         intervals += _interval(name, figure, one.low, one.high, exact, step)
-    models = {row.get("model_id"): row for row in told.get("models") or ()}
+    rows = {row.get("model_id"): row for row in told.get("models") or ()}
     for model in fresh.models:
-        row = models.pop(model.model_id, {})
-        wrong += values(
-            (f"{name} of {model.model_id}", row.get(name), getattr(model, name))
-            for name in ("accuracy", "n_labels", "mean_cost", "dominated")
-        )
+        row = rows.pop(model.model_id, {})
+        names = ("accuracy", "n_labels", "mean_cost", "dominated")
+        named = [(f"{n} of {model.model_id}", row.get(n), getattr(model, n)) for n in names]
+        wrong += values(named)
         intervals += _interval(model.model_id, row, model.low, model.high, exact)
-    wrong += [f"{name!r} is no model of the release" for name in models]
-    return wrong, intervals
+    return [*wrong, *(f"{name!r} is no model of the release" for name in rows)], intervals
+
+
+def _facts(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) -> Iterator[str]:
+    """Differences in what is no figure, and in which figures there are."""
+    yield from values((name, told.get(name), getattr(fresh, name)) for name in _COUNTS)
+    if not evidence.same_code:
+        return
+    made = fresh.to_json()
+    names = {*_MADE, *(["folds"] if fresh.routers else [])}
+    names -= {"test_in_train"} if len(evidence.withheld) else set()
+    yield from values((name, told.get(name), made[name]) for name in sorted(names))
+    for name in sorted(set(told.get("figures") or ()) ^ set(fresh.figures)):
+        yield f"{name} is not in both, expected the same figures"
 
 
 def _interval(

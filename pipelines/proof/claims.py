@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from routeyard.pipelines.release.finding import Finding
+from routeyard.pipelines.release.finding import Finding, printable
 
 Kind = Literal["proved", "consistent", "believed"]
 KINDS: tuple[Kind, ...] = ("proved", "consistent", "believed")
@@ -29,8 +29,7 @@ class ProofClaim:
 
     def __str__(self) -> str:
         """One printable line."""
-        line = f"{self.about}: {self.says}"
-        return "".join(sign if sign.isprintable() else "�" for sign in line)[:2000]
+        return printable(f"{self.about}: {self.says}")
 
 
 @dataclass

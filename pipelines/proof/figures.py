@@ -96,35 +96,33 @@ def _most_of(evidence: Evidence, gone: Mapping[str, int], samples: int) -> int:
 
 def _rules(evidence: Evidence, removed: Counter[tuple[str, str]]) -> Iterator[str]:
     """Each curation rule: kept and removed are what it was given, which the rule before left."""
-    applied = evidence.figures("curate").get("rules")
-    counted = Counter[tuple[str, str]]()
-    known: dict[str, int] = {}
-    injected = {"models": 0}
-    for one in applied if isinstance(applied, list) else ():
-        before, after = one.get("before") or {}, one.get("after") or {}
-        added = (one.get("figures") or {}).get("injected")
-        injected["models"] += len(added) if isinstance(added, list) else 0
-        for entity, table in _ENTITIES.items():
-            if table not in before or table not in after:
-                continue
-            if known.get(table, before[table]) != before[table]:
-                yield (
-                    f"the rule {one.get('rule')!r} was given {before[table]:,} {table}, and the "
-                    f"one before left {known[table]:,}"
-                )
-            known[table] = after[table]
-            more = len(added) if isinstance(added, list) and table == "models" else 0
-            counted[f"curate.{one.get('rule')}", entity] += before[table] + more - after[table]
+    told = evidence.figures("curate").get("rules")
+    applied = told if isinstance(told, list) else []
     for entity, table in _ENTITIES.items():
-        if table in known and known[table] != evidence.rows(table):
-            there = evidence.rows(table)
-            yield f"the last rule left {known[table]:,} {table}, and {there:,} are there"
-        for stage in sorted(
-            {s for s, what in [*removed, *counted] if what == entity and _curated(s)}
-        ):
-            rows, told = removed[stage, entity], counted[stage, entity]
-            if rows != told:
-                yield f"{stage} removed {told:,} {table} by its figures, and removals list {rows:,}"
+        counted = Counter[str]()
+        left: int | None = None
+        for one in applied:
+            before, after = ((one.get(side) or {}).get(table) for side in ("before", "after"))
+            if before is None or after is None:
+                continue
+            if left not in (None, before):
+                yield (
+                    f"the rule {one.get('rule')!r} was given {before:,} {table}, and the "
+                    f"one before left {left:,}"
+                )
+            left = after
+            added = (one.get("figures") or {}).get("injected")
+            more = len(added) if isinstance(added, list) and table == "models" else 0
+            counted[f"curate.{one.get('rule')}"] += before + more - after
+        if left not in (None, there := evidence.rows(table)):
+            yield f"the last rule left {left:,} {table}, and {there:,} are there"
+        listed = Counter({stage: n for (stage, what), n in removed.items() if what == entity})
+        for stage in sorted(filter(_curated, counted | listed)):
+            if listed[stage] != counted[stage]:
+                yield (
+                    f"{stage} removed {counted[stage]:,} {table} by its figures, and removals "
+                    f"list {listed[stage]:,}"
+                )
 
 
 def _curated(stage: str) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.calls.request import RequestSettings
@@ -19,49 +19,65 @@ from routeyard.pipelines.proof.evidence import Evidence
 
 def requests_of_recipe(evidence: Evidence) -> Results:
     """Sampled answers whose request is not what the recipe asks of their model."""
-    collect, pool = evidence.collect, evidence.pool
-    sample = evidence.sampled.table if evidence.sampled is not None else None
-    if collect is None or pool is None or sample is None or not evidence.has("queries"):
+    collect = evidence.collect
+    if collect is None or evidence.pool is None or not evidence.built:
         return
-    if collect.provider == "recorded" or evidence.has("steps") or not evidence.built:
+    if collect.provider == "recorded" or not evidence.has("queries") or evidence.has("steps"):
         return
     if not evidence.same_code:
         yield believed("responses", "what was asked: another version of the code asked")
         return
-    queries = evidence.whole("queries")
-    hidden = pc.is_in(sample.column("query_id"), value_set=evidence.withheld)
-    sample = sample.filter(pc.and_(pc.invert(hidden), pc.is_valid(sample.column("request_hash"))))
-    at = pc.index_in(sample.column("query_id"), queries.column("query_id").combine_chunks())
-    sample = sample.select(["query_id", "model_id", "sample", "request_hash"])
-    sample = sample.append_column("at", at).filter(pc.is_valid(at))
-    wrong, same, elsewhere = [], 0, Counter[str]()
-    for model in pool.models:
-        rows = sample.filter(pc.equal(sample.column("model_id"), model.model_id)).to_pylist()
-        if not rows:
-            continue
-        try:
-            asks = ModelPrompts(queries, model, collect)
-            provider = provider_of(model, pool)
-            hashed = list(_settings(model, provider, collect))
-            differ = [row for row in rows if not _is_of(row, hashed, asks)]
-        except RouteyardError as error:
-            yield contradiction("responses", 1, 1, "requests cannot be made again", [error.what])
-            return
-        if len(differ) == len(rows) and "$" in provider.base_url:
-            elsewhere[model.model_id] = len(rows)
-            continue
-        same += len(rows) - len(differ)
-        wrong += [f"{r['query_id']}|{r['model_id']}|{r['sample']}" for r in differ]
+    wrong, same, elsewhere = [], 0, 0
+    try:
+        for row, right in _compared(evidence):
+            if right:
+                same += 1
+            elif right is None:
+                elsewhere += 1
+            else:
+                wrong.append(f"{row['query_id']}|{row['model_id']}|{row['sample']}")
+    except RouteyardError as error:
+        yield contradiction("responses", 1, 1, "requests cannot be made again", [error.what])
+        return
     if wrong:
         what = "requests are not what the recipe asks: other prompts, parameters or addresses"
         yield contradiction("responses", len(wrong), same + len(wrong), what, wrong)
     elif same:
         says = f"{same:,} requests are of the recipe's prompts and parameters"
-        whole = sample.num_rows >= evidence.rows("responses")
-        yield proved("responses", says + ("" if whole else f" (a sample, seed {evidence.seed})"))
+        yield proved("responses", f"{says} (a sample, seed {evidence.seed})")
     if elsewhere:
-        says = f"what {len(elsewhere)} models were asked: their address came from the environment"
+        says = f"{elsewhere:,} sampled requests to addresses that came from the environment"
         yield believed("responses", says)
+
+
+def _compared(evidence: Evidence) -> Iterator[tuple[dict[str, Any], bool | None]]:
+    """Each sampled answer, and whether its request is the recipe's; None where nobody can know."""
+    pool, collect = evidence.pool, evidence.collect
+    assert pool is not None
+    assert collect is not None
+    queries, sample = evidence.whole("queries"), _sample(evidence)
+    for model in pool.models:
+        rows = sample.filter(pc.equal(sample.column("model_id"), model.model_id)).to_pylist()
+        asks, provider = ModelPrompts(queries, model, collect), provider_of(model, pool)
+        hashed = list(_settings(model, provider, collect))
+        right: list[bool | None] = [_is_of(row, hashed, asks) for row in rows]
+        if "$" in provider.base_url and not any(right):
+            right = [None] * len(rows)
+        yield from zip(rows, right, strict=True)
+
+
+def _sample(evidence: Evidence) -> pa.Table:
+    """Sampled answers that have a request and whose question's text is there, with its row."""
+    columns = ["query_id", "model_id", "sample", "request_hash"]
+    sample = evidence.sampled.table if evidence.sampled is not None else None
+    if sample is None:
+        return evidence.table("responses", columns).slice(0, 0)
+    queries = evidence.table("queries", ["query_id"]).column("query_id").combine_chunks()
+    hidden = pc.is_in(sample.column("query_id"), value_set=evidence.withheld)
+    there = pc.and_(pc.invert(hidden), pc.is_valid(sample.column("request_hash")))
+    sample = sample.select(columns).filter(there)
+    sample = sample.append_column("at", pc.index_in(sample.column("query_id"), queries))
+    return sample.filter(pc.is_valid(sample.column("at")))
 
 
 def _settings(model: Any, provider: Any, collect: Any) -> Iterator[RequestSettings]:

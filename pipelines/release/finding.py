@@ -16,9 +16,13 @@ class Finding:
     says: str
 
     def __str__(self) -> str:
-        """One printable line: a stranger's file names may hold terminal codes."""
-        line = f"{self.check}: {self.where}: {self.says}"
-        return "".join(sign if sign.isprintable() else "�" for sign in line)[:2000]
+        """One printable line."""
+        return printable(f"{self.check}: {self.where}: {self.says}")
+
+
+def printable(line: str) -> str:
+    """A line without terminal codes, which a stranger's file names may hold."""
+    return "".join(sign if sign.isprintable() else "�" for sign in line)[:2000]
 
 
 def first_line(error: BaseException) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -93,6 +93,10 @@ class ComparedLines:
     reworded: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
 
+    def say(self, number: int, line: str, data: str) -> None:
+        """Note a line whose figures or names are not those of the data."""
+        self.false.append(f"line {number} says {line[:80]!r}, and the data give {data}")
+
 
 def compare_lines(
     card: list[str], fresh: list[str], rows: Iterable[str] = (), models: Iterable[str] = ()
@@ -114,9 +118,6 @@ def compare_lines(
     def words(line: str) -> str:
         return fact.sub("#", line)
 
-    def numbers(facts: list[str]) -> list[str]:
-        return [one for one in facts if one not in names]
-
     by_words: dict[str, list[list[str]]] = {}
     for line in fresh:
         by_words.setdefault(words(line), []).append(fact.findall(line))
@@ -128,27 +129,31 @@ def compare_lines(
             continue
         others = [fact.findall(line) for line in fresh[first:last] if words(line) not in own]
         for number, line in enumerate(card[start:end], start=start + 1):
-            figures, said = fact.findall(line), f"line {number} says {line[:80]!r}"
-            right = by_words.get(words(line))
-            unknown = [figure for figure in figures if figure not in known]
+            figures, right = fact.findall(line), by_words.get(words(line))
             if figures in (right or []) or not line.strip():
                 continue
-            if right is not None:
-                if not _counts_of_rows(figures, right, rows):
-                    data = ", ".join(right[0]) or "none"
-                    found.false.append(f"{said}, and the data give {data}")
-            elif figures in others:
+            if right is None and figures in others:
                 others.remove(figures)
                 found.reworded.append(line)
-            elif wrong := [
-                one for one in others if numbers(one) and numbers(one) == numbers(figures)
-            ]:
-                found.false.append(f"{said}, and the data give {', '.join(wrong[0])}")
-            elif unknown:
-                found.false.append(f"{said}, and the data give no {unknown[0]}")
+            elif right is not None:
+                if not _counts_of_rows(figures, right, rows):
+                    found.say(number, line, ", ".join(right[0]) or "none")
+            elif wrong := _named_otherwise(figures, others, names):
+                found.say(number, line, ", ".join(wrong))
+            elif unknown := [figure for figure in figures if figure not in known]:
+                found.say(number, line, f"no {unknown[0]}")
             else:
                 found.unknown.append(f"line {number}: {line[:80]}")
     return found
+
+
+def _named_otherwise(
+    facts: list[str], others: list[list[str]], names: Collection[str]
+) -> list[str] | None:
+    """Figures and names of a line in that place that has the same figures and other names."""
+    numbers = [one for one in facts if one not in names]
+    same = (one for one in others if [n for n in one if n not in names] == numbers)
+    return next(same, None) if numbers else None
 
 
 def _header(card: str, fresh: str, manifest: Manifest) -> Iterator[str]:

@@ -22,14 +22,28 @@ from routeyard.pipelines.release.database import (
 )
 from routeyard.pipelines.release.finding import Finding, first_line
 from routeyard.pipelines.release.manifest import code_version
-from routeyard.pipelines.release.sql import sql_of
 from routeyard.pipelines.release.summaries import Summaries, metered
 from routeyard.pipelines.release.tables import IN_DATABASE, contract_of
 from routeyard.schemas import CONTRACTS, OUTCOMES, StoredTable
 from routeyard.schemas.manifest import FORMAT, Manifest
 
-#: What a database can hold, as DuckDB lists it: kind of object → what is compared of it.
-_LISTED = sql_of("objects")
+#: What a database can hold: kind of object → where DuckDB lists it, its name, and what is compared
+#: of it beside comment and tags.
+_LISTED = {
+    "table": ("duckdb_tables()", "table_name", "sql"),
+    "view": ("duckdb_views()", "view_name", "sql"),
+    "column": (
+        "duckdb_columns()",
+        "table_name || '.' || column_name",
+        "concat_ws(' ', column_index, data_type, is_nullable, column_default)",
+    ),
+    "macro": ("duckdb_functions()", "function_name", "macro_definition"),
+    "type": ("duckdb_types()", "type_name", "logical_type"),
+    "sequence": ("duckdb_sequences()", "sequence_name", "sql"),
+    "index": ("duckdb_indexes()", "index_name", "sql"),
+    "schema": ("duckdb_schemas()", "schema_name", "sql"),
+    "constraint": ("duckdb_constraints()", "table_name", "constraint_text"),
+}
 _BUILT_IN = frozenset({"sequence", "index", "constraint"})  # these have no `internal`
 
 
@@ -186,7 +200,9 @@ def objects(connection: Any) -> dict[tuple[str, str, str], tuple[Any, ...]]:
     """(kind, schema, name) → definition, comment and tags of each object in a database."""
     found: dict[tuple[str, str, str], tuple[Any, ...]] = {}
     (database,) = connection.execute("SELECT current_database()").fetchone()
-    for kind, sql in _LISTED.items():
+    for kind, (listed, called, compared) in _LISTED.items():
+        about = "NULL, NULL" if kind == "constraint" else "comment, tags"
+        sql = f"SELECT schema_name, {called}, {compared}, {about} FROM {listed}"
         own = "" if kind in _BUILT_IN else " AND NOT internal"
         rows = connection.execute(f"{sql} WHERE database_name = ?{own} ORDER BY ALL", [database])
         for number, (schema, name, *rest) in enumerate(rows.fetchall()):
