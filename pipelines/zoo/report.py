@@ -76,7 +76,9 @@ def markdown(
     lines += [_row([name, f"{100 * value:.2f}"]) for name, value in references.items()]
     top = [overall(rankings, router)[0] for router in routers[:5]]
     if top:
-        lines += ["", f"Spread of the top five: {100 * (max(top) - min(top)):.2f} points."]
+        over = "seeds and encoders" if several else "seeds"
+        apart = f"{100 * (max(top) - min(top)):.2f} points between means over {over}"
+        lines += ["", f"Spread of the top five rows of this table: {apart}."]
     if refused:
         lines += ["", "Refused:", ""]
         lines += [

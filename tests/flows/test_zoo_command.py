@@ -134,7 +134,7 @@ def test_run_makes_embeddings_and_writes_cells_and_table(release, tmp_path, caps
     assert best["ridge"] > best["mine"] + 0.2
     page = (out / "table.md").read_text()
     assert "| ridge |" in page
-    assert "Spread of the top five" in page
+    assert "Spread of the top five rows of this table" in page
     assert "- kNN in the top tier: " in page
     rules = pq.read_table(out / "rules.parquet").to_pandas().set_index(["router", "rule"])
     # Only the cheapest of the three models costs less than 0.0015 USD.
