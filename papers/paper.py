@@ -66,6 +66,7 @@ class Item(_Row):
         row, column: Row or column of the study for all cells.
         derived: Printed headings of columns that are the mean of the others.
         lacks: Why it cannot be computed at all.
+        remark: What is known to differ from the paper; the reason of values that differ.
         drawing: An illustration without measurements.
     """
 
@@ -82,6 +83,7 @@ class Item(_Row):
     column: str | None = None
     derived: tuple[str, ...] = ()
     lacks: str = ""
+    remark: str = ""
     drawing: bool = False
 
     @model_validator(mode="before")

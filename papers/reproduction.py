@@ -189,11 +189,14 @@ class _Progress:
         self, one: PrintedCell, ours: StudyCell | None, on: str, reason: str, *, own: bool
     ) -> ReproducedCell:
         known = ours is not None and ours.value is not None
+        found = verdict(one.printed, ours, own)
+        if found == "differs":
+            reason = self.paper.items[one.item].remark or "not explained"
         return ReproducedCell(
             one.item, self.paper.items[one.item].where, one.row, one.column, one.unit,
             one.printed.text, one.printed.value,
             ours.value if ours else None, ours.low if ours else None, ours.high if ours else None,
-            on if known else "", verdict(one.printed, ours, own), reason,
+            on if known else "", found, reason,
         )  # fmt: skip
 
     def derived(self, one: PrintedCell, row: Sequence[ReproducedCell]) -> ReproducedCell:
