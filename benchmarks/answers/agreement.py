@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from benchmarks.answers.agreement_more import MORE
+from benchmarks.answers.agreement_more import MORE, math_verify_cases
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.io.named_files import DATA_HINT
 from routeyard.pipelines.scorers import SCORERS
@@ -24,6 +24,7 @@ from routeyard.pipelines.scorers.scorer import ScoringInput
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the differences")
     parser.add_argument("--only", choices=["gsm8k", "mmlu_pro", *MORE], help="one set")
+    parser.add_argument("--math-verify-tests", type=Path, help="tests/ of its source distribution")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -32,6 +33,11 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         raise SourceError("ROUTEYARD_DATA is not set", next_step=DATA_HINT)
     arguments.out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {}
+    if arguments.math_verify_tests is not None:
+        found["math_verify"], differing = math_verify_cases(arguments.math_verify_tests)
+        _write(differing, arguments.out / "math_verify_differing.csv")
+        symbolic.close()
+        return found
     if arguments.only in (None, "gsm8k"):
         found["gsm8k"] = gsm8k(Path(folder) / "zeroeval_gsm", arguments.out)
     if arguments.only in (None, "mmlu_pro"):

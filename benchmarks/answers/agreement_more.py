@@ -5,9 +5,12 @@ Each function returns figures and the rows on which the two readings differ, as 
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import gzip
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +173,34 @@ def alpaca(data: Path) -> Measured:
     off = (rates - named.reindex(rates.index)).dropna().abs()
     figures = {"responses": len(rows), "models": len(off), "points_off_most": float(off.max())}
     return figures, []
+
+
+def math_verify_cases(tests: Path) -> Measured:
+    """`math` on the comparisons of math-verify's own tests, references and texts as they stand."""
+    read = SCORERS.get("math").read
+    rows, differing = 0, []
+    for path in sorted(tests.glob("test_*.py")):
+        for gold, said, theirs in _comparisons(ast.parse(path.read_text(encoding="utf-8"))):
+            reading = read(ScoringInput("", (gold,)), said)
+            rows += 1
+            if (reading.outcome == "correct") != theirs:
+                differing.append(_row("math", gold, theirs, "", reading, said))
+    return _figures(rows, differing), differing
+
+
+def _comparisons(tree: ast.AST) -> Iterator[tuple[str, str, bool]]:
+    """(gold, text, expected) of every parametrised test that compares two texts."""
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        if getattr(call.func, "attr", "") != "parametrize" or len(call.args) < 2:
+            continue
+        names = [name.strip() for name in ast.literal_eval(call.args[0]).split(",")]
+        if not {"gold", "pred", "expected"} <= set(names) or not isinstance(call.args[1], ast.List):
+            continue
+        for element in call.args[1].elts:
+            with contextlib.suppress(ValueError):
+                row = dict(zip(names, ast.literal_eval(element), strict=False))
+                if isinstance(row["gold"], str) and isinstance(row["pred"], str):
+                    yield row["gold"], row["pred"], bool(row["expected"])
 
 
 def _row(

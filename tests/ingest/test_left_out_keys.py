@@ -63,3 +63,13 @@ def test_a_column_that_no_row_has_is_a_slip(tmp_path: Path) -> None:
     fields = {"id": "id", "question": "question", "references": "anwser"}
     with pytest.raises(RecipeError, match="did you mean 'answer'"):
         ingest([source(tmp_path, [FULL], fields=fields)], base=tmp_path)
+
+
+def test_the_rules_of_a_benchmark_reach_the_scorers(tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text('{"question": "2 + 2?", "answer": "4"}\n')
+    source = Source.model_validate(
+        {"name": "s", "path": "q.jsonl", "scorer": "numeric", "answer_in": "solution"}
+        | {"tolerance": 0.05, "fields": {"question": "question", "references": "answer"}}
+    )
+    (row,) = ingest([source], base=tmp_path).queries.to_pylist()
+    assert json.loads(row["metadata"]) == {"answer_in": "solution", "tolerance": 0.05}

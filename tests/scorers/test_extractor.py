@@ -203,3 +203,14 @@ def test_literals_in_objects(value: str, quote: str) -> None:
         output = form.format(q=quote, v=inside)
         assert read("literal", value, output).outcome == "correct", output
         assert read("literal", "[7, 9]", output).outcome == "incorrect", output
+
+
+def test_the_envelope_that_a_source_names_is_the_only_one_read() -> None:
+    read_in = SCORERS.get("auto").score
+    asked = ScoringInput("", ("8",), metadata={"answer_in": "solution"})
+    found = read_in(asked, "Answer: 9\n<solution>8</solution> Answer: 9")
+    assert (found.outcome, found.span) == ("correct", (20, 21))
+    assert read_in(asked, '{"solution": "8", "answer": "9"}').outcome == "correct"
+    assert read_in(asked, "<solution> 8").outcome == "correct"
+    assert read_in(asked, "Answer: 8").outcome == "abstain"
+    assert read_in(ScoringInput("", ("8",)), "Answer: 8").outcome == "correct"
