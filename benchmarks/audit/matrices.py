@@ -42,7 +42,7 @@ QUERIES = {
         FROM '{open_llm_leaderboard_v2/scores}'""",
     "livecodebench_execution": """
         SELECT model AS arm, coalesce(sample_id, question_id) AS question, difficulty AS suite,
-               coalesce("Pass@1", "pass@1") / 100 AS score
+               "Pass@1_1" / 100 AS score
         FROM '{livecodebench/passrates}' WHERE task = 'execution'""",
     "livecodebench_generation": """
         SELECT model AS arm, question_id AS question, platform || '/' || difficulty AS suite,

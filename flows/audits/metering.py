@@ -18,7 +18,7 @@ class MeteringAudit:
     """What an audit found, and over what.
 
     Attributes:
-        of: What was looked at, in words.
+        of: What was looked at.
         places: (query_id, model_id, sample) → where a person finds the answer.
     """
 

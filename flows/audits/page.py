@@ -14,7 +14,7 @@ class AuditPage:
     """What was found, and over what.
 
     Attributes:
-        of: what was looked at, in words.
+        of: what was looked at.
         notes: how a stranger's files were read.
         leaderboard: rows of accuracy with the bounds that missing answers leave.
     """

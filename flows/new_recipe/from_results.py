@@ -123,7 +123,7 @@ def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
 
 
 def _said_place(column: str) -> str:
-    """Where a value comes from, in words."""
+    """Where a value comes from, as a person would say it."""
     if column.startswith("(path"):
         return "a part of the file's path"
     if column.startswith("(key"):

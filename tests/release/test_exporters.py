@@ -64,6 +64,8 @@ def _with_nulls(write, tables):
             row["text"], row["given_score"] = None, 0.5
         if row["model_id"] == "m1":
             row["cost_usd"], row["cost_source"] = None, None
+        if row["model_id"] == "m2":
+            row["latency_s"] = None
     kept = [r for r in responses if (r["query_id"], r["model_id"]) != (
         gone["query_id"], gone["model_id"])]  # fmt: skip
     changed = {"labels": LABELS.from_rows(labels), "responses": RESPONSES.from_rows(kept)}
@@ -83,6 +85,9 @@ def test_accuracies_come_back_to_the_last_digit_nulls_included(write, tables, tm
     assert found == expected
     if layout == "llmrouterbench":  # its loader adds costs up, and fails at a null
         assert "runs without all costs and tokens (files left out)" in done.dropped
+        runs = [json.loads((tmp_path / "b" / name).read_text()) for name in done.files]
+        # A time that nobody took is not 0 seconds; the loader reads none.
+        assert {run["model_name"] for run in runs if "time_taken" in run} == {"m0"}
 
 
 def read_back(layout: str, folder: Path) -> dict[tuple[str, str], float]:
