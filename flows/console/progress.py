@@ -78,7 +78,7 @@ def table(now: RunProgress) -> Table:
             _errors(model),
             _usd(model),
             "?" if model.projected_usd is None else f"${model.projected_usd:,.2f}",
-            "paused" if model.paused else duration(model.eta_s),
+            "paused" if model.paused else _waits(model) or duration(model.eta_s),
         )
     if len(now.models) > 1:
         shown.add_row(
@@ -102,8 +102,21 @@ def line(model: ModelProgress) -> str:
     parts.append(f"{_usd(model)} spent")
     if model.projected_usd is not None:
         parts.append(f"${model.projected_usd:,.2f} projected")
-    parts.append(f"paused: {model.paused}" if model.paused else f"{duration(model.eta_s)} left")
+    left = _waits(model) or f"{duration(model.eta_s)} left"
+    parts.append(f"paused: {model.paused}" if model.paused else left)
     return f"{model.model_id}: {', '.join(parts)}"
+
+
+def _waits(model: ModelProgress) -> str:
+    """That another process asks for what is left, and when its claims end; empty otherwise."""
+    from routeyard.pipelines.ledger.lease import Lease
+
+    if not model.held:
+        return ""
+    return (
+        f"waits for {model.held:,} that another process asks for (asked here "
+        f"{Lease.ends_after_s():.0f} s after its last sign of life)"
+    )
 
 
 def duration(seconds: float | None) -> str:

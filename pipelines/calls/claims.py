@@ -48,6 +48,7 @@ async def claimed(
         granted, waiting, settled, size = await upcoming
         tally.elsewhere += settled
         held += waiting
+        tally.held = 0 if size else sum(len(one.samples) for one in held)
         if size:
             upcoming = _claim(ledger, list(itertools.islice(source, CHUNK)), after)
         for position, request in enumerate(granted):

@@ -39,6 +39,8 @@ class Tally:
     unpriced: int = 0
     #: Answered by another process meanwhile.
     elsewhere: int = 0
+    #: Answers that another process asks for, where nothing but these is left to do.
+    held: int = 0
     #: Why nothing more is asked of this model in this run.
     paused: str | None = None
     #: True where `paused` is the budget's doing.

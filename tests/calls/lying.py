@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,6 +137,8 @@ class Bill:
     calls: int = 0
     #: The largest bill of a call by the least its text must have cost.
     ratio: float = 1.0
+    #: USD of it that neither the texts nor the reports show: what nobody could have counted.
+    unseen: float = 0.0
 
     def __call__(self, body: dict[str, Any], seen: int) -> Do:
         self.calls += 1
@@ -148,6 +151,15 @@ class Bill:
             self.ratio = max(self.ratio, (asked + said) / shown)
         done = self.lie.says(texts, asked, said)
         done.delay = 0.01
+        seen = 0
+        for key, billed, least in (
+            ("prompt_tokens", asked, least_tokens(prompt)),
+            ("completion_tokens", said, 0 if self.lie.hidden else sum(map(least_tokens, texts))),
+        ):
+            told = re.search(rb'"%s": (\d+)' % key.encode(), done.body)
+            seen += min(billed, max(least, int(told[1]) if told else 0))
+        if not self.lie.hidden:
+            self.unseen += (asked + said - seen) * PRICE / 1e6
         return done
 
 

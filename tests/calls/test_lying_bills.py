@@ -30,10 +30,13 @@ def test_a_lying_server_gets_no_more_than_its_text_hides(name: str, tmp_path: Pa
     # an error with usage in a 200, or in a 400, was free.
     bill, ended = spend(LIES[name], tmp_path)
     print(
-        f"{name}: {bill.usd:.3f} of {LIMIT} USD, {bill.calls} calls, a call costs at most "
-        f"{bill.ratio:.2f} times its lower bound; {next(iter(ended.paused.values()), '')[:60]}"
+        f"{name}: {bill.usd:.3f} of {LIMIT} USD, of which {bill.unseen:.3f} USD neither text nor "
+        f"report shows; {bill.calls} calls, a call costs at most {bill.ratio:.2f} times its lower "
+        f"bound; {next(iter(ended.paused.values()), '')[:60]}"
     )
     assert bill.usd <= LIMIT * bill.ratio + CONCURRENCY * worst_call()
+    # And no more than what nobody could have counted, and the calls in flight.
+    assert bill.usd - bill.unseen <= LIMIT + CONCURRENCY * worst_call()
     assert bill.ratio < 6
     # Not by asking nothing.
     assert bill.calls > 5

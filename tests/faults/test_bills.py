@@ -22,4 +22,5 @@ def test_a_bill(name: str, tmp_path: Path, row: Callable[[str], Row]) -> None:
     bill, _ = spend(LIES[name], tmp_path)
     found.tried += 1
     assert bill.usd <= LIMIT * bill.ratio + CONCURRENCY * worst_call()
+    assert bill.usd - bill.unseen <= LIMIT + CONCURRENCY * worst_call()
     found.held += 1

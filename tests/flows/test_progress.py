@@ -57,3 +57,12 @@ def test_unknown_costs_show() -> None:
     state = tallies()
     state["busy"].unpriced = 3
     assert "$1.0000+? spent" in line(snapshot(state, 10.0, finished=False).models[0])
+
+
+def test_what_another_process_asks_for_is_waited_for_in_words() -> None:
+    state = {"m": Tally(wanted=5, before=3, held=2)}
+    said = line(snapshot(state, 10.0, finished=False).models[0])
+    assert "waits for 2 that another process asks for" in said
+    assert "140 s after its last sign of life" in said
+    state["m"].held = 0
+    assert "waits" not in line(snapshot(state, 10.0, finished=False).models[0])
