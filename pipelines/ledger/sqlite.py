@@ -1,5 +1,8 @@
 """The ledger as one SQLite file: WAL, synchronous=FULL, group commits.
 
+On a network file system the journal is a rollback journal: WAL needs memory that all processes
+share, which two hosts do not have.
+
 One thread owns the writing connection, so that durability costs a few
 microseconds per call instead of a disk flush each. Readers use connections of
 their own and never wait for it.
@@ -10,6 +13,7 @@ checksum, and one that does not match is an error: a damaged answer is never rel
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import math
 import sqlite3
@@ -21,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.errors import BadInput, DiskFull, RouteyardError
+from routeyard.pipelines.io.mounts import is_network
 from routeyard.pipelines.ledger.attempt import COLUMNS, Attempt
 from routeyard.pipelines.ledger.charges import Execute
 from routeyard.pipelines.ledger.ledger import Ledger
@@ -187,18 +192,42 @@ def _begun(path: Path) -> tuple[sqlite3.Connection, bool]:
     while True:
         connection = _connect(path)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            _set_journal(connection, path)
             connection.executescript(_DIALECT.schema)
             _add_checksum(connection)
             checked = _is_checked(connection)
             connection.execute("PRAGMA synchronous = FULL")
             return connection, checked
+        except BadInput:
+            connection.close()
+            raise
         except sqlite3.Error as error:
             connection.close()
             code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
             if code != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
         time.sleep(0.05)
+
+
+def _set_journal(connection: sqlite3.Connection, path: Path) -> None:
+    """Choose the journal that is safe where the file lies.
+
+    Raises:
+        BadInput: another process, perhaps of another host, has the file open with the other one.
+    """
+    if not is_network(path.parent):
+        connection.execute("PRAGMA journal_mode = WAL")
+        return
+    with contextlib.suppress(sqlite3.OperationalError):  # who has it open keeps it as it is
+        connection.execute("PRAGMA journal_mode = DELETE")
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
+        raise BadInput(
+            "the ledger is on a network file system and another process has it open with a journal "
+            "that hosts cannot share (WAL): answers could be lost",
+            where=str(path),
+            next_step="end the other process that has it open and run this again; for workers on "
+            "several hosts use PostgreSQL (ROUTEYARD_LEDGER)",
+        )
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -15,6 +15,7 @@ import pytest
 
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.processes import started
+from routeyard.pipelines.ledger import sqlite
 from routeyard.pipelines.ledger.answer_keys import misled
 from routeyard.pipelines.ledger.attempt import Attempt
 from routeyard.pipelines.ledger.lease import Clocks, Lease
@@ -37,10 +38,11 @@ BASE = Attempt(
 KEY = (BASE.request_hash, BASE.sample)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def opened(request, tmp_path):
+@pytest.fixture(params=["sqlite", "sqlite on a network", "postgres"])
+def opened(request, tmp_path, monkeypatch):
     """A function that opens the same ledger again, as another process would."""
-    if request.param == "sqlite":
+    if request.param.startswith("sqlite"):
+        monkeypatch.setattr(sqlite, "is_network", lambda path: "network" in request.param)
         where = str(tmp_path / "ledger.sqlite")
         make = _sqlite
     else:
@@ -535,3 +537,22 @@ def test_the_servers_clock_alone_ends_no_lease(postgres, monkeypatch):
         clocks.now += Lease.ends_after_s()
         assert second.claim([KEY], after=0).result(20).granted == [KEY]
     first.close()
+
+
+def test_hosts_that_share_a_folder_share_no_memory(tmp_path, monkeypatch):
+    # WAL keeps its index in memory that two hosts do not share: answers could be lost.
+    path = tmp_path / "l.sqlite"
+    with SqliteLedger(path) as before:
+        before.remember({"a": "1"})
+        monkeypatch.setattr(sqlite, "is_network", lambda folder: True)
+        monkeypatch.setattr(sqlite, "_PATIENCE_S", 1)
+        with pytest.raises(BadInput, match="network file system") as caught:
+            SqliteLedger(path)
+        assert "PostgreSQL" in caught.value.next_step
+    with SqliteLedger(path) as ledger, SqliteLedger(path) as other:
+        ledger.remember({"b": "2"})
+        assert other.recall("") == {"a": "1", "b": "2"}
+        assert not path.with_name("l.sqlite-shm").exists()
+    monkeypatch.setattr(sqlite, "is_network", lambda folder: False)
+    with SqliteLedger(path) as ledger:
+        assert ledger.recall("") == {"a": "1", "b": "2"}
