@@ -81,10 +81,10 @@ def pair_scorers(
         agreement,
         battles_on,
         misled,
-        of_one_basis,
         trained,
     )
     from routeyard.pipelines.routers import PAIR_ROUTERS
+    from routeyard.pipelines.routers.pairs.battles import of_one_basis
 
     if core.embeddings is None:
         return {}

@@ -111,8 +111,8 @@ def write_hidden_states(
     for number, shard in enumerate(shards):
         path = folder / f"part-{number:05d}.parquet"
         prompts = [row["prompt"] for row in shard]
-        asked = [local.prompt(prompt) for prompt in prompts]
-        truncated += sum(length > local.max_length for length in local.lengths(asked))
+        served = [local.prompt(prompt) for prompt in prompts]
+        truncated += sum(length > local.max_length for length in local.lengths(served))
         if path.exists():
             reused += 1
         else:

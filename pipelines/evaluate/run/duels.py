@@ -91,10 +91,12 @@ def agreement(core: Core, scheme: str, preferences: pa.Table) -> tuple[int, int]
     columns = ["query_id", "model_a", "model_b", "winner_model_a", "winner_tie"]
     for row in preferences.select(columns).to_pylist():
         at = known.get(row["query_id"])
-        sides = [models.get(row[side]) for side in ("model_a", "model_b")]
-        if at is None or None in sides or row["winner_tie"] or core.splits[scheme][at] == "test":
+        first, second = models.get(row["model_a"]), models.get(row["model_b"])
+        if at is None or first is None or second is None or row["winner_tie"]:
             continue
-        a, b = core.decided[at, sides]
+        if core.splits[scheme][at] == "test":
+            continue
+        a, b = core.decided[at, first], core.decided[at, second]
         if a + b == 1:  # NaN where a label is unknown
             told += 1
             agree += int((a == 1) == row["winner_model_a"])

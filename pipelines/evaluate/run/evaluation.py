@@ -158,11 +158,16 @@ def evaluate(
         facts={
             **facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools),
             "bands": list(astuple(how.bands)),
-            **({"no_chances": done.no_chances} if done.no_chances else {}),
-            **({"not_as_published": done.not_as_published} if done.not_as_published else {}),
+            **_told(done),
         },
         settings=how.but(scheme=scheme, pair=chosen),
     )
+
+
+def _told(done: Fitted) -> dict[str, Any]:
+    """What fits say of themselves, where they say something."""
+    said = {"no_chances": done.no_chances, "not_as_published": done.not_as_published}
+    return {name: value for name, value in said.items() if value}
 
 
 def _rows(results: Sequence[RouterResult | Traded]) -> list[MetricRow]:
