@@ -115,11 +115,6 @@ def test_files_folders_and_functions_stay_small() -> None:
 #: Functions whose complexity is above 20; the list may only become shorter.
 COMPLEX = {
     "pipelines.evaluate.run.evaluation.evaluate",
-    "pipelines.ingest.guessing.scorers._candidates",
-    "pipelines.ingest.queries.to_queries",
-    "pipelines.ingest.results.arms.find_arm",
-    "pipelines.ingest.results.values.scale_of",
-    "pipelines.ingest.results.wide.model_columns",
     "pipelines.proof.certificate._compared",
     "pipelines.proof.figures._rules",
     "pipelines.proof.requests.requests_of_recipe",

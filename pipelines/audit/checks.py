@@ -6,7 +6,7 @@ costs unknown; the effect on the leaderboard is measured so.
 
 from __future__ import annotations
 
-from routeyard.pipelines.audit import costs, errors, missing, questions, rows, suites
+from routeyard.pipelines.audit import costs, cut_off, errors, missing, questions, rows, suites
 from routeyard.pipelines.audit.finding import AuditCheck as Check
 
 _SCORE = ("score",)
@@ -26,9 +26,9 @@ CHECKS = (
           "pool.models[].price_in, price_out"),
     Check("odd_cost", costs.odd_costs, ("cost_usd", "suite"), "doubt", "cost",
           f"{_RECORDED}.cost_usd"),
-    Check("tokens_capped", errors.limits, ("completion_tokens",), "doubt", "nothing",
+    Check("tokens_capped", cut_off.limits, ("completion_tokens",), "doubt", "nothing",
           f"{_RECORDED}.status: a column that says `truncated` of them"),
-    Check("texts_cut", errors.cut_texts, ("text",), "doubt", "nothing", f"{_RECORDED}.text"),
+    Check("texts_cut", cut_off.cut_texts, ("text",), "doubt", "nothing", f"{_RECORDED}.text"),
     Check("infrastructure_errors", errors.infrastructure_errors, _SCORE, "grave", "score",
           f"{_RECORDED}.status: a column that says `error` of them, or .error"),
     Check("failures_in_a_row", errors.failures_in_a_row, _SCORE, "doubt", "score",
