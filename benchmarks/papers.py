@@ -11,6 +11,8 @@ import argparse
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- differences: begin -->", "<!-- differences: end -->"
 
@@ -73,8 +75,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.write:
         page = arguments.write.read_text(encoding="utf-8")
         before, _, rest = page.partition(BEGIN)
-        after = rest.partition(END)[2]
-        arguments.write.write_text(f"{before}{BEGIN}\n{table(rows)}{END}{after}", encoding="utf-8")
+        old, _, after = rest.partition(END)
+        text = f"{before}{BEGIN}\n{table(rows, old)}{END}{after}"
+        arguments.write.write_text(text, encoding="utf-8")
     return {"rows": rows, "exit": int(any(row["exit"] for row in rows))}
 
 
@@ -88,7 +91,8 @@ def largest(test: str) -> dict[str, Any]:
 
     def recorded(self: Any, actual: Any) -> bool:
         same = plain(self, actual)
-        if same and isinstance(self.expected, float | int) and hasattr(actual, "__float__"):
+        number = isinstance(self.expected, float | int) and np.ndim(actual) == 0
+        if same and number and actual is not None:
             seen.append(abs(float(actual) - float(self.expected)))
         return same
 
@@ -101,11 +105,17 @@ def largest(test: str) -> dict[str, Any]:
     return {"compared": len(finite), "largest": max(finite, default=None), "exit": int(code)}
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    """The rows as Markdown."""
+def table(rows: list[dict[str, Any]], old: str = "") -> str:
+    """The rows as Markdown, in the order of `COMPARISONS`; of those not run, the old ones."""
+    kept = {line.split(" | ")[1]: line for line in old.splitlines() if line.count(" | ") > 4}
     lines = ["| Paper | System | Compared with | Numbers | Largest difference | Test |",
              "| --- | --- | --- | ---: | ---: | --- |"]  # fmt: skip
-    for row in rows:
+    new = {row["system"]: row for row in rows}
+    for one in COMPARISONS:
+        row = new.get(one.system, {})
+        if not row:
+            lines += [kept[one.system]] if one.system in kept else []
+            continue
         far = "–" if row["largest"] is None else f"{row['largest']:.1e}"
         file, _, name = row["test"].partition("::")
         lines.append(
