@@ -35,6 +35,8 @@ _TAG = re.compile(
 #: What one of them is in every text that has tags which matter: a closing one, or one left open.
 _TAGGED = ("</", "[/", "<think", "<ans", "<ANS", "<Ans", "[ANS", "[ans", "[THINK", "<|")
 _OBJECT = re.compile(r"\{\s{0,80}(?=[\"'“]?[^\W\d][^\"'\n:{}“”\\]{0,40}[\"'”]?\s{0,4}[:：])")
+#: What one of the actions is in every text that has some.
+_HANDED = ("inish", "INISH", "ubmit", "UBMIT", "nswer(", "nswer[", "nswer (", "uestion(")
 #: Text that is struck out.
 STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
 _KEY = re.compile(r"\s{0,80}[\"'“]?([^\"'\n:{},“”\\]{1,41})[\"'”]?\s{0,4}[:：]\s{0,80}")
@@ -176,6 +178,8 @@ def named(text: str, name: str) -> tuple[int, int] | None:
 
 def calls(text: str, start: int, end: int) -> Iterator[Held]:
     """The answers that an agent hands in: `Finish[8]`, `final_answer("8")`."""
+    if not any(map(text.__contains__, _HANDED)):
+        return
     for call in list(_CALLS.finditer(text, start, end))[-_MOST:]:
         _, stop, _, closed = value(text, call.end(), end)
         first, last = call.end() + 1, stop - closed

@@ -45,7 +45,8 @@ MOST_READ, HEAD = 400_000, 100_000
 #: Keywords of marks that are no nouns → the kind of mark; the expression has the kind's name.
 _SIGNS = {"boxed": "boxed", "fbox": "boxed", "####": "hash", "ans:": "label", "a:": "label"}
 _QUOTES = ('"', "'", "\\")
-_FIRST = (*_SIGNS, *ENGLISH.nouns)
+_CHOSEN = tuple(noun for noun in ENGLISH.nouns if " " in noun)
+_FIRST = (*_SIGNS, *(noun for noun in ENGLISH.nouns if noun not in _CHOSEN))
 _ASCII = tuple(noun for noun in NOUNS if noun.isascii() and noun not in ENGLISH.nouns)
 _OTHER = tuple(noun for noun in NOUNS if not noun.isascii())
 
@@ -70,9 +71,10 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> list[Commi
     held = _held(text, end, spans)
     lower = lowered(text)
     skipped = [*spans, *(one.outer for one in held)]
-    found = list(
-        _stated(text, lower, end, _FIRST if text.isascii() else (*_FIRST, *_OTHER), skipped)
-    )
+    keywords = _FIRST if text.isascii() else (*_FIRST, *_OTHER)
+    if any(map(lower.__contains__, ("i ", "i'", "i’", "my "))):  # "I choose"
+        keywords += _CHOSEN
+    found = list(_stated(text, lower, end, keywords, skipped))
     if not found and not held:
         found = list(_stated(text, lower, end, _ASCII, skipped))
     if within:  # what is stated in an unfinished draft is no answer
