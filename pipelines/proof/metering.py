@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +13,9 @@ from routeyard.pipelines.metering.audit import NEEDED, audit, known_of
 from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
 from routeyard.pipelines.proof.evidence import Evidence
 
+#: Answers beyond which only those of some models are audited without `--full`: findings are about
+#: one model each.
+_MOST = 400_000
 #: Columns of text, which no check reads where no tokens were counted.
 _TEXTS = ("text", "logprobs")
 
@@ -32,7 +36,10 @@ def metering_of_answers(evidence: Evidence) -> Results:
     told = evidence.figures("audit").get("findings")
     stored = {_id(row): row for row in told} if isinstance(told, list) else {}
     stored = {key: row for key, row in stored.items() if key[0] != "canary_drift"}
-    answers, counted = _answers(evidence)
+    audited = _models(evidence)
+    others = set(evidence.real.to_pylist()) - set(audited)
+    stored = {key: row for key, row in stored.items() if key[1] not in others}
+    answers, counted = _answers(evidence, audited)
     queries = evidence.table("queries", ["query_id", "prompt"]) if counted else None
     fresh = audit(
         answers, evidence.table("models", _MODEL), evidence.collect.metering,
@@ -50,13 +57,26 @@ def metering_of_answers(evidence: Evidence) -> Results:
         yield contradiction("figures.audit", len(wrong), len({**stored, **expected}), what, wrong)
     else:
         says = f"{len(expected):,} findings follow from {answers.num_rows:,} answers"
+        if others:
+            some = f"{len(audited)} of {len(evidence.real)} models, seed {evidence.seed}"
+            says += f" (a sample: {some}; `--full` audits all)"
         yield proved("figures.audit", says)
 
 
 _MODEL = ("model_id", "price_in", "price_out", "price_date", "kind")
 
 
-def _answers(evidence: Evidence) -> tuple[pa.Table, bool]:
+def _models(evidence: Evidence) -> list[str]:
+    """Real models whose answers are audited: all, or as many as have so many answers, drawn."""
+    names: list[str] = evidence.real.to_pylist()
+    if evidence.full or evidence.rows("responses") <= _MOST:
+        return names
+    drawn = np.random.Generator(np.random.PCG64(evidence.seed)).permutation(sorted(names))
+    share = len(names) * _MOST // evidence.rows("responses")
+    return [str(name) for name in drawn[: max(1, share)]]
+
+
+def _answers(evidence: Evidence, models: list[str]) -> tuple[pa.Table, bool]:
     """Answers of real models, and whether tokens of any were counted; else without their texts."""
     counts = evidence.table("responses", ["prompt_tokens", "completion_tokens"])
     counted = any(column.null_count < len(column) for column in counts.columns)
@@ -64,7 +84,8 @@ def _answers(evidence: Evidence) -> tuple[pa.Table, bool]:
     for name in _TEXTS:
         if name not in answers.column_names:
             answers = answers.append_column(name, pa.nulls(answers.num_rows, pa.string()))
-    return answers.filter(pc.is_in(answers.column("model_id"), value_set=evidence.real)), counted
+    there = pc.is_in(answers.column("model_id"), value_set=pa.array(models, pa.string()))
+    return answers.filter(there), counted
 
 
 def _id(row: Any) -> tuple[str, str, int]:
