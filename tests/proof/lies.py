@@ -259,8 +259,8 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
         "verdicts",
         "extracted",
     ),
-    "splits moved": (replaced("splits", split_moved), "splits", "expected test"),
-    "splits cut": (replaced("splits", lambda table: table.slice(50)), "splits", "is in no part"),
+    "splits moved": (replaced("splits", split_moved), "splits", "expected 'test'"),
+    "splits cut": (replaced("splits", lambda table: table.slice(50)), "splits", "is not there, expected"),
     "models split without a rule": (
         added(
             "model_splits",
