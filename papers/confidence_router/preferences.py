@@ -9,10 +9,10 @@ import pyarrow as pa
 from routeyard.papers.confidence_router.judged import opinions, quality_at
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.certificate import default_scheme
 from routeyard.pipelines.evaluate.pairs import default_pair, pair_of
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
 from routeyard.pipelines.evaluate.run.duels import PRINTED, bases, battles_on, first_of, trained
+from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.bootstrap import Draws
 from routeyard.pipelines.metrics.evaluation_data import prepare

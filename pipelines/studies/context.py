@@ -92,7 +92,7 @@ class StudyContext:
 
     def default_scheme(self) -> str:
         """The scheme asked for, else `dense`, else the first in order."""
-        from routeyard.pipelines.evaluate.certificate import default_scheme
+        from routeyard.pipelines.experiment.splits import default_scheme
 
         return default_scheme(self.core, self.scheme)
 
@@ -219,7 +219,7 @@ class StudyContext:
         return replace(self.core, splits={scheme: split}), scheme
 
     def _scheme_of(self, name: str) -> str:
-        from routeyard.pipelines.evaluate.certificate import default_scheme
+        from routeyard.pipelines.experiment.splits import default_scheme
 
         if name == self.release or self.release not in self.cores:
             return self.default_scheme()

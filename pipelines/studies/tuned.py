@@ -25,7 +25,7 @@ def runs_of(context: StudyContext, tables: Mapping[str, pa.Table]) -> pa.Table |
 
 
 def split_of(context: StudyContext, tables: Mapping[str, pa.Table]) -> tuple[Core, str]:
-    from routeyard.pipelines.evaluate.certificate import default_scheme
+    from routeyard.pipelines.experiment.splits import default_scheme
 
     core = core_of(tables)
     scheme = default_scheme(core, context.scheme if tables is context.tables else None)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -77,26 +78,10 @@ def run(
         on_progress: called with (done, wanted) cells; wanted grows by the second
             stage as the first one ends.
     """
-    kept_in = store or folder.parent / "predictions"
-
-    def jobs_of(spec: RouterSpec, some: list[ZooCell]) -> list[cells.Job]:
-        own = (code or {}).get(spec.name, "")
-        return [_job(bench, spec, one, folder, kept_in, own) for one in some]
-
-    jobs: list[cells.Job] = []
-    beside: list[cells.Job] = []
-    chance: dict[str, bool] = {}
-    for spec in specs:
-        about = traits(spec)
-        chance[spec.name] = about.stochastic
-        reads = "embeddings" in about.needs
-        for encoder in list(bench.vectors) if reads else [NO_ENCODER]:
-            # `evaluate` takes no validation questions from train, so it learns from others there.
-            if search and not bench.carved and not spec.is_table:
-                beside += jobs_of(spec, [ZooCell(spec.name, encoder, "{}", OWN_SEED, BESIDE)])
-            settings = architectures(spec)[: None if search else 1]
-            jobs += jobs_of(spec, first_stage(spec.name, encoder, settings, seeds[0]))
     by_name = {spec.name: spec for spec in specs}
+    job = partial(_job, bench, by_name, folder, store or folder.parent / "predictions", code or {})
+    first, beside = _first(bench, specs, seeds[0], search)
+    jobs = [job(one) for one in first]
     done: list[CellResult] = []
     wanted = len(jobs)
 
@@ -109,28 +94,56 @@ def run(
     through(jobs)
     order = {job.cell: place for place, job in enumerate(jobs)}
     done.sort(key=lambda result: order[result.cell])
-    more: list[cells.Job] = []
-    for (router, _), results in _groups(done).items():
-        if chance[router] and search:
-            more += jobs_of(by_name[router], second_stage(results, seeds[1:]))
+    more = [
+        job(one)
+        for (router, _), results in _groups(done).items()
+        if search and traits(by_name[router]).stochastic
+        for one in second_stage(results, seeds[1:])
+    ]
     wanted += len(more)
     through(more)
     order |= {job.cell: len(order) + place for place, job in enumerate(more)}
     done.sort(key=lambda result: order[result.cell])
-    for _ in map_(beside):
+    for _ in map_(job(one) for one in beside):
         pass
     by_cell = {job.cell: job for job in [*jobs, *more]}
-    rankings, refused, winners = {}, {}, {}
+    rankings, refused = _judged(done)
+    winners = {key: by_cell.pop(found.winner) for key, found in rankings.items()}
+    for lost in sorted(by_cell.values(), key=lambda one: one.vectors):
+        cells.forget(lost)
+    core = read(bench.folder, bench.data, "")
+    return Zoo(done, rankings, refused, winners, references(core, bench.scheme))
+
+
+def _first(
+    bench: CellInputs, specs: Sequence[RouterSpec], seed: int, search: bool
+) -> tuple[list[ZooCell], list[ZooCell]]:
+    """Cells of the first stage, and those that `evaluate` asks for."""
+    first: list[ZooCell] = []
+    beside: list[ZooCell] = []
+    for spec in specs:
+        reads = "embeddings" in traits(spec).needs
+        for encoder in list(bench.vectors) if reads else [NO_ENCODER]:
+            settings = architectures(spec)[: None if search else 1]
+            first += first_stage(spec.name, encoder, settings, seed)
+            # `evaluate` takes no validation questions from train, so it learns from others there.
+            if search and not bench.carved and not spec.is_table:
+                beside.append(ZooCell(spec.name, encoder, "{}", OWN_SEED, BESIDE))
+    return first, beside
+
+
+def _judged(
+    done: Sequence[CellResult],
+) -> tuple[dict[tuple[str, str], Ranking], dict[tuple[str, str], str]]:
+    """(router, encoder) → its ranking, and → why it has none."""
+    rankings, refused = {}, {}
     for key, results in _groups(done).items():
         found = ranking(results)
         if found is None:
             refused[key] = results[0].reason or "no cell was fitted"
         else:
-            rankings[key], winners[key] = found, by_cell.pop(found.winner)
-    for job in sorted(by_cell.values(), key=lambda one: one.vectors):
-        cells.forget(job)
-    core = read(bench.folder, bench.data, "")
-    return Zoo(done, rankings, refused, winners, references(core, bench.scheme))
+            rankings[key] = found
+    return rankings, refused
 
 
 def references(core: Core, scheme: str) -> dict[str, float]:
@@ -165,14 +178,20 @@ def _groups(results: Sequence[CellResult]) -> dict[tuple[str, str], list[CellRes
 
 
 def _job(
-    bench: CellInputs, spec: RouterSpec, one: ZooCell, folder: Path, store: Path, code: str
+    bench: CellInputs,
+    specs: Mapping[str, RouterSpec],
+    folder: Path,
+    store: Path,
+    code: Mapping[str, str],
+    one: ZooCell,
 ) -> cells.Job:
+    spec, own = specs[one.router], code.get(one.router, "")
     vectors = "" if one.encoder == NO_ENCODER else bench.vectors[one.encoder]
-    what = [code, spec.name, spec.target, bench.data, vectors, bench.texts]
+    what = [own, spec.name, spec.target, bench.data, vectors, bench.texts]
     if spec.is_table:
         what.append(hashlib.sha256(Path(spec.target).read_bytes()).hexdigest())
     text = json.dumps([*what, bench.scheme, one.architecture, one.seed])
     return cells.Job(
         one, spec, hashlib.sha256(text.encode()).hexdigest()[:24], str(bench.folder), str(folder),
-        str(store), bench.data, vectors, bench.texts, code,
+        str(store), bench.data, vectors, bench.texts, own,
     )  # fmt: skip

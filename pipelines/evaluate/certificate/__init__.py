@@ -5,6 +5,5 @@ tries the reference routers (`crossfit.py`) and decides on a verdict (`verdict.p
 """
 
 from routeyard.pipelines.evaluate.certificate.issued import Certificate, certify
-from routeyard.pipelines.experiment.splits import default_scheme
 
-__all__ = ["Certificate", "certify", "default_scheme"]
+__all__ = ["Certificate", "certify"]

@@ -103,9 +103,7 @@ def evaluate(
         BadInput: a split is empty, a name is taken, or a router's scores have
             the wrong shape or are not finite.
     """
-    taken = sorted(set(routers) & set(REFERENCES))
-    if taken:
-        raise BadInput(f"{taken[0]!r} is the name of a reference", next_step="rename the router")
+    _check_names(routers)
     how = (settings or EvaluationSettings()).but(**changes)
     scheme = default_scheme(core, how.scheme)
     data = prepare(
@@ -164,10 +162,16 @@ def evaluate(
     )
 
 
+def _check_names(routers: Mapping[str, Maker]) -> None:
+    taken = sorted(set(routers) & set(REFERENCES))
+    if taken:
+        raise BadInput(f"{taken[0]!r} is the name of a reference", next_step="rename the router")
+
+
 def _told(done: Fitted) -> dict[str, Any]:
-    """What fits say of themselves, where they say something."""
-    said = {"no_chances": done.no_chances, "not_as_published": done.not_as_published}
-    return {name: value for name, value in said.items() if value}
+    """What is to be said of routers, where there is anything."""
+    found = {"no_chances": done.no_chances, "not_as_published": done.not_as_published}
+    return {name: said for name, said in found.items() if said}
 
 
 def _rows(results: Sequence[RouterResult | Traded]) -> list[MetricRow]:
