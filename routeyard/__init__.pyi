@@ -22,6 +22,7 @@ build = _build
 # Evaluation
 from routeyard.flows.evaluation.evaluate import evaluate as evaluate
 from routeyard.flows.evaluation.evaluate import certify as certify
+from routeyard.pipelines.experiment.settings import EvaluationSettings as EvaluationSettings
 from routeyard.flows.evaluation.route import route as route
 from routeyard.flows.reproduce import reproduce as reproduce
 from routeyard.pipelines.scorers.score_answers import score as score

@@ -55,7 +55,6 @@ def command(
         router: Reference router by name; again for more. Default: six simple ones.
         router_from: module:Class or file.py:Class, a router of your own. This RUNS it.
         predictions: CSV or Parquet: query_id, model_id[, score], or one column per model.
-        cache: Folder that keeps embeddings and predictions between runs.
         picks: CSV or Parquet: query_id, router: whom a judge preferred.
         certificate: Put the routability certificate into the report.
         only_given: Only the routers named here; no default ones.

@@ -49,7 +49,6 @@ def command(
         rule: Also report the winners under a selection rule: utility:0.3, query-budget:USD,
             sufficient:0.8, mean-budget:USD, batch-budget:USD, threshold:SHARE,
             similarity:0.3. Again for more.
-        cache: Folder that keeps embeddings and predictions between runs.
         runner: What runs the fits.
         workers: Threads, or Dask processes.
         dask_address: Scheduler that runs already, tcp://host:8786.
