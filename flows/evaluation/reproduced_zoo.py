@@ -68,7 +68,7 @@ def zoo_figures(
         context.once("zoo", by_encoder)
         return cells_table(context.once(("results", folder), list))
 
-    return ZooFigures(by_encoder, on_train, cells)  # type: ignore[arg-type]
+    return ZooFigures(by_encoder, on_train, cells)
 
 
 def _bare(core: Core) -> Core:
