@@ -61,7 +61,7 @@ def _run(words: list[str]) -> int:
 
 def _of_memory(error: Exception, words: list[str]) -> str | None:
     """That memory ran out, in words; None where that is not what happened."""
-    from routeyard.pipelines.io.memory import named
+    from routeyard.pipelines.memory import named
 
     found = named(error, f"`routeyard {' '.join(words[:1])}`")
     return f"error: {found}" if found is not None else None
@@ -163,7 +163,7 @@ def _call(words: list[str]) -> int:
 
 def _check_address_space(words: list[str]) -> None:
     """Stop where our libraries could not be loaded: they end the process without a word."""
-    from routeyard.pipelines.io.memory import LOADING, OutOfMemory, address_space
+    from routeyard.pipelines.memory import LOADING, OutOfMemory, address_space
 
     left = address_space()
     if left is not None and left < LOADING and "--help" not in words:

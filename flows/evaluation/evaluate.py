@@ -16,8 +16,8 @@ from routeyard.flows.evaluation.released import (
 )
 from routeyard.flows.evaluation.router_specs import from_code, from_file, makers, pair_scorers
 from routeyard.flows.memory_needs import BASE
+from routeyard.pipelines import memory
 from routeyard.pipelines.experiment.settings import EvaluationSettings
-from routeyard.pipelines.io import memory
 from routeyard.pipelines.matrix.reading import core_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from routeyard.pipelines.io.memory import is_exhausted
 from routeyard.pipelines.isolation.worker import (
     ARROW,
     ERROR,
@@ -27,6 +26,7 @@ from routeyard.pipelines.isolation.worker import (
     NO_MEMORY,
     RESULT,
 )
+from routeyard.pipelines.memory import is_exhausted
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from routeyard.pipelines.io.memory import OutOfMemory
+from routeyard.pipelines.memory import OutOfMemory
 from routeyard.schemas.errors import RouteyardError
 
 #: Kind and length of a piece of an answer.

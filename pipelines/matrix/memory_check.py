@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from routeyard.pipelines.io import memory
+from routeyard.pipelines import memory
 from routeyard.pipelines.matrix import memmap
 
 #: Bytes that an evaluation works on for each question beside what lies on disk, and how many

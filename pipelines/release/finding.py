@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from routeyard.pipelines.io.memory import named
+from routeyard.pipelines.memory import named
 
 
 @dataclass(frozen=True, slots=True)

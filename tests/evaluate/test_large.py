@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.evaluation.released import Tables
+from routeyard.pipelines import memory
 from routeyard.pipelines.errors import DiskFull
 from routeyard.pipelines.evaluate.certificate import certify
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.io import memory
 from routeyard.pipelines.matrix import memmap, memory_check, row_blocks, texts
 from routeyard.pipelines.matrix.reading import core_of, from_tables
 from routeyard.pipelines.routers import ROUTERS

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 
 from routeyard.flows import cli, memory_needs
+from routeyard.pipelines import memory
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.io import memory
 from routeyard.pipelines.isolation import Limits, Worker
 from routeyard.pipelines.label import scoring_processes
 from routeyard.pipelines.release.finding import first_line
@@ -164,7 +164,7 @@ def test_a_limited_process_that_is_killed_says_nothing_of_its_file() -> None:
 _OUTSIDE = """
 import resource, sys
 from routeyard.pipelines.isolation import Limits, LimitExceeded, Worker
-from routeyard.pipelines.io.memory import OutOfMemory
+from routeyard.pipelines.memory import OutOfMemory
 from tests.isolation import in_child
 resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000,) * 2)
 child = Worker(Limits(memory=int(sys.argv[1]), wall_s=60.0), in_child.prepare, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -140,10 +141,12 @@ def _named_errors(path: Path, importer: Importer) -> Iterator[None]:
         raise too_large(path, "needs more memory than there is") from e
     except _SURPRISES as e:
         what = f"{type(e).__name__}: {str(e)[:300]!r}"
+        *_, at = traceback.extract_tb(e.__traceback__)
         raise SourceError(
-            f"the source holds a value that the format does not: {what}",
+            f"the source has a value that the format does not allow: {what}",
             where=str(path),
-            next_step=f"fetch or write it again; expected: {importer.layout}",
+            next_step=f"fetch or write it again; expected: {importer.layout}; where the file is as "
+            f"expected, the importer is wrong at {Path(at.filename).name}:{at.lineno}",
         ) from e
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers import IMPORTERS, spec
 from routeyard.pipelines.ingest.importers.write import ImportReport, run_import
 
 
@@ -98,3 +99,15 @@ def test_nothing_but_strays_is_said_with_their_names(tmp_path: Path) -> None:
     (tmp_path / "logs" / "notes.json").write_text("{}")
     with pytest.raises(SourceError, match=r"no answer.*notes\.json"):
         _import("inspect", tmp_path / "logs", tmp_path)
+
+
+def test_an_error_in_an_importers_own_code_is_named_with_its_line(tmp_path: Path) -> None:
+    """Trap: who writes an importer was told that the source is wrong, and not where it failed."""
+
+    def read(paths: Any, result: Any) -> Any:
+        yield spec.ImportedAnswer(question="a word that it does not take")  # type: ignore[call-arg]
+
+    wrong = replace(IMPORTERS.get("ulab"), read=read)
+    (tmp_path / "a.jsonl").write_text("{}")
+    with pytest.raises(SourceError, match=r"test_strays\.py:\d+"):
+        run_import(wrong, tmp_path / "a.jsonl", tmp_path / "yard")
