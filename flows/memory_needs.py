@@ -29,7 +29,7 @@ def check_build(answers: int, files: Iterable[Path] = (), *, draws: bool) -> Non
         draws: Whether it goes as far as the plots of the release.
 
     Raises:
-        OutOfMemory: as `io.memory.check` does.
+        OutOfMemory: as `memory.check` does.
     """
     need = BASE + ANSWER * answers + LETTER * sum(map(_size, files))
     memory.check(
@@ -45,7 +45,7 @@ def check_verify(manifest: Any) -> None:
     """Stop a verification that does not fit: its findings would be of this machine.
 
     Raises:
-        OutOfMemory: as `io.memory.check` does.
+        OutOfMemory: as `memory.check` does.
     """
     labels = manifest.tables["labels"].rows if "labels" in manifest.tables else 0
     need = BASE + min(LABEL * labels, LABELS)
@@ -56,7 +56,7 @@ def check_audit(path: Path) -> None:
     """Stop an audit of results that do not fit.
 
     Raises:
-        OutOfMemory: as `io.memory.check` does.
+        OutOfMemory: as `memory.check` does.
     """
     files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
     letters = sum(map(_size, files))
@@ -67,7 +67,7 @@ def check_audit_release(answers: int) -> None:
     """Stop an audit of a release that does not fit.
 
     Raises:
-        OutOfMemory: as `io.memory.check` does.
+        OutOfMemory: as `memory.check` does.
     """
     memory.check(f"an audit of {answers:,} answers", BASE + AUDITED_ANSWER * answers)
 

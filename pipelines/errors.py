@@ -16,7 +16,7 @@
     ├── BudgetReached             exit 1   a money limit stopped the run
     └── DiskFull                  exit 1   nothing half-written is left
 
-`io.memory.OutOfMemory` (exit 1) is a `MemoryError`, so that nothing takes it for a fault of a file.
+`memory.OutOfMemory` (exit 1) is a `MemoryError`, so that nothing takes it for a fault of a file.
 
 Every error says what happened, where (file, row, model, query) and the next
 command or edit that mends it.
