@@ -48,8 +48,8 @@ def audit_metering(
         answers = tables["responses"].filter(metered)
         if collect.agent is not None:
             # What was metered are calls, not trajectories.
-            tables["steps"] = read(responses, "steps")
-            answers = as_answers(tables["steps"])
+            steps = read(responses, "steps")
+            tables, answers = {**tables, "steps": steps}, as_answers(steps)
         queries = tables["queries"]
         found = audit(
             answers, tables["models"], collect.metering, queries=queries, canaries=canaries, **known
@@ -117,26 +117,22 @@ def check_metering(context: BuildContext, audited: StageResult) -> None:
     Raises:
         GateFailed: names the first findings and how to waive them.
     """
-    if grave := audited.figures["grave"]:
-        more = f"; and {len(grave) - 5} more" if len(grave) > 5 else ""
+    for says, key, file, mend, gate in (
+        ("the audit", "grave", "defects", "`routeyard audit` names rows and recipe keys",
+         "'audit:<kind>'"),
+        ("the metering audit", "standing", "findings",
+         "`routeyard audit metering --recipe FILE` names the answers", "metering"),
+    ):  # fmt: skip
+        found: list[str] = audited.figures[key]
+        if not found:
+            continue
+        more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
         raise GateFailed(
-            f"the audit stops this release: {'; '.join(grave[:5])}{more}",
-            where=f"benchmark {context.benchmark}; {audited.folder}/defects.json",
-            next_step="mend the cause (`routeyard audit` names rows and recipe keys), or waive it "
-            "by name in the recipe: release.waivers: [{gate: 'audit:<kind>', reason: …}]; the "
-            "card will print the reason",
+            f"{says} stops this release: {'; '.join(found[:5])}{more}",
+            where=f"benchmark {context.benchmark}; {audited.folder}/{file}.json",
+            next_step=f"mend the cause ({mend}), or waive it by name in the recipe: "
+            f"release.waivers: [{{gate: {gate}, reason: …}}]; the card will print the reason",
         )
-    unresolved: list[str] = audited.figures["standing"]
-    if not unresolved:
-        return
-    more = f"; and {len(unresolved) - 5} more" if len(unresolved) > 5 else ""
-    raise GateFailed(
-        f"the metering audit stops this release: {'; '.join(unresolved[:5])}{more}",
-        where=f"benchmark {context.benchmark}; {audited.folder}/findings.json",
-        next_step="`routeyard audit metering --recipe FILE` names the answers; mend the cause, or "
-        "waive it by name in the recipe: release.waivers: [{gate: metering, reason: …}]; the card "
-        "will print the reason",
-    )
 
 
 def certify_routability(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from routeyard.pipelines.calls.bill import counted
 from routeyard.pipelines.calls.budget import TEMPLATE_TOKENS, BudgetLedger, worst_case
@@ -103,6 +104,23 @@ def test_a_provider_that_says_it_costs_nothing_is_not_believed(tmp_path: Path) -
 )
 def test_what_a_budget_counts(usage: Usage, expected: float | None) -> None:
     assert counted(usage, Price(1.0, 1.0)) == (expected and pytest.approx(expected))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"models": {"m": -5}},
+        {"models": {"m": 0}},
+        {"models": {"m": float("nan")}},
+        {"models": {"m": True}},
+        {"usd": -5},
+        {"per_model_usd": -0.01},
+    ],
+)
+def test_a_bound_that_is_no_amount_is_refused(given: dict[str, Any]) -> None:
+    # `models: {m: -5}` was loaded.
+    with pytest.raises(ValidationError):
+        Budget(**given)
 
 
 def test_a_bound_for_an_unknown_model_is_refused() -> None:
