@@ -260,7 +260,11 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
         "extracted",
     ),
     "splits moved": (replaced("splits", split_moved), "splits", "expected 'test'"),
-    "splits cut": (replaced("splits", lambda table: table.slice(50)), "splits", "is not there, expected"),
+    "splits cut": (
+        replaced("splits", lambda table: table.slice(50)),
+        "splits",
+        "is not there, expected",
+    ),
     "models split without a rule": (
         added(
             "model_splits",
