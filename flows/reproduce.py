@@ -23,6 +23,8 @@ from routeyard.pipelines.io.staging import write_text
 
 #: Where `--data` reads recorded matrices.
 DATA = "ROUTEYARD_DATA"
+#: Curation rules that leave every question and model in its place.
+KEEPING = ("preference", "upstream_split", "unseen_models", "dense_sparse")
 
 
 def listed() -> list[dict[str, Any]]:
@@ -190,8 +192,11 @@ def asked_counts(name: str) -> Counts | None:
     found: dict[tuple[str, str], float] = {
         (source.name, "questions"): float(source.limit) for source in recipe.sources if source.limit
     }
-    found["in all", "questions"] = sum(found.values())
-    found["in all", "models"] = float(len(recipe.pool.models))
+    # What a rule takes out or puts in is known once the release is built.
+    if all(rule.rule in KEEPING for rule in recipe.curate):
+        found["in all", "questions"] = sum(found.values())
+        if recipe.pool.models:
+            found["in all", "models"] = float(len(recipe.pool.models))
     split = recipe.split
     for part in ("train", "validation", "test") if split is not None else ():
         wanted = getattr(split, part)

@@ -254,3 +254,17 @@ def test_the_readme_of_a_paper_says_how_and_its_commands_run(
         quick = ["--no-search", "--resamples", "100", "--routers", "knn,kmeans"]
         assert run([*words[1:], *quick]) == 0, line
     capsys.readouterr()
+
+
+def test_a_recipe_says_no_total_that_its_rules_change() -> None:
+    from routeyard.flows.reproduce import asked_counts
+
+    nine = asked_counts("nine_by_30k") or {}
+    assert nine["in all", "questions"] == 31_027
+    assert nine["in all", "models"] == 9
+    pairs = asked_counts("confidence_pairs") or {}
+    assert pairs["in all", "questions"] == 12_247
+    # Trap: dedup and pruning come after the 35,673 that the recipe reads, and its pool is a file's.
+    plus = asked_counts("routerbench_plus") or {}
+    assert not {("in all", "questions"), ("in all", "models")} & set(plus)
+    assert asked_counts("no_such_recipe") is None
