@@ -27,11 +27,8 @@ def metering_of_answers(evidence: Evidence) -> Results:
     if evidence.collect is None or evidence.pool is None:
         yield believed("figures.audit", "the recipe is of another version of the code")
         return
-    if evidence.has("steps"):
-        yield believed("figures.audit", "the audit of an agent's calls, some of which are left out")
-        return
-    if len(evidence.withheld):
-        yield believed("figures.audit", "the audit read texts that are withheld")
+    if why := _cannot_be_made(evidence):
+        yield believed("figures.audit", why)
         return
     told = evidence.figures("audit").get("findings")
     stored = {_id(row): row for row in told} if isinstance(told, list) else {}
@@ -61,6 +58,13 @@ def metering_of_answers(evidence: Evidence) -> Results:
             some = f"{len(audited)} of {len(evidence.real)} models, seed {evidence.seed}"
             says += f" (a sample: {some}; `--full` audits all)"
         yield proved("figures.audit", says)
+
+
+def _cannot_be_made(evidence: Evidence) -> str:
+    """Why the audit cannot be made again from what the release holds; empty where it can."""
+    if evidence.has("steps"):
+        return "the audit of an agent's calls, some of which are left out"
+    return "the audit read texts that are withheld" if len(evidence.withheld) else ""
 
 
 _MODEL = ("model_id", "price_in", "price_out", "price_date", "kind")

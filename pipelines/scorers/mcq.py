@@ -17,6 +17,7 @@ last one in the text is never taken: that is guessing.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -194,27 +195,34 @@ def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Na
     return [choice] if choice else []
 
 
+def _goes_on(bare: re.Match[str], rest: str, content: str, text: str, stop: int, how: str) -> bool:
+    """Whether what follows a letter explains it or repeats its option, and denies neither."""
+    if bare["letter"].upper() == "A" and _RE["part_b"].search(text, bare.end(), stop):
+        return False
+    behind = rest.removeprefix(content).lstrip()
+    if _RE["denied"].match(behind):
+        return False
+    repeated = bool(content) and rest.startswith(content)
+    listed = how == "whole output" and bare["letter"].isupper() and bool(bare["close"].strip())
+    return repeated or (listed and not _RE["denied"].match(rest))
+
+
 def _bare(
     text: str, start: int, stop: int, allowed: str, options: Options, how: str
 ) -> NamedOption | None:
     bare = _RE["bare"].match(text, start, stop)
-    if bare and (letter := bare["letter"].upper()) in allowed:
+    letter = bare["letter"].upper() if bare else ""
+    if bare and letter in allowed:
         rest = normalise(text[bare.end() : stop])
         content = dict(options).get(letter, "")
-        listed = how == "whole output" and bare["letter"].isupper() and bare["close"].strip()
-        listed = listed and not (letter == "A" and _RE["part_b"].search(text, bare.end(), stop))
-        behind = rest.removeprefix(content).lstrip()
-        listed = listed and not (_RE["denied"].match(rest) or _RE["denied"].match(behind))
-        repeated = content and rest.startswith(content) and not _RE["denied"].match(behind)
-        repeated = repeated and not (letter == "A" and _RE["part_b"].search(text, bare.end(), stop))
-        if not rest or listed or repeated:
+        if not rest or _goes_on(bare, rest, content, text, stop, how):
             return NamedOption(letter, bare.start("letter"), bare.end("letter"), how, True)
     said = normalise(text[start:stop])
     exact = [letter for letter, content in options if content and content == said]
     if len(exact) != 1:
         return None
     if bare and _RE["labels"].match(text, bare.end("letter"), stop):
-        letter = bare["letter"].upper()  # "A ) light", where B is light: both are named
+        # "A ) light", where B is light: both are named
         return NamedOption(letter, bare.start("letter"), bare.end("letter"), how, True)
     return NamedOption(exact[0], start, stop, how + ", by content", True)
 

@@ -39,12 +39,15 @@ def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[s
     glued = any(len(one.letters) > 2 and one.letters in answer.letters for one in accepted)
     if glued or _shares(wanted, answer):  # "the groupTLC1"
         return ""
+    return f"{new[0].form!r} … shares no word with a reference" if _commits(accepted, new) else ""
+
+
+def _commits(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
+    """Whether words so few are an answer of the references' kinds, and of numbers another one."""
     kinds = {_kind(one) for one in accepted}
     if "number" in kinds and not _other_number(accepted, new):
-        return ""
-    if len(new) > min(_COMMITS[kind] for kind in kinds):
-        return ""
-    return f"{new[0].form!r} … shares no word with a reference"
+        return False
+    return len(new) <= min(_COMMITS[kind] for kind in kinds)
 
 
 def _shares(wanted: Set[str], answer: Text) -> bool:
