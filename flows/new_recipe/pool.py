@@ -44,7 +44,9 @@ def from_provider(address: str | None, key_env: str | None, models: Sequence[str
         unpriced = any("price_in" not in model for model in pool["models"])
         waivers = [_UNPRICED] if unpriced else []
     how = {"max_tokens": 1024, "temperature": 0.0, "seed": 0}
-    return AnswerSource(pool, how, words, waivers)
+    # Simulated models know no answers to these questions; undecided, they would give no release.
+    unreadable = "incorrect" if waivers == [_SIMULATED] else None
+    return AnswerSource(pool, how, words, waivers, unreadable=unreadable)
 
 
 def _listed(address: str, key_env: str | None, models: Sequence[str]) -> tuple[dict[str, Any], str]:

@@ -24,6 +24,7 @@ class AnswerSource:
         graded: Grades that come with the data decide: no rule can read the answers.
         known_issues: What the card says of the answers.
         has_texts: Questions have texts, and not only ids.
+        unreadable: What becomes of answers that no scorer can read, where it is not the default.
     """
 
     pool: dict[str, Any]
@@ -34,6 +35,7 @@ class AnswerSource:
     graded: bool = False
     known_issues: list[str] = field(default_factory=list)
     has_texts: bool = True
+    unreadable: str | None = None
 
 
 def refuse_answers(

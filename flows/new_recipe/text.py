@@ -46,6 +46,11 @@ def recipe_text(
         if answers.collect.get("provider") == "recorded"
         else "How they are asked. `routeyard plan FILE` prints what it will cost.",
         collect=_yaml({"collect": answers.collect}),
+        label=""
+        if answers.unreadable is None
+        else "# Answers that no scorer can read; without this key they are undecided.\n"
+        + _yaml({"label": {"default": {"unreadable": answers.unreadable}}})
+        + "\n",
         curate=_yaml({"curate": curate}),
         split=_yaml({"split": {"train": 0.5, "validation": 0.1, "test": 0.4, "seed": 0}}),
         release=_yaml(

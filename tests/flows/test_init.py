@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import routeyard
 from routeyard.flows.cli import run
 from routeyard.flows.new_recipe.write import start_recipe
 from routeyard.flows.recipe import load
@@ -446,3 +447,15 @@ def test_the_end_of_a_file_counts_as_its_start_does(tmp_path: Path) -> None:
     done = start_recipe(tmp_path / "a.yaml", str(path), given={})
     assert done.rows == 200
     assert done.scorer.scorer != "numeric"
+
+
+def test_the_recipe_for_the_simulated_pool_builds(tmp_path: Path) -> None:
+    """Trap: simulated models know no such answer; all were undecided, and no release came."""
+    recipe = tmp_path / "mine.yaml"
+    path = write(tmp_path, "plain")
+    assert run(["init", str(recipe), "--from", str(path)]) == 0
+    built = routeyard.build(str(recipe), workspace=str(tmp_path / "yard"))
+    with routeyard.open_release(built["release"]["path"]) as release:
+        labels = release.pandas("labels")
+    assert len(labels) == 3 * len(CAPITALS)
+    assert labels["score"].notna().all()

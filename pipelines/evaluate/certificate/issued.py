@@ -102,8 +102,10 @@ def certify(
     core = core.labelled()
     if not core.n_queries:
         raise BadInput(
-            "no query has a label, so there is nothing to certify",
-            next_step="label the responses first (`routeyard relabel`)",
+            "no query has a label, so there is nothing to certify: every answer is missing, or "
+            "undecided because no scorer could read it",
+            next_step="label the responses first (`routeyard relabel`); where they are undecided, "
+            "name another `scorer`, a judge under `label.default.then`, or `unreadable: incorrect`",
         )
     measure = first_measure(core.costs, measure)
     part = "" if measure is None else core.part_priced(measure)
