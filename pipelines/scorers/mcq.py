@@ -217,6 +217,13 @@ def _bare(
         content = dict(options).get(letter, "")
         if not rest or _goes_on(bare, rest, content, text, stop, how):
             return NamedOption(letter, bare.start("letter"), bare.end("letter"), how, True)
+    return _content(text, start, stop, bare, options, how)
+
+
+def _content(
+    text: str, start: int, stop: int, bare: re.Match[str] | None, options: Options, how: str
+) -> NamedOption | None:
+    """The option whose text stands alone; with another's letter in front, that letter."""
     said = normalise(text[start:stop])
     exact = [letter for letter, content in options if content and content == said]
     if len(exact) != 1:

@@ -36,8 +36,7 @@ def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[s
     if all(map(is_date, accepted)):
         return _other_date([date for one in accepted for date, _, _ in one.dates], answer)
     wanted = {form for one in accepted for form in one.forms} - question
-    glued = any(len(one.letters) > 2 and one.letters in answer.letters for one in accepted)
-    if glued or _shares(wanted, answer):  # "the groupTLC1"
+    if _shares(wanted, answer) or _glued(accepted, answer):
         return ""
     return f"{new[0].form!r} … shares no word with a reference" if _commits(accepted, new) else ""
 
@@ -48,6 +47,11 @@ def _commits(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
     if "number" in kinds and not _other_number(accepted, new):
         return False
     return len(new) <= min(_COMMITS[kind] for kind in kinds)
+
+
+def _glued(accepted: Sequence[Text], answer: Text) -> bool:
+    """Whether a reference's letters stand within glued words: "the groupTLC1"."""
+    return any(len(one.letters) > 2 and one.letters in answer.letters for one in accepted)
 
 
 def _shares(wanted: Set[str], answer: Text) -> bool:
