@@ -90,7 +90,7 @@ def largest(test: str) -> dict[str, Any]:
     plain = approx.__eq__
 
     def recorded(self: Any, actual: Any) -> bool:
-        same = plain(self, actual)
+        same: bool = plain(self, actual)
         number = isinstance(self.expected, float | int) and np.ndim(actual) == 0
         if same and number and actual is not None:
             seen.append(abs(float(actual) - float(self.expected)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -132,7 +133,7 @@ def agreement(context: StudyContext) -> Sequence[StudyCell]:
     return cells
 
 
-def injected(context: StudyContext) -> list[dict[str, object]]:
+def injected(context: StudyContext) -> list[dict[str, Any]]:
     """What each pseudo-specialist is for: its task, the task's share of questions, accuracies."""
     core = context.core
     kinds = context.tables["models"].select(["model_id", "kind"]).to_pylist()
@@ -157,14 +158,14 @@ def injected(context: StudyContext) -> list[dict[str, object]]:
 
 def specialist_tasks(context: StudyContext) -> Sequence[StudyCell]:
     """The tasks of the pseudo-specialists (Table 3), hardest first."""
-    rows = sorted(injected(context), key=lambda row: float(str(row["mean accuracy"])))
+    rows = sorted(injected(context), key=lambda row: row["mean accuracy"])
     return [
         cell
         for k, row in enumerate(rows, start=1)
         for cell in (
-            StudyCell(f"task {k}", "task", text=str(row["task"])),
+            StudyCell(f"task {k}", "task", text=row["task"]),
             *(
-                StudyCell(f"task {k}", name, float(str(value)), "percent")
+                StudyCell(f"task {k}", name, value, "percent")
                 for name, value in row.items()
                 if name != "task"
             ),
@@ -174,7 +175,7 @@ def specialist_tasks(context: StudyContext) -> Sequence[StudyCell]:
 
 def ood(context: StudyContext) -> Sequence[StudyCell]:
     """Change on each area and its tasks when routers are trained without the area."""
-    rows: list[dict[str, float]] = []
+    rows: list[dict[str, Any]] = []
     for name in HELD_OUT:
         try:
             done = _evaluation(context, ood_groups={name: OOD_GROUPS[name]})
