@@ -65,7 +65,7 @@ def planted(folder: Path, questions: int, models: int) -> Path:
     tables = _tables(questions, recipe)
     told = recipe.model_dump(mode="json")
     rows = questions * models
-    source = {"source": "bench", "files": [], "license": "NOASSERTION", "url": None}
+    source: dict[str, Any] = {"source": "bench", "files": [], "license": "NOASSERTION", "url": None}
     sources = [{**source, "redistribute_text": True, "queries": questions}]
     figures: dict[str, Any] = {
         "ingest": {"queries": questions, "removed": 0, "sources": sources, "notes": []},
