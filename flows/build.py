@@ -11,7 +11,6 @@ from prefect import flow, task
 
 from routeyard.flows import console
 from routeyard.flows.console.summary import markdown
-from routeyard.flows.memory_needs import check_build
 from routeyard.flows.recipe import load, with_collect
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import RELEASE, Stage, walk
@@ -20,6 +19,7 @@ from routeyard.flows.tracking.log import log, stops_in_words
 from routeyard.flows.tracking.run import call, each, publish_markdown, start, tracked
 from routeyard.flows.workspace.code import CARD, reached_code
 from routeyard.flows.workspace.fixtures import fixtures
+from routeyard.flows.workspace.memory_needs import check_build
 from routeyard.flows.workspace.shares import open_ledger
 from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, complete_stage
 from routeyard.pipelines.calls.moved_ports import Decision, providers_in, settle_ports

@@ -77,7 +77,7 @@ def check_release(
     """
     from routeyard.datacards.card import render
     from routeyard.datacards.files import render as render_files
-    from routeyard.flows.memory_needs import check_verify
+    from routeyard.flows.workspace.memory_needs import check_verify
     from routeyard.pipelines.proof.prove import verify
     from routeyard.pipelines.release.checks.leaks import leaks_of
     from routeyard.pipelines.release.checks.verify import unreadable

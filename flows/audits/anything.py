@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routeyard.flows.audits.page import AuditPage
-from routeyard.flows.memory_needs import check_audit, check_audit_release
+from routeyard.flows.workspace.memory_needs import check_audit, check_audit_release
 from routeyard.pipelines.audit.finding import AuditFinding
 from routeyard.pipelines.errors import BadInput
 

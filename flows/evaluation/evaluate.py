@@ -15,7 +15,7 @@ from routeyard.flows.evaluation.released import (
     with_embeddings,
 )
 from routeyard.flows.evaluation.router_specs import from_code, from_file, makers, pair_scorers
-from routeyard.flows.memory_needs import BASE
+from routeyard.flows.workspace.memory_needs import BASE
 from routeyard.pipelines import memory
 from routeyard.pipelines.experiment.settings import EvaluationSettings
 from routeyard.pipelines.matrix.reading import core_of

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.flows import cli, memory_needs
+from routeyard.flows import cli
+from routeyard.flows.workspace import memory_needs
 from routeyard.pipelines import memory
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.isolation import Limits, Worker
