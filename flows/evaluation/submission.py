@@ -11,7 +11,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.experiment.given import read_predictions
 from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.reading import core_of
-from routeyard.pipelines.metrics.optimality import robustness
+from routeyard.pipelines.metrics.arena import robustness
 from routeyard.pipelines.zoo import arena as layout
 from routeyard.pipelines.zoo.audit import Suspicion, audit, choices, compare
 

@@ -2,7 +2,7 @@
 
 Two kinds, on outcomes that are known of every model, with every answer that was asked paid for:
 
-* FrugalGPT's (arXiv 2305.05176, section 3): a list of at most three models, dearer each time, and
+* FrugalGPT's (arXiv 2305.05176): a list of at most three models, dearer each time, and
   a threshold on what an answer shows of itself (`margin`, `self_assessment`, …) for each but the
   last; list and thresholds are those with the best train accuracy within a budget.
 * verified: an answer is accepted where it is right, as tests of a program or a checker of

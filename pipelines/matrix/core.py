@@ -16,7 +16,7 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Floats, Ints, Names, Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.costs import priced
+from routeyard.pipelines.matrix.costs import unpriced
 from routeyard.pipelines.matrix.examples import Examples, Queries, rows_of
 from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.row_blocks import by_rows, every, sums_of
@@ -84,10 +84,8 @@ class Core:
         unseen: scheme → models a router may not see while it trains.
         groups: (n,) number of the near-duplicate group of each query.
         embeddings: (n, d) float32 of unit norm, or None.
-        samples: (n, m, s) score of every single sample, or None when no
-            response was sampled more than once.
-        contested: share of decided labels whose verdicts disagree; None when
-            there are none.
+        samples: (n, m, s) score of every sample, or None when there is one of each.
+        contested: share of decided labels whose verdicts disagree; None without any.
         unreadable: share of labels, decided or not, that no scorer could read.
         prompts: n prompts.
         questions: n questions with their options, without our instruction, or none.
@@ -99,8 +97,7 @@ class Core:
             None when not known.
         metadata: n JSON objects that the sources say of their questions, or none.
         kinds: model → `real` or `pseudo_specialist`; unnamed models are real.
-        duplicates_known: whether anybody looked for near-duplicates; else `groups`
-            says nothing.
+        duplicates_known: whether anybody looked for near-duplicates, which `groups` are.
         signals, hidden, hidden_of: as in `Queries`.
         descriptors: as in `Examples`.
     """
@@ -135,10 +132,7 @@ class Core:
     @cached_property
     def lacking(self) -> dict[str, tuple[str, ...]]:
         """Measure of `part_costs` → the models it is not known of."""
-        return {
-            name: tuple(m for m, has in zip(self.model_ids, priced(cost), strict=True) if not has)
-            for name, cost in self.part_costs.items()
-        }
+        return {name: unpriced(c, self.model_ids) for name, c in self.part_costs.items()}
 
     @property
     def no_cost(self) -> str:
@@ -259,12 +253,6 @@ class Core:
                 next_step=f"known models: {', '.join(self.model_ids)}",
             )
         return self.model_ids.index(model)
-
-    def priced_in(self, measure: str, models: Sequence[str]) -> Core:
-        """The same release, only these models, with this one measure as what they cost."""
-        known = {**self.costs, **self.part_costs}[measure]
-        sub = replace(self, costs={measure: known}, part_costs={})
-        return sub.with_models(tuple(name for name in self.model_ids if name in set(models)))
 
     def _also(self, labels: Floats, part: Callable[[Floats], Floats]) -> Floats | None:
         """A part of `correct`; where that is `labels` itself, it is kept in memory once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +54,11 @@ def costs_of(
 def priced(cost: Floats) -> Bools:
     """(m,) whether anything is known of what a model costs."""
     return np.asarray(sums_of(lambda part: ~np.isnan(part), cost) > 0)
+
+
+def unpriced(cost: Floats, models: Sequence[str]) -> tuple[str, ...]:
+    """The models of which nothing is known."""
+    return tuple(name for name, has in zip(models, priced(cost), strict=True) if not has)
 
 
 def _known(rows: Ints, columns: Ints, values: pa.ChunkedArray, shape: tuple[int, int]) -> Floats:

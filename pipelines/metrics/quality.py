@@ -1,4 +1,4 @@
-"""Answer quality by a judge's preferences, and bounds on accuracy where labels are undecided."""
+"""Answer quality by a judge, bounds where labels are undecided, accuracy without leaks."""
 
 from __future__ import annotations
 
@@ -25,6 +25,18 @@ def accuracy_floor_metric(routed: Routed) -> MetricValue | None:
 def accuracy_ceiling_metric(routed: Routed) -> MetricValue | None:
     """Accuracy of the models it would choose if none were left out, missing labels as right."""
     return _with_missing_as(routed, 1.0)
+
+
+@metric
+def accuracy_without_leaks_metric(routed: Routed) -> MetricValue | None:
+    """Mean score of the chosen answers over the test questions that do not also stand in train,
+    with the same words or as near-duplicates; absent where none does.
+    """
+    leaked = routed.data.leaked
+    if leaked is None or not leaked.any():
+        return None
+    hit = at_choice(routed.data.test.labels, routed.choice)
+    return routed.mean(np.where(leaked, np.nan, hit), "every test question stands in train")
 
 
 def _with_missing_as(routed: Routed, score: float) -> MetricValue | None:

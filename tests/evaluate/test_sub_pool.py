@@ -10,6 +10,7 @@ import pytest
 
 from routeyard.flows.evaluation.router_specs import makers
 from routeyard.pipelines.evaluate.run import evaluate
+from routeyard.pipelines.evaluate.run.sub_pool import priced_in
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.reading import from_tables
 from routeyard.pipelines.routers import ROUTERS
@@ -46,7 +47,7 @@ def test_figures_are_those_of_the_pool_without_the_model(sized: Core) -> None:
     assert dict(sized.costs) == {}
     assert sized.lacking == {"params": ("microsoft/phi-2",)}
     found, facts = figures(sized, "knn-as-printed", "best-generalist")
-    left = sized.priced_in("params", [name for name in NAMES if name != "microsoft/phi-2"])
+    left = priced_in(sized, "params", [name for name in NAMES if name != "microsoft/phi-2"])
     alone, _ = figures(left, "knn-as-printed", "best-generalist")
     assert {name.partition("[")[0] for _, name in found} >= {
         "audc", "audc_budget", "qnc", "utility", "accuracy_at_budget", "mean_cost",
@@ -73,7 +74,7 @@ def test_what_needs_no_cost_is_over_all_models(sized: Core) -> None:
 
 def test_a_router_that_learns_from_costs_is_fitted_on_the_sub_pool(sized: Core) -> None:
     found, facts = figures(sized, "cscr")
-    left = sized.priced_in("params", ["a-7b", "b-13b", "c-70b"])
+    left = priced_in(sized, "params", ["a-7b", "b-13b", "c-70b"])
     assert found == figures(left, "cscr")[0]
     assert "none is weighed" in " ".join(facts["not_as_published"]["cscr"])
     fitted = ROUTERS.get("cscr")(seed=0).fit(left.training("dense"))

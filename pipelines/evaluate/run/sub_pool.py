@@ -7,7 +7,7 @@ does not take every other's cost away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,7 +68,7 @@ def sub_pools(
         models = _known(core, data, name)
         if not 2 <= len(models) < core.n_models:
             continue
-        sub = core.priced_in(name, models)
+        sub = priced_in(core, name, models)
         part = prepare(
             sub, how.scheme or "", split=data.split, resamples=data.draws.resamples,
             seed=data.draws.seed, cluster=how.cluster,
@@ -87,6 +87,13 @@ def sub_pools(
             scales = {router: experiment.fit_of(router).scale for router in own}
             found.append(_measured(data, part, own, scales, name, how))
     return found
+
+
+def priced_in(core: Core, measure: str, models: Sequence[str]) -> Core:
+    """The release with only these models, and with this one measure as what they cost."""
+    known = {**core.costs, **core.part_costs}[measure]
+    sub = replace(core, costs={measure: known}, part_costs={})
+    return sub.with_models(tuple(name for name in core.model_ids if name in set(models)))
 
 
 def _known(core: Core, data: EvaluationData, name: str) -> list[str]:

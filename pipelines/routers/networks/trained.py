@@ -27,7 +27,7 @@ from routeyard.pipelines.routers.gradient import (
 )
 from routeyard.pipelines.routers.listed.presets import deviations
 
-#: Settings of the training loop that a source should state.
+#: Settings of the loop that a source should state.
 STATED = ("epochs", "batch", "learning_rate", "weight_decay")
 
 
@@ -74,8 +74,7 @@ class Trained(ABC):
         "optimiser": "AdamW",
         "steps": None,
     }
-    #: Which constants it has (`listed.presets`); of another than `routeyard` all epochs, or
-    #: `steps`, are run in whole batches (None: all rows) and the last weights are kept.
+    #: Of another preset than `routeyard` all epochs or `steps` run, the last weights are kept.
     preset: str = "routeyard"
     as_published: bool = False
     #: What of its preset the last fit could not honour.
@@ -188,10 +187,8 @@ class Trained(ABC):
     def _epochs(self, n: int) -> Iterator[list[Ints]]:
         """The batches of every epoch, as rows of n questions."""
         s, order = self.settings, np.random.default_rng(self.seed)
-        size = s["batch"] or n
-        left = s["steps"]
-        epochs = s["epochs"] if left is None else left
-        for _ in range(epochs):
+        size, left = s["batch"] or n, s["steps"]
+        for _ in range(s["epochs"] if left is None else left):
             rows = order.permutation(n)
             if not self.as_published:
                 # Small sets need small batches, else an epoch is a single step.
@@ -199,15 +196,13 @@ class Trained(ABC):
                 continue
             pieces = [rows[first : first + size] for first in range(0, n, size)][:left]
             yield pieces
-            left = None if left is None else left - len(pieces)
-            if left == 0:
+            if left is not None and not (left := left - len(pieces)):
                 return
 
     def _unlike_published(self, n: int) -> tuple[str, ...]:
         """What differs from the published training on n questions; none of our own preset."""
-        own = {name: self.settings[name] for name in STATED}
-        if self.settings["steps"] is not None:
-            own.pop("epochs")
+        stated = STATED if self.settings["steps"] is None else STATED[1:]
+        own = {name: self.settings[name] for name in stated}
         found = deviations(self.name, self.preset, own)
         if self.as_published and n < (self.settings["batch"] or 0):
             found += (f"batch {self.settings['batch']:,}: all {n:,} train questions are one",)
