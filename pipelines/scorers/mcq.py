@@ -230,7 +230,9 @@ def _content(
         return None
     if bare and _RE["labels"].match(text, bare.end("letter"), stop):
         # "A ) light", where B is light: both are named
-        return NamedOption(letter, bare.start("letter"), bare.end("letter"), how, True)
+        return NamedOption(
+            bare["letter"].upper(), bare.start("letter"), bare.end("letter"), how, True
+        )
     return NamedOption(exact[0], start, stop, how + ", by content", True)
 
 
