@@ -229,15 +229,10 @@ def _content(
     if len(exact) != 1:
         return None
     if bare and _RE["labels"].match(text, bare.end("letter"), stop):
-<<<<<<< Updated upstream
         # "A ) light", where B is light: both are named
         return NamedOption(
             bare["letter"].upper(), bare.start("letter"), bare.end("letter"), how, True
         )
-=======
-        letter = bare["letter"].upper()  # "A ) light", where B is light: both are named
-        return NamedOption(letter, bare.start("letter"), bare.end("letter"), how, True)
->>>>>>> Stashed changes
     return NamedOption(exact[0], start, stop, how + ", by content", True)
 
 
