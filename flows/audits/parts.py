@@ -85,6 +85,8 @@ _NOTES = {"price_unknown", "usage_missing", "truncated", "refused"}
 #: Kind of a note on how results were read → kind and severity of a finding.
 _READ: dict[str, tuple[str, Severity]] = {
     "status": ("incomplete", "doubt"),
+    "unread": ("scores_unread", "doubt"),
+    "repeated": ("repeated_answers", "doubt"),
     "question": ("to_confirm", "note"),
     "left_out": ("left_out", "note"),
 }

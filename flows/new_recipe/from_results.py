@@ -20,6 +20,7 @@ from routeyard.pipelines.ingest.guessing.guess import Guess
 from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion, suggest
 from routeyard.pipelines.ingest.results import AggregatesOnly, Results, read_results
 from routeyard.pipelines.ingest.results.roles import is_weak
+from routeyard.pipelines.ingest.results.values import ASKED
 
 #: Questions that a scorer is tried on.
 _TRIED = 200
@@ -93,7 +94,7 @@ def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
     answers, fields, issues = answers_table(results.table, ids)
     folder = recipe.with_name(f"{recipe.stem}-data")
     write_tables(folder, questions, answers)
-    asked = [note.says for note in results.notes if note.kind == "question"]
+    asked = [note.says for note in results.notes if note.kind in ASKED]
     known = [note.says for note in results.notes if note.kind in ("left_out", "value", "status")]
     models = sorted(set(answers["model"].to_pylist()))
     collect = {

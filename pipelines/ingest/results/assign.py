@@ -61,6 +61,7 @@ def _score(done: Assigned, around: set[str]) -> None:
     found = [c for c in candidates(table, "score", _taken(done) | frozenset(around))
              if not c.column.startswith("(path")]  # fmt: skip
     if not found:
+        _unread(done, around)
         return
 
     def order(one: object) -> tuple[bool, bool, bool, float, str]:
@@ -91,6 +92,26 @@ def _score(done: Assigned, around: set[str]) -> None:
             "answer is right, or only that there is one?",
             "score",
         )
+
+
+#: Ranks of names that are those of scores, and hardly of anything else.
+_CLEAR = 20.0
+
+
+def _unread(done: Assigned, around: set[str]) -> None:
+    """Note columns that are called scores and hold what no scale of scores has."""
+    for name in done.table.column_names:
+        rank = rank_of(name, "score")
+        if rank is None or rank >= _CLEAR or is_weak(name) or name in _taken(done) | around:
+            continue
+        if seen := sorted({str(value)[:40] for value in some(done.table.column(name), 2000)}):
+            shown = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
+            done.note(
+                "unread",
+                f"{name!r} is called a score and holds what no scale of scores has ({shown}): "
+                "it was not read",
+                "score", done.table.num_rows,
+            )  # fmt: skip
 
 
 def _question(done: Assigned, around: set[str]) -> None:

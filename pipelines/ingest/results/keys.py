@@ -52,13 +52,21 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
         counted = _counted(key)
         again = sum(one > 0 for one in counted.to_pylist())
         done.note(
-            "question",
+            "question" if _as_often(key) else "repeated",
             f"{again:,} rows answer a question again and no column says why: they are taken for "
-            "further samples, in the order of the file",
+            "further samples, in the order of the file"
+            + ("" if _as_often(key) else "; other questions have fewer rows"),
             "sample", again,
         )  # fmt: skip
         sample = _counted([arm, suite, question])
     return {"arm": arm, "suite": suite, "question": question, "sample": sample}
+
+
+def _as_often(key: list[pa.ChunkedArray]) -> bool:
+    """Whether every key has equally many rows, as samples have and copied rows have not."""
+    table = pa.table({str(n): column for n, column in enumerate(key)})
+    counts = table.group_by(table.column_names).aggregate([([], "count_all")])["count_all"]
+    return len(pc.unique(counts)) == 1
 
 
 def _is_finer_id(

@@ -20,7 +20,7 @@ from routeyard.pipelines.ingest.results.merge import AnswerSet, merged
 from routeyard.pipelines.ingest.results.normal import normal, with_missing
 from routeyard.pipelines.ingest.results.record_sets import DOCUMENT
 from routeyard.pipelines.ingest.results.roles import is_weak
-from routeyard.pipelines.ingest.results.values import ReadingNote, texts
+from routeyard.pipelines.ingest.results.values import ASKED, ReadingNote, texts
 from routeyard.pipelines.io.untrusted import too_large
 
 
@@ -50,7 +50,7 @@ class Results:
     @property
     def questions(self) -> list[str]:
         """What a person has to confirm."""
-        return [note.says for note in self.notes if note.kind == "question"]
+        return [note.says for note in self.notes if note.kind in ASKED]
 
 
 def read_results(path: Path, given: Mapping[str, str] | None = None) -> Results:
@@ -153,7 +153,9 @@ def _read(
     if not lacks and unsure and is_weak(done.roles["text"]):
         lacks.append("model: these are questions with their answers")
     if lacks:
-        refused.append(_Refused(group, f"no column is the {', nor the '.join(lacks)}"))
+        unread = [f"; {note.says}" for note in done.notes if note.kind == "unread"]
+        why = f"no column is the {', nor the '.join(lacks)}{''.join(unread)}"
+        refused.append(_Refused(group, why))
         return
     normal_form, others = normal(done, around)
     if group.trail[-1:] == ("(lists of ids)",):

@@ -61,18 +61,23 @@ class ReadingNote:
     Attributes:
         kind: `question` asks a person to confirm a choice; `left_out` names what was not taken;
             `value` names rows whose values make no sense; `choice` states a choice; `status`
-            counts runs that did not end as they should.
+            counts runs that did not end as they should; `unread` names scores that were not
+            understood; `repeated` counts answers that only some questions have twice.
         says: One sentence.
         rows: Rows it is about; 0 where it is about no row.
         at: Some of the places.
         about: Field, arm or file.
     """
 
-    kind: Literal["question", "left_out", "value", "choice", "status"]
+    kind: Literal["question", "left_out", "value", "choice", "status", "unread", "repeated"]
     says: str
     rows: int = 0
     at: tuple[str, ...] = ()
     about: str = ""
+
+
+#: Kinds of notes that a person should confirm.
+ASKED = ("question", "unread", "repeated")
 
 
 def plain(text: str) -> str:

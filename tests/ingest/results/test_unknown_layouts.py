@@ -288,3 +288,24 @@ def test_aggregates_beside_answers_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "wide.csv").unlink()
     with pytest.raises(AggregatesOnly):
         read_results(tmp_path)
+
+
+def _table(folder: Path, rows: list[tuple[str, str, float]]) -> Path:
+    folder.mkdir()
+    lines = [f"{model},{question},{score:g}" for model, question, score in rows]
+    (folder / "r.csv").write_text("\n".join(["model,question_id,score", *lines]) + "\n")
+    return folder
+
+
+def test_scores_on_no_known_scale_and_answers_that_only_some_have_twice_are_said(
+    tmp_path: Path,
+) -> None:
+    keys = [(m, f"q{n}") for n in range(30) for m in ("gpt-4", "llama-3-8b")]
+    with pytest.raises(SourceError, match=r"'score' is called a score .*-1, 7"):
+        read_results(_table(tmp_path / "scale", [(m, q, -1 if m < "h" else 7) for m, q in keys]))
+    rows = [(m, q, float(n % 3 == 0)) for n, (m, q) in enumerate(keys)]
+    kinds = {note.kind for note in read_results(_table(tmp_path / "some", rows + rows[:9])).notes}
+    assert "repeated" in kinds
+    kinds = {note.kind for note in read_results(_table(tmp_path / "samples", rows + rows)).notes}
+    assert "question" in kinds
+    assert "repeated" not in kinds
