@@ -57,6 +57,8 @@ ELSEWHERE = {
     "injections": "benchmarks.methods.injections",
     "routerbench_plus": "benchmarks.studies.routerbench_plus",
     "filters": "benchmarks.peers.filters",
+    "honest": "benchmarks.proof.honest",
+    "verified": "benchmarks.proof.verified",
     "peers": "benchmarks.peers.install",
     "all": "benchmarks.whole.all",
     "compare": "benchmarks.whole.compare",

@@ -7,6 +7,7 @@ through an entry point group of the same name (`routeyard.scorers`).
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,11 +30,12 @@ class Names(tuple[str, ...]):
 
 @cache
 def _of_checkout() -> Mapping[str, Mapping[str, str]]:
-    """Group → entry points of the checkout this file lies in; empty for an installed package.
+    """Group → entry points of the checkout that is imported; empty for an installed package.
 
     A checkout may run uninstalled, or as it was installed before a part was added.
     """
-    path = Path(__file__).parents[2] / "pyproject.toml"
+    home = sys.modules[__name__.partition(".")[0]].__file__ or ""
+    path = Path(home).parents[1] / "pyproject.toml"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     stated = tomllib.loads(text).get("project", {})
     found: Mapping[str, Mapping[str, str]] = stated.get("entry-points", {})

@@ -104,7 +104,7 @@ def test_every_registry_and_group_is_known_and_documented() -> None:
         f"routeyard.{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}".removesuffix(
             ".__init__"
         )
-        for room in ("pipelines", "flows")
+        for room in ("pipelines", "papers", "flows")
         for path in (ROOT / room).rglob("*.py")
         if "= Registry(" in path.read_text()
     }

@@ -147,6 +147,7 @@ CALLS = {
 ELSEWHERE = {
     "demo": "the workspace that the others read",
     "rehearse": "tests/flows/test_rehearse.py",
+    "reproduce": "tests/papers/test_reproduce.py",
     "prices": "asks a provider: tests/flows/test_metering_commands.py",
     "zoo run": "tests/flows/test_zoo_command.py",
     "zoo stream": "tests/routers/test_mess_stream.py",

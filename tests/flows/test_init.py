@@ -434,7 +434,7 @@ def test_rows_that_leave_keys_out_are_of_one_kind(tmp_path: Path) -> None:
 def test_a_folder_of_empty_files_is_refused_by_name(tmp_path: Path) -> None:
     (folder := tmp_path / "data").mkdir()
     (folder / "empty.jsonl").touch()
-    with pytest.raises(BadInput, match="holds no row"):
+    with pytest.raises(BadInput, match="has no rows"):
         start_recipe(tmp_path / "recipe.yaml", str(folder), given={})
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.honest import VARIATIONS, varied
+from benchmarks.proof.honest import VARIATIONS, varied
 from routeyard.flows.cli import run
 from routeyard.flows.rehearse import rehearse
 from tests.proof import further_lies

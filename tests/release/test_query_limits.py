@@ -17,6 +17,7 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
+from routeyard.pipelines.memory import OutOfMemory
 from routeyard.pipelines.release.query.answers import write_answer
 from routeyard.pipelines.release.query.errors import QueryLimit
 from routeyard.pipelines.release.query.process import SqlProcess, query_release
@@ -145,7 +146,7 @@ def test_a_process_that_is_killed_is_said_and_replaced(release) -> None:
         child = process._worker._process
         assert child is not None
         os.kill(child.pid, signal.SIGKILL)
-        with pytest.raises(QueryLimit, match="ended"):
+        with pytest.raises(OutOfMemory, match="killed"):
             for _ in batches:
                 pass
         assert process.table("SELECT 1 AS n", timeout_s=60).num_rows == 1

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.honest import cpu_s
+from benchmarks.proof.honest import cpu_s
 from benchmarks.release import _table
 
 TASKS, PRICE_IN, PRICE_OUT = 20, 2.0, 6.0
@@ -40,7 +40,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         before = cpu_s()
         release = planted(Path(folder), given.labels // given.models, given.models)
         written = round(cpu_s() - before, 1)
-        words = [sys.executable, "-m", "benchmarks.verified", str(release)]
+        words = [sys.executable, "-m", "benchmarks.proof.verified", str(release)]
         found = json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
     return {
         "labels": given.labels,

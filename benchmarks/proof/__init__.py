@@ -1,0 +1,1 @@
+"""`verify` over honest releases: findings, of which there should be none, and time."""
