@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +46,12 @@ def test_there_are_at_least_forty() -> None:
     assert len(DEMO) + len(PAIRS) + len(STEPS) + len(further_lies.RICH) >= 90
 
 
+def some(names: Iterable[str]) -> list[Any]:
+    """All of them, of which every third is run with the suite and the others with `-m slow`."""
+    slow = pytest.mark.slow
+    return [pytest.param(one, marks=[slow] if n % 3 else []) for n, one in enumerate(names)]
+
+
 def found(release: Path, root: Path, case: tuple[Change, str, str]) -> None:
     lie, about, words = case
     proof = verified(resealed(release, root, lie))
@@ -51,22 +59,22 @@ def found(release: Path, root: Path, case: tuple[Change, str, str]) -> None:
     assert named, list(map(str, proof.findings))
 
 
-@pytest.mark.parametrize("name", DEMO)
+@pytest.mark.parametrize("name", some(DEMO))
 def test_a_release_that_contradicts_itself(name: str, demo_release: Path, tmp_path: Path) -> None:
     found(demo_release, tmp_path, DEMO[name])
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", some(PAIRS))
 def test_pairs_that_contradict_themselves(name: str, pairs: Path, tmp_path: Path) -> None:
     found(pairs, tmp_path, PAIRS[name])
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", some(STEPS))
 def test_steps_that_contradict_themselves(name: str, steps: Path, tmp_path: Path) -> None:
     found(steps, tmp_path, STEPS[name])
 
 
-@pytest.mark.parametrize("name", further_lies.RICH)
+@pytest.mark.parametrize("name", some(further_lies.RICH))
 def test_rules_that_are_contradicted(name: str, rich: Path, tmp_path: Path) -> None:
     found(rich, tmp_path, further_lies.RICH[name])
 
