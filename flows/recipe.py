@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from routeyard.pipelines.errors import RecipeError, did_you_mean
 from routeyard.pipelines.io.environment import expanded
 from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.pipelines.scorers.scorer import NO_RULE
 from routeyard.schemas.recipe import Collect, Pool, Recipe
 
 _MAX_BYTES = 5_000_000
@@ -66,6 +67,22 @@ def load_recipe(recipe: str | Path) -> Recipe:
         RecipeError: see `load`.
     """
     return load(recipe)[0]
+
+
+def nobody_decides(recipe: Recipe) -> list[str]:
+    """A note for each source whose answers are paid for and decided by nobody."""
+    label = recipe.label
+    if recipe.collect.provider == "recorded" or any(
+        policy.then for policy in (label.default, *label.tasks.values())
+    ):
+        return []
+    return [
+        f"source {source.name!r} has 'scorer: none', and no policy under 'label' names a verifier "
+        "or judge: its answers are paid for and stay undecided until a person decides them "
+        "(`routeyard review`)"
+        for source in recipe.sources
+        if source.scorer == NO_RULE
+    ]
 
 
 def with_collect(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:

@@ -118,6 +118,30 @@ def test_what_an_exclude_does_not_do_is_said_before_anything_is_paid_for(
         assert "'exclude' of source 's' leaves nothing out" in shown.out + shown.err, command
 
 
+def test_answers_that_nobody_would_decide_are_said_before_they_are_paid_for(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "r.yaml"
+    (tmp_path / "q.jsonl").write_text('{"question": "Why?", "answer": "So."}\n')
+    text = """
+name: r
+version: 1.0.0
+sources:
+  - {name: open, path: q.jsonl, scorer: none, fields: {question: question}}
+pool:
+  providers: [{name: p, base_url: "http://localhost:1/v1"}]
+  models: [{model_id: m, provider: p}]
+"""
+    path.write_text(text)
+    notes: list[str] = []
+    assert faults(str(path), notes) == []
+    assert any("source 'open' has 'scorer: none'" in note for note in notes)
+    judge = "label: {default: {then: [judge]}, judges: [{name: j, model_id: m, provider: p}]}"
+    path.write_text(text + judge)
+    faults(str(path), notes := [])
+    assert not any("scorer: none" in note for note in notes)
+
+
 def test_an_unknown_scorer_is_one_fault_and_hides_no_other(tmp_path: Path) -> None:
     (tmp_path / "q.jsonl").write_text(json.dumps({"question": "1+1?", "answer": "2"}) + "\n")
     path = tmp_path / "recipe.yaml"
