@@ -12,7 +12,7 @@ from routeyard.flows.evaluation.evaluate import CACHE, ENCODER
 from routeyard.flows.evaluation.released import out_folder, read_with
 from routeyard.flows.evaluation.reproduced_zoo import zoo_figures
 from routeyard.flows.evaluation.study import context_of, named, write_study
-from routeyard.flows.recipe import load, shipped
+from routeyard.flows.recipe import find, load, read_yaml, shipped
 from routeyard.papers import PAPERS
 from routeyard.papers.paper import Paper
 from routeyard.papers.reproduction import Reproduction, reproduction
@@ -164,21 +164,15 @@ def _rehearsed(recipe: str, workspace: Path) -> Path:
     """The release of a rehearsal, made where it is not there."""
     from routeyard.flows.rehearse import rehearse
 
-    checked, _ = load_any(recipe)
-    place = workspace / "releases" / f"{recipe}-rehearsal" / checked
+    place = workspace / "releases" / f"{recipe}-rehearsal" / version_of(recipe)
     if not place.is_dir():
         rehearse(recipe, str(workspace))
     return place
 
 
-def load_any(recipe: str) -> tuple[str, str]:
-    """(version, name) of a shipped recipe, whatever its environment lacks."""
-    import yaml
-
-    from routeyard.flows.recipe import find
-
-    content = yaml.safe_load(find(recipe).read_text(encoding="utf-8"))
-    return str(content["version"]), str(content["name"])
+def version_of(recipe: str) -> str:
+    """Version of a shipped recipe, whatever its environment lacks."""
+    return str(read_yaml(find(recipe))["version"])
 
 
 def asked_counts(name: str) -> Counts | None:
@@ -275,7 +269,7 @@ def as_json(found: Reproduction) -> dict[str, Any]:
 
 
 def said(found: Reproduction, out: Path) -> Iterator[str]:
-    """What a person is told: the counts, and what is missing, each reason once."""
+    """Lines of the summary: the counts, then each reason for a missing value once."""
     for name, count in found.summary().items():
         yield f"{name:<20} {count}"
     missing: dict[str, int] = {}

@@ -25,7 +25,7 @@ class Benchmark(_Row):
         release: Name of the release that holds the paper's own data, as its recipe calls it.
         get: How such a release is made, and what that needs.
         size: Printed sizes that tell its data from others: `models`, `questions`, `test`.
-        data: Shipped recipe that stands in with `--data`; the paper's own where it is `release`.
+        data: Shipped recipe that `--data` uses in its place; the paper's own where it is `release`.
         rehearsal: Recipe that is rehearsed where no release is named.
         trained_on: Another benchmark, whose train questions the routers learn from.
         pair: (small, large) where it routes between two models.

@@ -1,33 +1,46 @@
-"""What one row means: one contract per table, plus recipe, pool and manifest models."""
+"""What one row means: one contract per table, plus recipe, pool and manifest models.
+
+Contracts are imported when they are first used: they need pyarrow, which `--help` does not.
+"""
 
 from __future__ import annotations
 
-from routeyard.schemas.contract import Column as Column
-from routeyard.schemas.contract import Contract as Contract
-from routeyard.schemas.contract import RowRule as RowRule
-from routeyard.schemas.stored import StoredTable as StoredTable
-from routeyard.schemas.tables import CONTRACTS as CONTRACTS
+from typing import TYPE_CHECKING, Any
 
 if __name__ != "routeyard.schemas":  # found by its bare name: see `routeyard/_aliases.py`
     from routeyard._aliases import alias
 
     alias(__name__)
 
+if TYPE_CHECKING:
+    from routeyard.schemas.contracts import CONTRACTS as CONTRACTS
+    from routeyard.schemas.contracts import DESCRIPTORS as DESCRIPTORS
+    from routeyard.schemas.contracts import DUPLICATES as DUPLICATES
+    from routeyard.schemas.contracts import EMBEDDINGS as EMBEDDINGS
+    from routeyard.schemas.contracts import ENTROPIES as ENTROPIES
+    from routeyard.schemas.contracts import HIDDEN_STATES as HIDDEN_STATES
+    from routeyard.schemas.contracts import LABELS as LABELS
+    from routeyard.schemas.contracts import MODEL_SPLITS as MODEL_SPLITS
+    from routeyard.schemas.contracts import MODELS as MODELS
+    from routeyard.schemas.contracts import OUTCOMES as OUTCOMES
+    from routeyard.schemas.contracts import PREFERENCES as PREFERENCES
+    from routeyard.schemas.contracts import QUERIES as QUERIES
+    from routeyard.schemas.contracts import REMOVALS as REMOVALS
+    from routeyard.schemas.contracts import RESPONSES as RESPONSES
+    from routeyard.schemas.contracts import SIGNALS as SIGNALS
+    from routeyard.schemas.contracts import SPLITS as SPLITS
+    from routeyard.schemas.contracts import STEPS as STEPS
+    from routeyard.schemas.contracts import VERDICTS as VERDICTS
+    from routeyard.schemas.contracts import Column as Column
+    from routeyard.schemas.contracts import Contract as Contract
+    from routeyard.schemas.contracts import RowRule as RowRule
+    from routeyard.schemas.contracts import StoredTable as StoredTable
 
-QUERIES = CONTRACTS["queries"]
-MODELS = CONTRACTS["models"]
-RESPONSES = CONTRACTS["responses"]
-STEPS = CONTRACTS["steps"]
-VERDICTS = CONTRACTS["verdicts"]
-LABELS = CONTRACTS["labels"]
-OUTCOMES = CONTRACTS["outcomes"]
-EMBEDDINGS = CONTRACTS["embeddings"]
-DUPLICATES = CONTRACTS["duplicates"]
-ENTROPIES = CONTRACTS["entropies"]
-PREFERENCES = CONTRACTS["preferences"]
-DESCRIPTORS = CONTRACTS["descriptors"]
-HIDDEN_STATES = CONTRACTS["hidden_states"]
-SIGNALS = CONTRACTS["signals"]
-SPLITS = CONTRACTS["splits"]
-MODEL_SPLITS = CONTRACTS["model_splits"]
-REMOVALS = CONTRACTS["removals"]
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_") and name != "contracts":
+        from routeyard.schemas import contracts
+
+        if hasattr(contracts, name):
+            return getattr(contracts, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -60,7 +60,7 @@ def _run(words: list[str]) -> int:
 
 
 def _of_memory(error: Exception, words: list[str]) -> str | None:
-    """That memory ran out, in words; None where that is not what happened."""
+    """The message that memory ran out; None where another thing happened."""
     from routeyard.pipelines.memory import named
 
     found = named(error, f"`routeyard {' '.join(words[:1])}`")
@@ -78,7 +78,7 @@ def _stopped() -> str:
 
 
 def _of_the_disk(error: Exception) -> str | None:
-    """What the file system refuses, in words; None where that is not what happened."""
+    """The message of what the file system refuses; None where another thing happened."""
     import errno
 
     if not isinstance(error, OSError):
@@ -130,7 +130,7 @@ def _their_fault(error: BaseException, frames: list[traceback.FrameSummary]) -> 
 
 
 def _of_the_server(error: Exception) -> str | None:
-    """That no Prefect server answers, in words; None where that is not what happened."""
+    """The message that no Prefect server answers; None where another thing happened."""
     server = os.environ.get("PREFECT_API_URL")
     httpx = sys.modules.get("httpx")
     said = str(error).startswith("Failed to reach API")

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from routeyard.flows.cli.results import Output
-from routeyard.pipelines.proof.claims import KINDS
 
 
 def command(
@@ -43,6 +42,7 @@ def command(
     """
     from routeyard.flows.publish import check_release
     from routeyard.pipelines.errors import GateFailed
+    from routeyard.pipelines.proof.claims import KINDS
 
     found = check_release(release, signer=signer, full=full)
     lists: dict[str, list[Any]] = {str(kind): list(getattr(found, kind)) for kind in KINDS}

@@ -27,7 +27,7 @@ def vectors(
     what `routeyard.pipelines.encoders` knows: packaged weights, a folder, a hub id.
 
     Raises:
-        BadInput: the name is none of these.
+        BadInput: the name is not one of these.
     """
     from routeyard.pipelines import encoders
     from routeyard.pipelines.embed import embed, text_of

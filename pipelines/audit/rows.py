@@ -187,7 +187,7 @@ def _plain(texts: pa.Array) -> pa.Array:
 
 
 def _amount(texts: pa.Array) -> pa.Array:
-    """The number that a text is but for its unit, with its sign; null where it is none."""
+    """The signed number of a text without its unit; null where the text is not a number."""
     number = pc.struct_field(pc.extract_regex(texts, _AMOUNT), "number")
     sign = pc.if_else(pc.match_substring_regex(texts, "^[-−]"), "-", "")
     bare = pc.replace_substring_regex(pc.replace_substring(number, ",", ""), r"\.0*$", "")

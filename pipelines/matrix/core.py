@@ -147,7 +147,7 @@ class Core:
         return both, sums_of(lambda y: ~np.isnan(y), self.labels)
 
     def part_priced(self, measure: str) -> str:
-        """Of how many labelled answers a cost is known, in words; empty where of all."""
+        """Sentence on how many labelled answers have a known cost; empty where all have."""
         both, labelled = (int(counts.sum()) for counts in self.priced(measure))
         share = f"{both / max(labelled, 1):.1%}"
         words = f"known of {both:,} of {labelled:,} labelled answers ({share})"

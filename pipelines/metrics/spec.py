@@ -121,7 +121,7 @@ class Routed:
 
     @property
     def no_chances(self) -> str | None:
-        """What keeps the scores from being chances, in words; None where they are."""
+        """Why the scores are not probabilities; None where they are."""
         scale = self.shared.scales.get(self.router, "probability")
         return no_chances(self.scores) if scale == "probability" else f"are each a {scale}"
 

@@ -1,4 +1,4 @@
-"""What two versions of a part of a release say differently, in words."""
+"""Differences between two versions of a part of a release, as sentences."""
 
 from __future__ import annotations
 

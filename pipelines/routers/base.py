@@ -88,7 +88,7 @@ MOST_ARCHITECTURES = 15
 
 
 def no_chances(scores: Floats) -> str | None:
-    """What keeps scores from being chances, in words; None where all lie in [0, 1]."""
+    """Why scores are not probabilities; None where all lie in [0, 1]."""
     if not scores.size:
         return None
     low, high = float(scores.min()), float(scores.max())

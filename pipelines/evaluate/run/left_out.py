@@ -47,7 +47,7 @@ def _why(core: Core, data: EvaluationData, measure: str) -> str:
 
 
 def missing(facts: Mapping[str, Any]) -> list[str]:
-    """What an evaluation could not take from all questions, in words for people.
+    """What an evaluation could not take from all questions, as sentences.
 
     Args:
         facts: of an `Evaluation`.
