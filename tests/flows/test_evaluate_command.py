@@ -15,13 +15,13 @@ from routeyard.flows.cli import run
 from routeyard.flows.evaluation.router_specs import from_code
 from routeyard.pipelines.errors import BadInput
 from routeyard.schemas import CONTRACTS
+from tests.support.contract_tables import write_tables
 
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """60 questions of two tasks, a model for each; only what an evaluation needs."""
     folder = tmp_path_factory.mktemp("release") / "toy" / "1.0.0"
-    (folder / "data").mkdir(parents=True)
     rng = np.random.default_rng(0)
     n = 120
     ids = [f"q{i:020x}" for i in range(n)]
@@ -71,16 +71,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
         },
         "embeddings": {"query_id": ids, "encoder": ["toy"] * n, "vector": vectors.tolist()},
     }
-    for name, columns in tables.items():
-        contract = CONTRACTS[name]
-        size = len(next(iter(columns.values())))
-        arrays = [
-            pa.array(columns[c.name], c.type) if c.name in columns else pa.nulls(size, c.type)
-            for c in contract.columns
-        ]
-        table = pa.Table.from_arrays(arrays, schema=contract.schema)
-        pq.write_table(table, folder / "data" / f"{name}.parquet")
-    return folder
+    return write_tables(folder, tables)
 
 
 def content(folder: Path) -> dict[str, str]:

@@ -14,6 +14,7 @@ from routeyard.pipelines.label.audit.audit import Audit, audit
 from routeyard.pipelines.label.audit.noise import intervals
 from routeyard.pipelines.label.rules import file_verdicts
 from routeyard.schemas import DUPLICATES, QUERIES, RESPONSES
+from tests.support.contract_tables import contract_table
 from tests.support.label_tables import qid, queries, responses
 
 
@@ -144,7 +145,7 @@ def _recorded(folder: Path, every: int) -> tuple[pa.Table, pa.Table]:
     runs = pq.read_table(folder / "responses.parquet", columns=None)
     runs = runs.filter(pc.is_in(runs["question_id"], pa.array(numbers)))
     given = pc.equal(runs["pred"].cast(pa.string()), runs["answer_in_run"].cast(pa.string()))
-    columns = {c.name: pa.nulls(runs.num_rows, c.type) for c in RESPONSES.columns} | {
+    columns = {
         "query_id": pa.array([qid(n) for n in runs["question_id"].to_pylist()]),
         "model_id": runs["model"].cast(pa.string()),
         "sample": pa.array([0] * runs.num_rows, pa.int32()),
@@ -154,7 +155,7 @@ def _recorded(folder: Path, every: int) -> tuple[pa.Table, pa.Table]:
         "given_score": given.cast(pa.float64()),
         "graded_against": pa.array([[a] for a in runs["answer_in_run"].to_pylist()]),
     }
-    return asked, pa.table(columns)
+    return asked, contract_table("responses", columns)
 
 
 @pytest.mark.slow

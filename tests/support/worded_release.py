@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from routeyard.schemas import CONTRACTS
+from tests.support.contract_tables import write_tables
 
 WORDS = ("integral limit derivative", "river castle king treaty")
 
 
 def worded_release(folder: Path) -> Path:
     """200 questions of two kinds told apart by their words, a model for each; no embeddings."""
-    (folder / "data").mkdir(parents=True)
     rng = np.random.default_rng(0)
     n, names = 200, ("left", "right", "weak")
     ids = [f"q{i:020x}" for i in range(n)]
@@ -47,13 +44,4 @@ def worded_release(folder: Path) -> Path:
             "split": [("train", "train", "validation", "test")[i % 4] for i in range(n)],
         },
     }  # fmt: skip
-    for name, columns in tables.items():
-        contract = CONTRACTS[name]
-        long = len(next(iter(columns.values())))
-        arrays = [
-            pa.array(columns[c.name], c.type) if c.name in columns else pa.nulls(long, c.type)
-            for c in contract.columns
-        ]
-        table = pa.Table.from_arrays(arrays, schema=contract.schema)
-        pq.write_table(table, folder / "data" / f"{name}.parquet")
-    return folder
+    return write_tables(folder, tables)
