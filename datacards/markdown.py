@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -13,6 +14,7 @@ from routeyard.schemas.untrusted_text import markdown, prose, visible
 UNKNOWN = "–"
 
 
+@cache
 def environment() -> Environment:
     """Templates under `templates/`, with filters that show what is not known as –."""
     made = Environment(

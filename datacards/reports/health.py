@@ -13,7 +13,6 @@ from routeyard.datacards.charts.draw import PAGE
 from routeyard.datacards.markdown import environment, texts
 from routeyard.datacards.reports.health_plots import plot_all
 from routeyard.datacards.site.language import single_page
-from routeyard.schemas.untrusted_text import one_line
 
 #: Rows of a table that the page shows; the Parquet file has all of them.
 MOST_ROWS = 200
@@ -131,14 +130,4 @@ def _notes(facts: Mapping[str, Any]) -> list[str]:
 
 def markdown_of(**content: Any) -> str:
     """A report's sections as Markdown; texts from outside are escaped."""
-    made = environment()
-    made.filters["plain"] = plain
-    return made.get_template("health.md.j2").render(**content).rstrip() + "\n"
-
-
-def plain(text: str) -> str:
-    """Text from outside as Markdown text: no table, link, image or HTML can start."""
-    flat = one_line(text)
-    for sign in "\\|`[]<>!*_":
-        flat = flat.replace(sign, "\\" + sign) if sign not in "<>" else flat
-    return flat.replace("<", "&lt;").replace(">", "&gt;")
+    return environment().get_template("health.md.j2").render(**content).rstrip() + "\n"

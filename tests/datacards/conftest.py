@@ -1,5 +1,5 @@
 """The small release, for the tests of cards."""
 
-from tests.support.small_release import release, tables, write
+from tests.support.small_release import release, sound, tables, write
 
-__all__ = ["release", "tables", "write"]
+__all__ = ["release", "sound", "tables", "write"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -143,8 +144,11 @@ def write(tmp_path: Path) -> Write:
 
 
 @pytest.fixture
-def release(write: Write) -> Path:
-    return write().path
+def release(sound: Path, tmp_path: Path) -> Path:
+    """A copy of the sound release, to be changed; what `write()` writes."""
+    root = tmp_path / "releases"
+    shutil.copytree(sound.parents[1], root)
+    return root / sound.relative_to(sound.parents[1])
 
 
 @pytest.fixture
