@@ -52,9 +52,8 @@ def audit_results(path: Path) -> AuditPage:
     try:
         read = read_results(path)
     except AggregatesOnly as error:
-        return AuditPage(
-            path.name, "figures of many questions each", "doubtful", (_aggregates(error),)
-        )
+        odd = (_aggregates(error), *reading_findings(error.notes))
+        return AuditPage(path.name, "figures of many questions each", "doubtful", odd)
     found = audit_recording(read.table)
     notes = tuple(str(note.says) for note in read.notes)
     more = reading_findings(read.notes)

@@ -87,6 +87,11 @@ _READ: dict[str, tuple[str, Severity]] = {
     "status": ("incomplete", "doubt"),
     "unread": ("scores_unread", "doubt"),
     "repeated": ("repeated_answers", "doubt"),
+    "figures": ("figures_disagree", "doubt"),
+    "unpriced": ("cost_unknown", "doubt"),
+    "calls": ("calls_without_question", "note"),
+    "other_calls": ("calls_of_no_arm", "doubt"),
+    "served": ("served_by_another", "doubt"),
     "question": ("to_confirm", "note"),
     "left_out": ("left_out", "note"),
 }

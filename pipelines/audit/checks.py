@@ -6,7 +6,17 @@ costs unknown; the effect on the leaderboard is measured so.
 
 from __future__ import annotations
 
-from routeyard.pipelines.audit import costs, cut_off, errors, missing, questions, rows, suites
+from routeyard.pipelines.audit import (
+    costs,
+    cut_off,
+    errors,
+    missing,
+    questions,
+    references,
+    refusals,
+    rows,
+    suites,
+)
 from routeyard.pipelines.audit.finding import AuditCheck as Check
 
 _SCORE = ("score",)
@@ -26,6 +36,8 @@ CHECKS = (
           "pool.models[].price_in, price_out"),
     Check("odd_cost", costs.odd_costs, ("cost_usd", "suite"), "doubt", "cost",
           f"{_RECORDED}.cost_usd"),
+    Check("mean_as_cost", costs.means_as_costs, ("cost_usd",), "doubt", "cost",
+          f"{_RECORDED}.cost_usd: leave it out where it is a mean of the arm"),
     Check("tokens_capped", cut_off.limits, ("completion_tokens",), "doubt", "nothing",
           f"{_RECORDED}.status: a column that says `truncated` of them"),
     Check("texts_cut", cut_off.cut_texts, ("text",), "doubt", "nothing", f"{_RECORDED}.text"),
@@ -39,6 +51,10 @@ CHECKS = (
           f"{_RECORDED}.status: `unanswered` of them makes them missing"),
     Check("empty_answers", errors.empty_answers, ("score", "text"), "doubt", "score",
           f"{_RECORDED}.status: a column that says `empty` or `error` of them"),
+    Check("recurring_answer", refusals.recurring_answers, ("score", "text"), "doubt", "score",
+          f"{_RECORDED}.status: a column that says `refused` or `error` of them"),
+    Check("recurring_error", refusals.recurring_errors, ("score", "error"), "doubt", "score",
+          f"{_RECORDED}.status: a column that says `error` of them, or .error"),
     Check("odd_cell", suites.anomalies, ("score", "suite"), "doubt", "score",
           "sources[].exclude"),
     Check("arms_swapped", suites.swapped_arms, (), "doubt", "score",
@@ -52,8 +68,10 @@ CHECKS = (
     Check("repeated_rows", rows.repeated, (), "doubt", "score", "collect.recorded[].duplicates"),
     Check("graded_both_ways", rows.both_ways, ("score", "text"), "doubt", "score",
           "sources[].scorer"),
-    Check("reference_rejected", rows.rejected, ("score", "text", "reference"), "doubt", "score",
-          "sources[].scorer"),
+    Check("reference_rejected", references.rejected, ("score", "text", "reference"), "doubt",
+          "score", "sources[].scorer"),
+    Check("damaged_reference", references.damaged, ("score", "reference"), "doubt", "score",
+          "sources[].exclude"),
     Check("modes_as_questions", questions.modes, (), "grave", "nothing",
           "sources[].fields.group"),
     Check("asked_twice", questions.asked_twice, ("prompt",), "note", "nothing",
@@ -66,5 +84,7 @@ CHECKS = (
     Check("unmeasured", missing.unmeasured, (), "doubt", "nothing",
           f"{_RECORDED}: the columns of usage"),
     Check("disjoint_arms", missing.disjoint, _SCORE, "doubt", "nothing", "collect.coverage"),
+    Check("one_arm_two_names", missing.two_names, _SCORE, "doubt", "nothing",
+          f"{_RECORDED}.model: an expression that gives both one name"),
     Check("few_answers", missing.few_answers, _SCORE, "doubt", "nothing", "collect.coverage"),
 )  # fmt: skip

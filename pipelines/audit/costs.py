@@ -134,6 +134,26 @@ def _at_another_price(cost: Floats, prompt: Floats, completion: Floats) -> Mask 
     return off if SAME <= 1 - off.mean() < 1 else None
 
 
+def means_as_costs(answers: Answers) -> Iterator[Found]:
+    """One cost in every row of an arm whose answers differ in length: a mean, repeated.
+
+    A price per call is one too where the tokens are equal, so that lengths have to differ.
+    """
+    cost = answers.numbers("cost_usd")
+    size = answers.numbers("completion_tokens")
+    size = np.where(np.isnan(size), answers.lengths("text"), size)
+    for k, name in enumerate(answers.arms):
+        rows = np.flatnonzero((answers.arm == k) & (cost > 0) & ~np.isnan(size))
+        if len(rows) < FEWEST or len(np.unique(size[rows])) < FEWEST / 2:
+            continue
+        if len(np.unique(cost[rows])) == 1:
+            says = (
+                f"its cost is ${cost[rows[0]]:.3g} in all {len(rows):,} rows, whose answers differ "
+                "in length: a mean of the arm, not what each answer cost"
+            )
+            yield Found(name, says, rows)
+
+
 def odd_costs(answers: Answers) -> Iterator[Found]:
     """Mean costs of an arm on a suite that fit neither the arm nor the suite."""
     cost = np.where(answers.numbers("cost_usd") > 0, answers.numbers("cost_usd"), np.nan)

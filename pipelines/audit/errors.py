@@ -74,11 +74,11 @@ EASY = 0.5
 
 def infrastructure_errors(answers: Answers) -> Iterator[Found]:
     """Attempts that the infrastructure ended, and that count as wrong; by arm."""
-    bad = _failed(answers) & (answers.score == 0)
+    bad = failed(answers) & (answers.score == 0)
     yield from _by_arm(answers, bad, "are errors of the infrastructure, counted as wrong")
 
 
-def _failed(answers: Answers) -> Mask:
+def failed(answers: Answers) -> Mask:
     return answers.cached("failed", _find_failed)
 
 
@@ -138,13 +138,13 @@ def _never_given(answers: Answers) -> Mask:
 
 def stopped(answers: Answers) -> Iterator[Found]:
     """Answers that a limit of steps, tokens or money ended, and that count as wrong; by arm."""
-    bad = _matching(answers, "status", LIMIT) & (answers.score == 0) & ~_failed(answers)
+    bad = _matching(answers, "status", LIMIT) & (answers.score == 0) & ~failed(answers)
     yield from _by_arm(answers, bad, "were stopped at a limit of the benchmark and count as wrong")
 
 
 def not_graded(answers: Answers) -> Mask:
     """(n,) answers that the infrastructure ended or nobody graded, and that count as wrong."""
-    bad = _failed(answers)
+    bad = failed(answers)
     if answers.has("status"):
         bad = bad | _never_graded(answers)
     return np.asarray(bad & (answers.score == 0))
@@ -162,7 +162,7 @@ def empty_answers(answers: Answers) -> Iterator[Found]:
     unkept = counts(answers.arm, size, right & (length < 0)) > 0
     unkept |= counts(answers.arm, size, length > 0) == 0
     empty = (length == 0) | ((length < 0) & ~unkept[answers.arm])
-    empty &= ~_failed(answers) & ~np.isnan(answers.score)
+    empty &= ~failed(answers) & ~np.isnan(answers.score)
     yield from _by_arm(answers, empty & ~right, "are empty and count as wrong")
     for found in _by_arm(answers, empty & right, "are empty and count as right"):
         yield Found(found.about, found.says, found.rows, "grave")

@@ -9,6 +9,7 @@ import numpy as np
 
 from routeyard.pipelines.audit.answers import Answers, Codes, Floats, Mask, counts
 from routeyard.pipelines.audit.finding import Found
+from routeyard.pipelines.model_names import same_model
 
 #: Share of the questions that an arm may lack, and standard errors from which what it lacks is
 #: easier or harder than what it has.
@@ -183,3 +184,20 @@ def unmeasured(answers: Answers) -> Iterator[Found]:
         of = f"{', '.join(unknown)} of {int(total[arm]):,} answers"
         rows = np.flatnonzero(asked & (answers.arm == arm))
         yield Found(answers.arms[arm], f"{of} are unknown: other arms state them", rows)
+
+
+def two_names(answers: Answers) -> Iterator[Found]:
+    """Arms that share no question and whose names are one model's but for a provider or a date."""
+    arms, m = len(answers.arms), answers.n_questions
+    alike = [
+        (a, b)
+        for a in range(arms)
+        for b in range(a + 1, arms)
+        if same_model(answers.arms[a], answers.arms[b])
+    ]
+    for a, b in alike:
+        asked = [np.bincount(answers.question[answers.arm == k], minlength=m) > 0 for k in (a, b)]
+        if not (asked[0] & asked[1]).any():
+            names = f"{answers.arms[a]} and {answers.arms[b]}"
+            says = "are one model by their names, and share no question: one arm under two names"
+            yield Found(names, says, np.flatnonzero((answers.arm == a) | (answers.arm == b)))

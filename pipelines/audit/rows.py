@@ -22,8 +22,6 @@ SHARED, SHARE = 5, 0.02
 #: Part of a name that two arms have in common from which they are of one model, and share of equal
 #: answers from which that explains nothing.
 ALIKE, MANY = 0.6, 0.1
-#: Rows of a suite that equal their reference and count as wrong, from which it is a finding.
-REJECTED = 3
 
 
 def served(answers: Answers) -> Iterator[Found]:
@@ -152,43 +150,3 @@ def both_ways(answers: Answers) -> Iterator[Found]:
         f"question{f' ({empty} of them empty)' if empty else ''}"
     )
     yield Found("grades", says, np.sort(odd))
-
-
-def rejected(answers: Answers) -> Iterator[Found]:
-    """Answers that are the reference, but for a unit and marks, and count as wrong; by suite."""
-    wrong = np.flatnonzero((answers.score == 0) & (answers.coded("reference") >= 0))
-    text = pc.fill_null(answers.texts("text").take(pa.array(wrong)), "")
-    reference = _plain(answers.texts("reference").take(pa.array(wrong)))
-    last = pc.struct_field(pc.extract_regex(text, _BOXED), "last")
-    told = _plain(pc.coalesce(last, text))
-    same = pc.or_(pc.equal(told, reference), pc.equal(_amount(told), _amount(reference)))
-    there = pc.greater(pc.utf8_length(reference), 0)
-    bad = wrong[np.asarray(pc.fill_null(pc.and_(same, there), False), dtype=bool)]
-    number = counts(answers.suite[bad], len(answers.suites))
-    few = number[answers.suite[bad]] < REJECTED
-    some = {answers.suites[s] or "all questions": bad[answers.suite[bad] == s]
-            for s in np.flatnonzero(number >= REJECTED)}  # fmt: skip
-    some |= {"other suites": bad[few]} if few.sum() >= REJECTED else {}
-    for about, rows in some.items():
-        says = f"{len(rows):,} answers are the reference, but for units and marks, and count as "
-        yield Found(about, says + "wrong", rows)
-
-
-#: The last answer in a box of a text; its content may hold one pair of braces.
-_BOXED = r"(?s).*\\boxed\{+(?P<last>[^{}]*(?:\{[^{}]*\})?[^{}]*)\}"
-#: A number alone, with a currency sign before it or a unit behind it.
-_AMOUNT = r"^[-−]?[$€£]? ?(?P<number>\d[\d,]*(?:\.\d+)?) ?(?:[a-z°²³]{1,12}|[%$€£])?$"
-
-
-def _plain(texts: pa.Array) -> pa.Array:
-    """Texts in lower case without signs of LaTeX and marks around them."""
-    bare = pc.replace_substring_regex(texts, r"\\(?:text|mathrm|mathbf)\b|[\\{}$]", "")
-    return pc.utf8_trim(pc.utf8_lower(bare), " \t\r\n.\"'`*")
-
-
-def _amount(texts: pa.Array) -> pa.Array:
-    """The signed number of a text without its unit; null where the text is not a number."""
-    number = pc.struct_field(pc.extract_regex(texts, _AMOUNT), "number")
-    sign = pc.if_else(pc.match_substring_regex(texts, "^[-−]"), "-", "")
-    bare = pc.replace_substring_regex(pc.replace_substring(number, ",", ""), r"\.0*$", "")
-    return pc.binary_join_element_wise(sign, bare, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import hashlib
@@ -76,7 +77,13 @@ def rows(
     reader = {"parquet": parquet_rows, "csv": _csv, "jsonl": _jsonl}[kind]
     try:
         yield from _csv(path, short_rows=True) if kind == "csv" and short_rows else reader(path)
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as error:
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"{path.name} cannot be read: it is neither UTF-8 nor UTF-16 with a mark ({error})",
+            where=str(path),
+            next_step=f"write it as UTF-8: iconv -f LATIN1 -t UTF-8 {path.name} (or -f CP1252, …)",
+        ) from error
+    except (OSError, EOFError, csv.Error, zlib.error) as error:
         if isinstance(error, OSError) and not isinstance(error, gzip.BadGzipFile) and error.errno:
             raise
         raise damaged(path, error) from error
@@ -103,8 +110,16 @@ class _Gzip(gzip.GzipFile):
 def _open(path: Path) -> IO[str]:
     regular(path)
     if path.suffix == ".gz":
-        return io.TextIOWrapper(_Gzip(path), encoding="utf-8", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+        packed = _Gzip(path)
+        return io.TextIOWrapper(packed, encoding=_encoding(packed.peek(2)), newline="")
+    with path.open("rb") as stream:
+        encoding = _encoding(stream.read(2))
+    return path.open(encoding=encoding, newline="")
+
+
+def _encoding(start: bytes) -> str:
+    """UTF-16 where a text starts with its mark, as spreadsheets write it; else UTF-8."""
+    return "utf-16" if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
 
 
 def _lines(stream: IO[str], path: Path) -> Iterator[str]:
@@ -177,6 +192,19 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
             found = Line(row)
             found.line = number
             yield found
+
+
+def json_text(path: Path) -> str:
+    """The text of one JSON document, also of a gzipped one.
+
+    Raises:
+        SourceError: the file is damaged, or longer than `LONGEST_DOCUMENT`.
+    """
+    try:
+        with _open(path) as stream:
+            return _whole(stream, path)
+    except (EOFError, UnicodeDecodeError, gzip.BadGzipFile, zlib.error) as error:
+        raise damaged(path, error) from error
 
 
 def _whole(stream: IO[str], path: Path) -> str:

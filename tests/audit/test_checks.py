@@ -214,6 +214,34 @@ def disjoint(c: Columns) -> None:
     c["score"][~first & np.isin(c["suite"], ["algebra", "botany"])] = np.nan
 
 
+def mean_cost(c: Columns) -> None:
+    c["cost_usd"][rows(c, "copper")] = 0.004  # its mean, in every row
+
+
+def refused(c: Columns) -> None:
+    mine = rows(c, "birch")[::6]
+    c["text"][mine] = "I'm sorry, but I can't assist with that request."
+    c["score"][mine] = 0.0
+
+
+def own_error(c: Columns) -> None:
+    mine = rows(c, "delta")[::5]
+    with_new(c, "error", None)[mine] = "could not parse the patch"
+    c["score"][mine] = 0.0
+
+
+def cut_references(c: Columns) -> None:
+    with_new(c, "reference", "17 kg")
+    for suite, cut in (("chess", "The"), ("drama", "18;")):
+        mine = np.flatnonzero(c["question"] == f"{suite}-case-7")
+        c["reference"][mine], c["score"][mine] = cut, 0.0
+
+
+def two_names(c: Columns) -> None:
+    here = (c["arm"] == "anchor") & np.isin(c["suite"], ["chess", "drama"])
+    c["arm"][here] = "host/anchor-20240307"
+
+
 #: Kind → defects that it names, each with what the finding is about.
 DEFECTS: list[tuple[str, Callable[[Columns], None], str]] = [
     ("zero_cost", zero_cost, "birch"),
@@ -249,6 +277,11 @@ DEFECTS: list[tuple[str, Callable[[Columns], None], str]] = [
     ("leak", leak, "split"),
     ("missing_not_at_random", missing, "flint"),
     ("few_answers", few, "flint"),
+    ("mean_as_cost", mean_cost, "copper"),
+    ("recurring_answer", refused, "birch"),
+    ("recurring_error", own_error, "delta"),
+    ("damaged_reference", cut_references, "references"),
+    ("one_arm_two_names", two_names, "anchor and host/anchor-20240307"),
 ]  # fmt: skip
 
 

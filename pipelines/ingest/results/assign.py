@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.results.arms import Assigned, find_arm
-from routeyard.pipelines.ingest.results.roles import candidates, constant, is_weak, rank_of
-from routeyard.pipelines.ingest.results.values import numbers, scale_of, some, texts
+from routeyard.pipelines.ingest.results.roles import (
+    candidates,
+    constant,
+    is_weak,
+    rank_of,
+)
+from routeyard.pipelines.ingest.results.scores import (
+    CLEAR,
+    find_score,
+    is_right_or_wrong,
+    taken,
+)
+from routeyard.pipelines.ingest.results.values import (
+    FOREIGN,
+    RATE,
+    numbers,
+    snake_case,
+    some,
+    texts,
+)
 
 #: Roles of values that a row has of itself: what stands around a set is not taken for them.
 _OF_ROWS = (
@@ -24,12 +43,12 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
         table, {role: name for role, name in given.items() if name in table.column_names}
     )
     find_arm(done, around)
-    _score(done, around)
+    find_score(done, around)
     _question(done, around)
     _texts_of(done, around)
     for role in _OF_ROWS:
         if role not in done.roles:
-            found = candidates(done.table, role, _taken(done) | frozenset(around))
+            found = candidates(done.table, role, taken(done) | frozenset(around))
             if found:
                 best = next(
                     (c for c in found if not constant(done.table.column(c.column))), found[0]
@@ -44,87 +63,48 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
             f"only by {stricter[0]}, which is part of it? The first is taken",
             "score",
         )
+    _unread_usage(done, around)
     found = candidates(done.table, "split", frozenset(done.roles.values()))
     if found and "split" not in done.roles:
         done.roles["split"] = found[0].column
     return done
 
 
-def _taken(done: Assigned) -> frozenset[str]:
-    return frozenset({*done.roles.values(), *done.others, "(at)"})
-
-
-def _score(done: Assigned, around: set[str]) -> None:
-    if "score" in done.roles:
-        return
-    table = done.table
-    found = [c for c in candidates(table, "score", _taken(done) | frozenset(around))
-             if not c.column.startswith("(path")]  # fmt: skip
-    if not found:
-        _unread(done, around)
-        return
-
-    def order(one: object) -> tuple[bool, bool, bool, float, str]:
-        column = table.column(one.column)  # type: ignore[attr-defined]
-        values = numbers(column)
-        scale = None if values is None else scale_of(values, one.column)  # type: ignore[attr-defined]
-        unsure = scale is None or not scale.sure
-        seldom = 2 * column.null_count > len(column)
-        return (seldom, constant(column), unsure, one.rank, one.column)  # type: ignore[attr-defined]
-
-    ranked = sorted(found, key=order)
-    best = ranked[0]
-    done.roles["score"] = best.column
-    done.others = [c.column for c in ranked[1:]]
-    flags = [c for c in ranked[1:] if c.rank < 20 and constant(table.column(c.column))]
-    for one in flags:
-        value = some(table.column(one.column), 1)
-        done.note(
-            "choice",
-            f"{one.column!r} is {value[0] if value else None} in every row and is not taken for "
-            f"the score, {best.column!r} is",
-            "score",
-        )
-    if constant(table.column(best.column)) and table.num_rows >= 20:
-        done.note(
-            "question",
-            f"{best.column!r} says the same in all {table.num_rows:,} rows: does it say that the "
-            "answer is right, or only that there is one?",
-            "score",
-        )
-
-
-#: Ranks of names that are those of scores, and hardly of anything else.
-_CLEAR = 20.0
-
-
-def _unread(done: Assigned, around: set[str]) -> None:
-    """Note columns that are called scores and hold what no scale of scores has."""
-    for name in done.table.column_names:
-        rank = rank_of(name, "score")
-        if rank is None or rank >= _CLEAR or is_weak(name) or name in _taken(done) | around:
+def _unread_usage(done: Assigned, around: set[str]) -> None:
+    """Note columns that are called costs, tokens or times and were not read."""
+    for role in ("cost", "prompt_tokens", "completion_tokens", "latency"):
+        if role in done.roles:
             continue
-        if seen := sorted({str(value)[:40] for value in some(done.table.column(name), 2000)}):
-            shown = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
-            done.note(
-                "unread",
-                f"{name!r} is called a score and holds what no scale of scores has ({shown}): "
-                "it was not read",
-                "score", done.table.num_rows,
-            )  # fmt: skip
+        for name in done.table.column_names:
+            known = name in around or name.startswith("(") or not some(done.table.column(name), 1)
+            if known or (reason := _why_unread(name, role)) is None:
+                continue
+            done.note("left_out", f"{name!r} {reason}: it was not read", role, done.table.num_rows)
+
+
+def _why_unread(name: str, role: str) -> str | None:
+    """Why a column of such a name was not read; None where it is called otherwise."""
+    snake = snake_case(name)
+    if role == "cost" and re.search(r"cost|price|spend|charge", snake):
+        if FOREIGN.search(snake):
+            return "is not in US dollars"
+        if RATE.search(snake):
+            return "is a price, not what an answer cost"
+    rank = rank_of(name, role)
+    return None if rank is None or rank >= CLEAR else "holds texts that are no amounts"
 
 
 def _question(done: Assigned, around: set[str]) -> None:
     if "question" in done.roles:
         return
     table, arm = done.table, done.roles.get("arm")
-    taken = _taken(done) | frozenset(around)
-    keys = [n for n in table.column_names if n.startswith("(key") and n != arm and n not in taken]
+    used = taken(done) | frozenset(around)
+    keys = [n for n in table.column_names if n.startswith("(key") and n != arm and n not in used]
     if keys:
         done.roles["question"] = max(keys, key=lambda n: len(pc.unique(table.column(n))))
         return
     found = [
-        c.column for c in candidates(table, "question", taken) if not c.column.startswith("(path")
+        c.column for c in candidates(table, "question", used) if not c.column.startswith("(path")
     ]
     fits = [name for name in found if _identifies(done, name)]
     if fits:
@@ -135,9 +115,25 @@ def _question(done: Assigned, around: set[str]) -> None:
         return
     if arm is not None and _transposed(done, arm, around):
         return
-    asked = [c.column for c in candidates(table, "prompt", taken) if _identifies(done, c.column)]
+    asked = [c.column for c in candidates(table, "prompt", used) if _identifies(done, c.column)]
     if asked:
         done.roles["question"] = done.roles["prompt"] = asked[0]
+    elif (part := _path_of_questions(done)) is not None:
+        done.roles["question"] = part
+        done.note("choice", "the question is named only in the path of the file", "question")
+
+
+def _path_of_questions(done: Assigned) -> str | None:
+    """The part of the files' paths that tells an arm's rows apart, and that other arms have too."""
+    table, arm = done.table, done.roles.get("arm")
+    if arm is None or "score" not in done.roles:
+        return None
+    for name in (n for n in table.column_names if n.startswith("(path") and n != arm):
+        pairs = table.select([arm, name]).group_by([arm, name]).aggregate([]).num_rows
+        parts = len(pc.unique(table.column(name)))
+        if pairs == table.num_rows > parts >= 2 and pairs > 1.5 * parts:
+            return str(name)
+    return None
 
 
 def _transposed(done: Assigned, arm: str, around: set[str]) -> bool:
@@ -146,7 +142,7 @@ def _transposed(done: Assigned, arm: str, around: set[str]) -> bool:
     if len(pc.unique(table.column(arm))) < table.num_rows or table.num_rows < 2:
         return False
     own = [n for n in table.column_names if n != arm and n not in around and not n.startswith("(")]
-    asked = _of_one_parent([n for n in own if _is_right_or_wrong(table.column(n))])
+    asked = _of_one_parent([n for n in own if is_right_or_wrong(table.column(n))])
     if len(asked) < 5 or 2 * len(asked) < len(own):
         return False
     kept = table.select([n for n in table.column_names if n not in asked])
@@ -169,11 +165,6 @@ def _of_one_parent(names: list[str]) -> list[str]:
     parents = [name.partition(".")[0] if "." in name else "" for name in names]
     most = max(parents, key=parents.count, default="")
     return [name for name, parent in zip(names, parents, strict=True) if parent == most]
-
-
-def _is_right_or_wrong(column: pa.ChunkedArray) -> bool:
-    values = numbers(column)
-    return values is not None and not {*values[values == values]} - {0.0, 1.0}
 
 
 def _identifies(done: Assigned, name: str) -> bool:
@@ -201,7 +192,7 @@ def _texts_of(done: Assigned, around: set[str]) -> None:
     for role in ("text", "prompt", "reference"):
         if role in done.roles:
             continue
-        free = _taken(done) | frozenset(around)
+        free = taken(done) | frozenset(around)
         if role == "prompt":
             free = free - {done.roles.get("question", "")}
         found = [c for c in candidates(table, role, free) if not c.column.startswith("(path")]

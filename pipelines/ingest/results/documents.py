@@ -122,7 +122,9 @@ def _document(path: Path, place: tuple[str, ...], name: str) -> Document:
         return _table(files.rows(path, "csv", short_rows=True), place, name)
     if ending in (".yaml", ".yml"):
         return Document(place, name, value=_yaml(path))
-    if ending == ".json" and path.suffix != ".gz":
+    if ending == ".json" and path.suffix == ".gz":
+        return _parsed(files.json_text(path).encode(), place, name)
+    if ending == ".json":
         regular(path)
         if path.stat().st_size > files.LONGEST_DOCUMENT:
             raise SourceError("the file is too large for one JSON document", where=str(path))

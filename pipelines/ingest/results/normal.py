@@ -11,11 +11,12 @@ from routeyard.pipelines.ingest.results.keys import keyed
 from routeyard.pipelines.ingest.results.values import (
     ReadingNote,
     ScoreScale,
+    amount,
     factor,
     numbers,
     scale_of,
+    snake_case,
     texts,
-    without_marks,
 )
 from routeyard.schemas.recording import recording
 
@@ -25,6 +26,8 @@ _TEXTS = {"text": "text", "prompt": "prompt", "reference": "reference", "status"
 _NUMBERS = {"cost": "cost_usd", "prompt_tokens": "prompt_tokens",
             "completion_tokens": "completion_tokens", "latency": "latency_s"}  # fmt: skip
 _SHOWN = 3
+#: Seconds that no answer takes, and seconds from which a number may be of milliseconds.
+_EPOCH, _LONG = 1e8, 600.0
 
 
 def named_rows(done: Assigned) -> None:
@@ -88,8 +91,10 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     for role, name in _NUMBERS.items():
         if role in done.roles:
             source = done.roles[role]
-            values = numbers(table.column(source), _number)
+            values = numbers(table.column(source), amount)
             if values is None:
+                continue
+            if role == "latency" and _is_time_of_day(done, source, values):
                 continue
             by = factor(source, role)
             if by != 1:
@@ -108,15 +113,25 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     return recording(columns), others
 
 
-def _number(text: str) -> float | None:
-    """A number of a text that may have a currency sign or commas for thousands."""
-    short = without_marks(text)
-    if not short or short.lower() in ("nan", "none", "null", "n/a", "na", "-"):
-        return None
-    try:
-        return float(short)
-    except ValueError:
-        return float("nan")
+def _is_time_of_day(done: Assigned, name: str, values: np.ndarray) -> bool:
+    """Whether numbers are times since 1970; asks where seconds may be milliseconds."""
+    there = values[~np.isnan(values)]
+    middle = float(np.median(there)) if len(there) else 0.0
+    if middle > _EPOCH:
+        done.note("left_out", f"{name!r} holds times of day, not how long an answer took")
+        return True
+    if middle >= _LONG and factor(name, "latency") == 1 and not _says_seconds(name):
+        done.note(
+            "question",
+            f"{name!r} has a median of {middle:,.0f}: seconds, or milliseconds? It is taken for "
+            "seconds",
+            "latency",
+        )
+    return False
+
+
+def _says_seconds(name: str) -> bool:
+    return snake_case(name).endswith(("seconds", "_s", "_sec", "_secs"))
 
 
 def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,20 +12,38 @@ from routeyard.pipelines.errors import RouteyardError, SourceError
 from routeyard.pipelines.ingest.results.aggregates import why_aggregate
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.assign import assign
+from routeyard.pipelines.ingest.results.calls import ApiCalls, call_notes, calls_of
 from routeyard.pipelines.ingest.results.documents import documents, files_of
+from routeyard.pipelines.ingest.results.figures import figure_notes
 from routeyard.pipelines.ingest.results.groups import Group, groups_of
 from routeyard.pipelines.ingest.results.id_lists import TOTAL
 from routeyard.pipelines.ingest.results.known import harness_of, read_harness
 from routeyard.pipelines.ingest.results.merge import AnswerSet, merged
-from routeyard.pipelines.ingest.results.normal import normal, with_missing
+from routeyard.pipelines.ingest.results.normal import arms, normal, with_missing
 from routeyard.pipelines.ingest.results.record_sets import DOCUMENT
 from routeyard.pipelines.ingest.results.roles import is_weak
+from routeyard.pipelines.ingest.results.stated import StatedFigure, figures_of, stated_notes
 from routeyard.pipelines.ingest.results.values import ASKED, ReadingNote, texts
 from routeyard.pipelines.io.untrusted import too_large
 
 
 class AggregatesOnly(SourceError):
-    """The files hold figures of many questions each, and no answer to a question."""
+    """The files hold figures of many questions each, and no answer to a question.
+
+    Attributes:
+        notes: What is odd in the figures.
+    """
+
+    notes: tuple[ReadingNote, ...] = ()
+
+
+@dataclass(slots=True)
+class _Beside:
+    """What lies beside the answers: groups without any, API calls and figures of whole arms."""
+
+    refused: list[_Refused] = field(default_factory=list)
+    calls: list[ApiCalls] = field(default_factory=list)
+    figures: set[StatedFigure] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +110,16 @@ def _results(path: Path, given: Mapping[str, str]) -> Results:
     if harness is not None:
         return _of_harness(*harness, path, len(paths))
     sets: list[AnswerSet] = []
-    refused: list[_Refused] = []
+    beside = _Beside()
     for group in groups_of(documents(paths, path)):
-        _read(group, given, sets, refused)
+        _read(group, given, sets, beside)
     notes = [ReadingNote("left_out", f"{len(others)} files of other kinds")] if others else []
     if not sets:
-        raise _refusal(refused, path)
+        raise _refusal(beside.refused, path)
     table, columns, more, scores = merged(_not_twice(sets))
-    return Results(table, columns, (*notes, *more), scores)
+    told = call_notes(beside.calls, arms(table))
+    found = (*notes, *more, *told, *stated_notes(beside.figures, table))
+    return Results(table, columns, found, scores)
 
 
 def _of_harness(name: str, logs: list[Path], path: Path, files: int) -> Results:
@@ -131,11 +151,10 @@ class _Refused:
     group: Group
     why: str
     aggregate: bool = False
+    notes: tuple[ReadingNote, ...] = ()
 
 
-def _read(
-    group: Group, given: Mapping[str, str], sets: list[AnswerSet], refused: list[_Refused]
-) -> None:
+def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside: _Beside) -> None:
     """Add a group to the sets of answers, or to those that hold none."""
     table = group.table()
     if group.trail == DOCUMENT and len(group.parts) < 2:
@@ -144,7 +163,9 @@ def _read(
     done = assign(table, around, given)
     done.notes += group.notes
     if why := why_aggregate(done, around):
-        refused.append(_Refused(group, why, aggregate=True))
+        beside.figures |= figures_of(done, [n for n in table.column_names if n[0] != "("])
+        notes = tuple(_odd_figures(group, done.roles.get("arm")))
+        beside.refused.append(_Refused(group, why, aggregate=True, notes=notes))
         return
     lacks = ["question's id"] if "question" not in done.roles else []
     if not {"score", "text"} & done.roles.keys():
@@ -155,18 +176,29 @@ def _read(
     if lacks:
         unread = [f"; {note.says}" for note in done.notes if note.kind == "unread"]
         why = f"no column is the {', nor the '.join(lacks)}{''.join(unread)}"
-        refused.append(_Refused(group, why))
+        beside.refused.append(_Refused(group, why))
+        # A message inside another record belongs to that.
+        if len(group.trail) <= 1 and (calls := calls_of(done)) is not None:
+            beside.calls.append(calls)
         return
     normal_form, others = normal(done, around)
+    beside.figures |= figures_of(done, sorted(around - set(done.roles.values())))
     if group.trail[-1:] == ("(lists of ids)",):
         normal_form, more = with_missing(normal_form, _totals(done, around))
         done.notes += more
         others = {}
     empty = all(normal_form.column(n).null_count == normal_form.num_rows for n in ("score", "text"))
     if empty:
-        refused.append(_Refused(group, "no row has a score or an answer"))
+        beside.refused.append(_Refused(group, "no row has a score or an answer"))
         return
     sets.append(AnswerSet(group, done, normal_form, others))
+
+
+def _odd_figures(group: Group, arm: str | None) -> Iterator[ReadingNote]:
+    """What is odd in the figures of each file: files of one layout may be of two benchmarks."""
+    for name, part in zip(group.files, group.parts, strict=True):
+        for note in figure_notes(part, arm):
+            yield replace(note, says=f"{name}: {note.says}")
 
 
 def _totals(done: Assigned, around: set[str]) -> dict[str, int]:
@@ -188,12 +220,14 @@ def _refusal(refused: list[_Refused], path: Path) -> SourceError:
     aggregates = [one for one in refused if one.aggregate]
     if aggregates:
         most = max(aggregates, key=lambda one: one.group.rows)
-        return AggregatesOnly(
+        error = AggregatesOnly(
             f"the figures are aggregates, not answers to questions: {most.why}",
             where=f"{path} ({most.group.files[0]})",
             next_step="a benchmark needs one score per question and model: ask the publisher for "
             "the per-question results",
         )
+        error.notes = tuple(dict.fromkeys(note for one in aggregates for note in one.notes))
+        return error
     most_rows = max(refused, key=lambda one: one.group.rows, default=None)
     why, where = "", str(path)
     if most_rows is not None:

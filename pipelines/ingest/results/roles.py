@@ -13,7 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
-from routeyard.pipelines.ingest.results.values import Column, numbers, plain, scale_of, some
+from routeyard.pipelines.ingest.results.values import (
+    FOREIGN,
+    RATE,
+    Column,
+    amount,
+    numbers,
+    plain,
+    scale_of,
+    snake_case,
+    some,
+)
 
 _TABLE: dict[str, dict[str, Any]] = yaml.safe_load(
     files(__package__).joinpath("roles.yaml").read_text(encoding="utf-8")
@@ -72,6 +82,11 @@ def _numbers(column: Column) -> bool:
     return found is not None and not bool(np.isnan(found).all())
 
 
+def _amounts(column: Column) -> bool:
+    found = numbers(column, amount)
+    return found is not None and not bool(np.isnan(found).all())
+
+
 def _scores(column: Column) -> bool:
     found = numbers(column)
     return found is not None and scale_of(found, "rate") is not None
@@ -87,6 +102,7 @@ _TESTS: dict[str, Callable[[Column], bool]] = {
     "ids": _ids,
     "repeated": _repeated,
     "texts": _texts,
+    "amounts": _amounts,
     "numbers": _numbers,
     "scores": _scores,
     "splits": _splits,
@@ -127,6 +143,10 @@ def rank_of(name: str, role: str) -> float | None:
     about = _TABLE[role]
     parts = name.split(".")
     depth = len(parts) - 1 + 2 * name.startswith("(name).")
+    if role == "score" and is_negated(parts[-1]):
+        return None
+    if role == "cost" and (RATE.search(snake := snake_case(name)) or FOREIGN.search(snake)):
+        return None
     leaf = plain(re.sub(r"_(?:by|per)_\w+$", "", parts[-1]))
     leaves = {leaf, leaf.removesuffix("s")}
     joined = plain("".join(parts[-2:]))
@@ -138,6 +158,18 @@ def rank_of(name: str, role: str) -> float | None:
         if leaf.endswith(known):
             return ENDING + place + 3.0 * depth
     return None
+
+
+#: Names of columns that say that an answer is wrong.
+_NEGATED = re.compile(
+    r"(?:is|was|are|num|n)?(?:incorrect|wrong|notcorrect|uncorrect|unresolved|unsolved|unsuccessful|"
+    r"notresolved|notsolved|failed|isfailure|mistake)s?"
+)
+
+
+def is_negated(name: str) -> bool:
+    """Whether a column of this name says that an answer is wrong."""
+    return _NEGATED.fullmatch(plain(name)) is not None
 
 
 def is_weak(name: str, role: str = "text") -> bool:

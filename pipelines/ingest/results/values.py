@@ -62,14 +62,20 @@ class ReadingNote:
         kind: `question` asks a person to confirm a choice; `left_out` names what was not taken;
             `value` names rows whose values make no sense; `choice` states a choice; `status`
             counts runs that did not end as they should; `unread` names scores that were not
-            understood; `repeated` counts answers that only some questions have twice.
+            understood; `repeated` counts answers that only some questions have twice; `figures`
+            are stated figures that contradict one another or the rows; `unpriced` counts costs
+            that are not known; `calls` are API calls of no question, `other_calls` those of no
+            arm, `served` those that another model answered.
         says: One sentence.
         rows: Rows it is about; 0 where it is about no row.
         at: Some of the places.
         about: Field, arm or file.
     """
 
-    kind: Literal["question", "left_out", "value", "choice", "status", "unread", "repeated"]
+    kind: Literal[
+        "question", "left_out", "value", "choice", "status", "unread", "repeated", "figures",
+        "unpriced", "calls", "other_calls", "served",
+    ]  # fmt: skip
     says: str
     rows: int = 0
     at: tuple[str, ...] = ()
@@ -96,8 +102,8 @@ def some(column: Column, most: int = 2000) -> list[Any]:
 
 
 def without_marks(text: str) -> str:
-    """A number in text without a currency sign before it and commas for thousands."""
-    short = text.strip().lstrip("$€£").strip()
+    """A number in text without a dollar sign before it and commas for thousands."""
+    short = text.strip().lstrip("$").strip()
     grouped = re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", short)
     return short.replace(",", "") if grouped else short
 
@@ -109,10 +115,30 @@ def word(text: str) -> float | None:
         return WORDS[short]
     if short in ABSENT or not short:
         return None
+    if part := re.fullmatch(r"\s*(\d{1,6})\s*/\s*(\d{1,6})\s*", text):
+        return int(part[1]) / int(part[2]) if int(part[2]) else None  # tests passed of all tests
     try:
         stripped = without_marks(text)
         number = float(stripped.removesuffix("%").strip())
         return number / 100 if stripped.endswith("%") else number
+    except ValueError:
+        return math.nan
+
+
+#: Sign behind an amount → factor.
+_SIGNS = {"k": 1e3, "K": 1e3, "M": 1e6, "s": 1.0, "ms": 1e-3, "¢": 1e-2, "": 1.0}
+
+
+def amount(text: str) -> float | None:
+    """A number of a text that may have a dollar sign, commas for thousands, `k`, `ms` or `¢`."""
+    short = without_marks(text)
+    if not short or short.lower() in ("nan", "none", "null", "n/a", "na", "-"):
+        return None
+    parts = re.fullmatch(r"([-+\d.,eE]+?)\s*(k|K|M|s|ms|¢|)", short)
+    if parts is None:
+        return math.nan
+    try:
+        return float(without_marks(parts[1])) * _SIGNS[parts[2]]
     except ValueError:
         return math.nan
 
@@ -210,19 +236,35 @@ def _beyond_one(low: float, high: float, inside: float, name: str) -> ScoreScale
 
 
 #: End of a name → factor to seconds or USD.
-_TIME = ((r"(?:_|\b|time|latency|duration)(?:ms|millis|milliseconds)$", 1e-3),
-         (r"(?:_us|_micros|microseconds)$", 1e-6), (r"(?:_ns|nanoseconds)$", 1e-9),
-         (r"(?:_min|_mins|minutes)$", 60.0))  # fmt: skip
-_MONEY = ((r"micro[_-]?(?:dollars?|usd|cents?)?", 1e-6), (r"milli[_-]?(?:dollars?|usd)", 1e-3),
-          (r"cents?(?:$|_)", 1e-2), (r"nano", 1e-9))  # fmt: skip
+_TIME = ((r"(?:_|\b|time|latency|duration)(?:ms|msecs?|millis|milliseconds?)$", 1e-3),
+         (r"(?:_us|_micros|microseconds?)$", 1e-6), (r"(?:_ns|nanoseconds?)$", 1e-9),
+         (r"(?:_min|_mins|minutes?)$", 60.0), (r"(?:_h|_hrs?|hours?)$", 3600.0))  # fmt: skip
+_MONEY = ((r"micro_?cents?", 1e-8), (r"micro_?(?:dollars?|usd)?", 1e-6),
+          (r"milli_?(?:dollars?|usd)", 1e-3), (r"(?:^|_)(?:cents?|ct)(?:$|_)", 1e-2),
+          (r"nano", 1e-9))  # fmt: skip
+#: A price, which is not what an answer cost, and money that is no US dollar.
+RATE = re.compile(
+    r"(?:per|/)_?(?:\d+_?)?(?:k|m|mm|mtok|ktok|million|thousand|tok|tokens?|hour|h|min|minute|sec|"
+    r"second)(?:_|$)|(?:per|/)_?(?:\d+_?[km]?|k|m|thousand|million)_",
+)
+FOREIGN = re.compile(r"(?:^|_)(?:eur|euros?|gbp|pounds?|cny|rmb|yuan|jpy|yen|inr|rupees?)(?:_|$)")
 
 
 def factor(name: str, field: str) -> float:
     """What a value of this column is multiplied by to be in seconds or USD."""
-    leaf = name.rpartition(".")[2]
-    snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", leaf).lower()
+    snake = snake_case(name)
     table = _TIME if field == "latency" else _MONEY if field == "cost" else ()
     return next((by for pattern, by in table if re.search(pattern, snake)), 1.0)
+
+
+def snake_case(name: str) -> str:
+    """The last part of a column's name in lower case, its words joined by `_`.
+
+    >>> snake_case("usage.latencyMs"), snake_case("Cost (cents)")
+    ('latency_ms', 'cost_cents')
+    """
+    leaf = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.rpartition(".")[2]).lower()
+    return re.sub(r"[\s()\[\]\-_:|]+", "_", leaf).strip("_")
 
 
 def texts(column: Column) -> pa.ChunkedArray:

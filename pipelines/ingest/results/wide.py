@@ -10,7 +10,14 @@ import pyarrow as pa
 
 from routeyard.pipelines.ingest.results.columns import same_types
 from routeyard.pipelines.ingest.results.roles import FAMILY, rank_of
-from routeyard.pipelines.ingest.results.values import numbers, plain, scale_of
+from routeyard.pipelines.ingest.results.values import (
+    Column,
+    amount,
+    factor,
+    numbers,
+    plain,
+    scale_of,
+)
 
 #: Roles that a column of one model can have.
 FIELDS = (
@@ -28,7 +35,7 @@ _SIGNS = r"[\s:|/.\-_]+"
 _WORDS = (
     r"(?:is[ _-]?)?(?:scores?|acc(?:uracy)?|correct|grades?|quality|performance|labels?|eval|"
     r"passed|resolved|success|reward|(?:total_?|model_?)?(?:response|answer|output|generation|cost|price|"
-    r"latency|duration|tokens|error|status)(?:_usd|_ms|_s)?|(?:input|prompt|output|completion)_tokens)"
+    r"latency|duration|tokens|error|status)(?:_usd|_cents?|_micro_?(?:usd|dollars)|_ms|_s|_sec(?:ond)?s)?|(?:input|prompt|output|completion)_tokens)"
 )
 _AFTER = re.compile(rf"^(?P<model>.*?\S){_SIGNS}(?P<field>{_WORDS})$", re.IGNORECASE)
 _BEFORE = re.compile(rf"^(?P<field>{_WORDS}){_SIGNS}(?P<model>\S.*)$", re.IGNORECASE)
@@ -129,7 +136,16 @@ def unpivot(table: pa.Table, models: dict[str, dict[str, str]]) -> pa.Table:
         part = kept.append_column("(model)", pa.array([model] * n, pa.string()))
         for field in wanted:
             column = fields.get(field)
-            values = pa.nulls(n) if column is None else table.column(column)
+            values = (
+                pa.nulls(n) if column is None else _in_units(table.column(column), column, field)
+            )
             part = part.append_column(f"({field})", values)
         parts.append(part)
     return pa.concat_tables(same_types(parts), promote_options="permissive")
+
+
+def _in_units(column: Column, name: str, field: str) -> Column:
+    """A column in USD or seconds, where its name states another unit."""
+    by = factor(name, field)
+    values = None if by == 1 else numbers(column, amount)
+    return column if values is None else pa.array(values * by, from_pandas=True)

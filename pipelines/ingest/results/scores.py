@@ -1,0 +1,116 @@
+"""Which column of a group of records is the score: named, negated, or the words of a status."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from routeyard.pipelines.ingest.results.arms import Assigned
+from routeyard.pipelines.ingest.results.roles import (
+    candidates,
+    constant,
+    is_negated,
+    is_weak,
+    rank_of,
+)
+from routeyard.pipelines.ingest.results.values import numbers, scale_of, some
+
+
+def taken(done: Assigned) -> frozenset[str]:
+    """Columns that have a role already."""
+    return frozenset({*done.roles.values(), *done.others, "(at)"})
+
+
+def find_score(done: Assigned, around: set[str]) -> None:
+    """Give the score a column; one that says what is wrong, or a status, where no other fits."""
+    if "score" in done.roles:
+        return
+    table = done.table
+    found = [c for c in candidates(table, "score", taken(done) | frozenset(around))
+             if not c.column.startswith("(path")]  # fmt: skip
+    if not found:
+        if not (_negated(done, around) or _of_status(done, around)):
+            _unread(done, around)
+        return
+
+    def order(one: object) -> tuple[bool, bool, bool, float, str]:
+        column = table.column(one.column)  # type: ignore[attr-defined]
+        values = numbers(column)
+        scale = None if values is None else scale_of(values, one.column)  # type: ignore[attr-defined]
+        unsure = scale is None or not scale.sure
+        seldom = 2 * column.null_count > len(column)
+        return (seldom, constant(column), unsure, one.rank, one.column)  # type: ignore[attr-defined]
+
+    ranked = sorted(found, key=order)
+    best = ranked[0]
+    done.roles["score"] = best.column
+    done.others = [c.column for c in ranked[1:]]
+    flags = [c for c in ranked[1:] if c.rank < 20 and constant(table.column(c.column))]
+    for one in flags:
+        value = some(table.column(one.column), 1)
+        done.note(
+            "choice",
+            f"{one.column!r} is {value[0] if value else None} in every row and is not taken for "
+            f"the score, {best.column!r} is",
+            "score",
+        )
+    if constant(table.column(best.column)) and table.num_rows >= 20:
+        done.note(
+            "question",
+            f"{best.column!r} says the same in all {table.num_rows:,} rows: does it say that the "
+            "answer is right, or only that there is one?",
+            "score",
+        )
+
+
+def _negated(done: Assigned, around: set[str]) -> bool:
+    """Take 1 minus a column of 0 and 1 that says that an answer is wrong; false without one."""
+    free = [n for n in done.table.column_names if n not in taken(done) | around]
+    name = next((n for n in free if is_negated(n.rpartition(".")[2])
+                 and is_right_or_wrong(done.table.column(n))), None)  # fmt: skip
+    if name is None:
+        return False
+    values = numbers(done.table.column(name))
+    done.table = done.table.append_column("(score)", pa.array(1 - values, from_pandas=True))  # type: ignore[operator]
+    done.roles["score"] = "(score)"
+    done.note("choice", f"{name!r} says that an answer is wrong: the score is 1 minus it", "score")
+    return True
+
+
+def _of_status(done: Assigned, around: set[str]) -> bool:
+    """Take a status that says of nearly every row whether it succeeded; false without one."""
+    for one in candidates(done.table, "status", taken(done) | frozenset(around)):
+        values = numbers(done.table.column(one.column))
+        if values is None or not {0.0, 1.0} <= {*values[~np.isnan(values)]} <= {0.0, 0.5, 1.0}:
+            continue
+        done.table = done.table.append_column("(score)", pa.array(values, from_pandas=True))
+        done.roles["score"] = "(score)"
+        done.note("question", f"{one.column!r} is taken for the score: its words are right or "
+                  "wrong", "score")  # fmt: skip
+        return True
+    return False
+
+
+#: Ranks of names that are those of scores, and hardly of anything else.
+CLEAR = 20.0
+
+
+def _unread(done: Assigned, around: set[str]) -> None:
+    """Note columns that are called scores and hold what no scale of scores has."""
+    for name in done.table.column_names:
+        rank = rank_of(name, "score")
+        if rank is None or rank >= CLEAR or is_weak(name) or name in taken(done) | around:
+            continue
+        if seen := sorted({str(value)[:40] for value in some(done.table.column(name), 2000)}):
+            shown = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
+            done.note(
+                "unread",
+                f"{name!r} is called a score and holds what no scale of scores has ({shown}): "
+                "it was not read",
+                "score", done.table.num_rows,
+            )  # fmt: skip
+
+
+def is_right_or_wrong(column: pa.ChunkedArray) -> bool:
+    values = numbers(column)
+    return values is not None and not {*values[values == values]} - {0.0, 1.0}
