@@ -167,15 +167,7 @@ def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside:
         notes = tuple(_odd_figures(group, done.roles.get("arm")))
         beside.refused.append(_Refused(group, why, aggregate=True, notes=notes))
         return
-    lacks = ["question's id"] if "question" not in done.roles else []
-    if not {"score", "text"} & done.roles.keys():
-        lacks.append("score or the answer")
-    unsure = "score" not in done.roles and any(n.about == "arm" for n in done.notes)
-    if not lacks and unsure and is_weak(done.roles["text"]):
-        lacks.append("model: these are questions with their answers")
-    if lacks:
-        unread = [f"; {note.says}" for note in done.notes if note.kind == "unread"]
-        why = f"no column is the {', nor the '.join(lacks)}{''.join(unread)}"
+    if why := _lacking(done):
         beside.refused.append(_Refused(group, why))
         # A message inside another record belongs to that.
         if len(group.trail) <= 1 and (calls := calls_of(done)) is not None:
@@ -192,6 +184,20 @@ def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside:
         beside.refused.append(_Refused(group, "no row has a score or an answer"))
         return
     sets.append(AnswerSet(group, done, normal_form, others))
+
+
+def _lacking(done: Assigned) -> str:
+    """Why a group's rows are no answers of models; empty where they are."""
+    lacks = ["question's id"] if "question" not in done.roles else []
+    if not {"score", "text"} & done.roles.keys():
+        lacks.append("score or the answer")
+    unsure = "score" not in done.roles and any(n.about == "arm" for n in done.notes)
+    if not lacks and unsure and is_weak(done.roles["text"]):
+        lacks.append("model: these are questions with their answers")
+    if not lacks:
+        return ""
+    unread = [f"; {note.says}" for note in done.notes if note.kind == "unread"]
+    return f"no column is the {', nor the '.join(lacks)}{''.join(unread)}"
 
 
 def _odd_figures(group: Group, arm: str | None) -> Iterator[ReadingNote]:
