@@ -40,6 +40,7 @@ BENCHMARKS: dict[str, str] = {
     "judged": "scorers against verdicts of people and official graders",
     "init": "recipes of `routeyard init` on real results of many layouts: faults, and builds",
     "error_rates": "how often each scorer is wrong per kind of answer: table and docs/labels.md",
+    "off_policy": "coverage of IPS, SNIPS and DR intervals on logged streams of known truth",
     "papers": "systems of the five papers against implementations from scratch: docs/papers.md",
     "structure": "lines, packages, dependencies, cycles and doubled names of the code",
     "peers": "make the environments of peers that cannot share ours",

@@ -1,0 +1,1 @@
+"""Value of a policy that was not run, from logged decisions with propensities."""
