@@ -1,0 +1,1 @@
+"""Latency as it is promised: percentiles with intervals, promises, and choices under a deadline."""
