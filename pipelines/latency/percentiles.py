@@ -59,7 +59,8 @@ def percentiles(
     order = np.argsort(seconds[known], kind="stable")
     ordered = seconds[known][order]
     if not len(ordered):
-        return [Percentile(q, *[float("nan")] * 3, 0, True) for q in shares]
+        nan = float("nan")
+        return [Percentile(q, nan, nan, nan, 0, True) for q in shares]
     if groups is None:
         drawn = _drawn(ordered, shares, resamples, seed)
     else:
@@ -72,14 +73,14 @@ def percentiles(
 
 
 def by_group(
-    seconds: Floats, keys: Array, shares: Sequence[float] = SHARES, **options: int
+    seconds: Floats, keys: Array, shares: Sequence[float] = SHARES, *, resamples: int = RESAMPLES
 ) -> dict[str, list[Percentile]]:
     """Percentiles of the calls of each key, such as an arm, a task or an hour."""
     names, codes = np.unique(keys, return_inverse=True)
     order = np.argsort(codes, kind="stable")
     parts = np.split(seconds[order], np.searchsorted(codes[order], np.arange(1, len(names))))
     return {
-        str(name): percentiles(part, shares, **options)
+        str(name): percentiles(part, shares, resamples=resamples)
         for name, part in zip(names, parts, strict=True)
     }
 

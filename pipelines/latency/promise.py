@@ -103,10 +103,13 @@ def under_promise(
         kept = "no"
     elif found.high <= limit_s and not found.capped:
         kept = "yes"
-    estimates = [(float(m), float(a), float(b)) for m, a, b in zip(means, low, high, strict=True)]
-    return PromiseReport(
-        limit_s, found, kept, found.value - limit_s, *estimates, len(whole), int((~known).sum())
+    late_share, accuracy, accurate_in_time, cost_usd = (
+        (float(m), float(a), float(b)) for m, a, b in zip(means, low, high, strict=True)
     )
+    return PromiseReport(
+        limit_s, found, kept, found.value - limit_s, late_share, accuracy, accurate_in_time,
+        cost_usd, len(whole), int((~known).sum()),
+    )  # fmt: skip
 
 
 def _mean(values: Floats) -> float:

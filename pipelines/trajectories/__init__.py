@@ -1,0 +1,1 @@
+"""Steps of agents and calls through gateways: as arrays, audited, and replayed under other arms."""
