@@ -42,6 +42,7 @@ BENCHMARKS: dict[str, str] = {
     "error_rates": "how often each scorer is wrong per kind of answer: table and docs/labels.md",
     "off_policy": "coverage of IPS, SNIPS and DR intervals on logged streams of known truth",
     "papers": "systems of the five papers against implementations from scratch: docs/papers.md",
+    "traffic": "import, audit and replay of ten policies over a gateway's log of 1,000,000 steps",
     "structure": "lines, packages, dependencies, cycles and doubled names of the code",
     "peers": "make the environments of peers that cannot share ours",
     "all": "everything above, several times, with peers and growth: RESULTS.md",

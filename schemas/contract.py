@@ -111,6 +111,8 @@ class Contract:
     rules: Sequence[RowRule] = field(default=())
     #: Counted up when columns change meaning, come or go; a release's manifest names it.
     version: int = 1
+    #: Columns that may be null and that tables of earlier versions do not have.
+    added: Sequence[str] = ()
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -142,8 +144,11 @@ class Contract:
         return self.check(pa.Table.from_arrays(arrays, schema=self.schema), where=where)
 
     def conform(self, table: pa.Table, *, where: str | None = None) -> pa.Table:
-        """Columns in contract order and type; no row is read."""
+        """Columns in contract order and type; `added` ones that are absent are null."""
         missing = [c.name for c in self.columns if c.name not in table.column_names]
+        for name in [name for name in missing if name in self.added]:
+            missing.remove(name)
+            table = table.append_column(name, pa.nulls(table.num_rows, self[name].type))
         if missing:
             raise self._broken(f"lacks column(s) {', '.join(missing)}", where)
         extra = sorted(set(table.column_names) - set(self.column_names))

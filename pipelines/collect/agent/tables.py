@@ -117,6 +117,8 @@ def _step(one: Trajectory, number: int, step: TrajectoryStep, price: Price) -> d
         "attempts": step.attempts,
         "request_hash": attempt.request_hash,
         "error": attempt.reason,
+        "arm": step.model_id,
+        "parent": number - 1 if number else None,
     }  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Logs of gateways and tracers: one record per call, as the table `steps`."""
