@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def read_log(path: Path, *, session: str | None = None) -> Log:
             log.left_out["records of no listed format"] += 1
             continue
         log.formats[name] += 1
-        rows.append(_row(record, _formats()[name], session, where, len(rows), chains))
+        rows.append(_row(record, _paths(name, tuple(record)), session, where, chains))
         if len(rows) == _TOGETHER:
             parts.append(_table(rows))
             rows = []
@@ -81,10 +81,28 @@ def read_log(path: Path, *, session: str | None = None) -> Log:
 
 def format_of(record: Mapping[str, Any]) -> str | None:
     """Name of the first format all of whose needs the record has."""
-    for name, told in _formats().items():
-        if all(_at(record, keys) is not None for keys in told["needs"]):
+    for name in _candidates(tuple(record)):
+        if all(_at(record, keys) is not None for keys in _formats()[name]["needs"]):
             return name
     return None
+
+
+@lru_cache(maxsize=1024)
+def _candidates(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Formats whose needs can be met by a record with these keys."""
+    return tuple(
+        name for name, told in _formats().items() if all(path[0] in keys for path in told["needs"])
+    )
+
+
+@lru_cache(maxsize=1024)
+def _paths(name: str, keys: tuple[str, ...]) -> dict[str, list[tuple[str, ...]]]:
+    """Field → paths of a format that can be in a record with these keys."""
+    return {
+        field: there
+        for field, paths in _formats()[name].items()
+        if isinstance(paths, list) and (there := [path for path in paths if path[0] in keys])
+    }
 
 
 @cache
@@ -124,11 +142,14 @@ def _rows_of(path: Path) -> Iterable[dict[str, Any]]:
 def _at(record: Any, keys: Sequence[str]) -> Any:
     """Value below keys; None where there is none. A text that is JSON is opened on the way."""
     for key in keys:
+        if type(record) is dict:
+            record = record.get(key)
+            continue
         if isinstance(record, str) and record[:1] in "{[":
             record = json.loads(record)
         if isinstance(record, list) and key.isdigit():
             record = record[int(key)] if int(key) < len(record) else None
-        elif isinstance(record, Mapping):
+        elif isinstance(record, dict):
             record = record.get(key)
         else:
             return None
@@ -136,11 +157,11 @@ def _at(record: Any, keys: Sequence[str]) -> Any:
 
 
 def _row(
-    record: dict[str, Any], told: dict[str, Any], session: str | None, where: str, number: int,
+    record: dict[str, Any], paths: Mapping[str, Any], session: str | None, where: str,
     chains: Chains,
 ) -> dict[str, Any]:  # fmt: skip
     def value(name: str) -> Any:
-        for keys in told.get(name, ()):
+        for keys in paths.get(name, ()):
             found = _at(record, keys)
             if found is not None:
                 return found
@@ -155,7 +176,8 @@ def _row(
                            "cache_write_tokens", "reasoning_tokens"), of, strict=True))  # fmt: skip
     for name in _NUMBERS:
         found = tokens.get(name)
-        tokens[name] = reading.count(value(name) if found is None else found, where)
+        found = value(name) if found is None else found
+        tokens[name] = None if found is None else reading.count(found, where)
     trajectory = _at(record, session.split(".")) if session else value("session")
     messages = value("messages")
     messages = json.loads(messages) if isinstance(messages, str) else messages

@@ -60,6 +60,8 @@ def _anthropic(usage: Mapping[str, Any]) -> Tokens:
 
 def _first(record: Any, *names: str) -> Any:
     """The first value that is there; None where the record is no mapping."""
-    if not isinstance(record, Mapping):
-        return None
-    return next((record[name] for name in names if record.get(name) is not None), None)
+    if isinstance(record, dict):
+        for name in names:
+            if record.get(name) is not None:
+                return record[name]
+    return None

@@ -1,0 +1,196 @@
+"""Logs of gateways become steps: tokens by class, trajectories, parents, and what is not known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.logs.read import read_log
+from routeyard.pipelines.ingest.logs.usage import Tokens, tokens_of
+from routeyard.pipelines.trajectories.audit import audit_steps
+
+
+def written(path: Path, *records: dict[str, Any]) -> Path:
+    path.write_text("\n".join(map(json.dumps, records)) + "\n")
+    return path
+
+
+def call(step: int, **more: Any) -> dict[str, Any]:
+    usage = {"prompt_tokens": 2_000 + step, "completion_tokens": 10}
+    return {
+        "id": f"c{step}", "session_id": "s1", "timestamp": f"2026-11-01T10:00:0{step}Z",
+        "latency_ms": 1_500, "request": {"model": "m"},
+        "response": {"model": "m-2026", "usage": usage}, **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        # OpenAI: cached tokens are among the prompt's.
+        ({"prompt_tokens": 100, "completion_tokens": 9,
+          "prompt_tokens_details": {"cached_tokens": 64},
+          "completion_tokens_details": {"reasoning_tokens": 4}}, Tokens(100, 9, 64, None, 4)),
+        ({"input_tokens": 100, "output_tokens": 9, "input_tokens_details": {"cached_tokens": 64},
+          "output_tokens_details": {"reasoning_tokens": 4}}, Tokens(100, 9, 64, None, 4)),
+        # Anthropic: they are not.
+        ({"input_tokens": 10, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 30,
+          "output_tokens": 9}, Tokens(100, 9, 60, 30)),
+        # A gateway that added Anthropic's up must not be added up again.
+        ({"prompt_tokens": 100, "completion_tokens": 9, "cache_read_input_tokens": 60,
+          "cache_creation_input_tokens": 30}, Tokens(100, 9, 60, 30)),
+        # Google: thoughts are not among the candidates' tokens.
+        ({"promptTokenCount": 100, "cachedContentTokenCount": 64, "candidatesTokenCount": 5,
+          "thoughtsTokenCount": 4}, Tokens(100, 9, 64, None, 4)),
+        ({"prompt_tokens": 100, "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36,
+          "completion_tokens": 9}, Tokens(100, 9, 64)),
+        ({"prompt_tokens": 100, "completion_tokens": 9, "cost": 0.1,
+          "prompt_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 30}},
+         Tokens(100, 9, 64, 30)),
+        # Without details nothing is known of the cache, which is not that nothing was read.
+        ({"prompt_tokens": 100, "completion_tokens": 9}, Tokens(100, 9)),
+    ],
+)  # fmt: skip
+def test_usage_of_each_provider(usage: dict[str, Any], tokens: Tokens) -> None:
+    assert tokens_of(usage) == tokens
+
+
+def test_calls_of_a_session_are_steps_by_time(tmp_path: Path) -> None:
+    log = read_log(written(tmp_path / "log.jsonl", call(2), call(0), call(1)))
+    rows = log.steps.to_pylist()
+    assert [(r["query_id"], r["step"], r["prompt_tokens"]) for r in rows] == [
+        ("s1", 0, 2_000), ("s1", 1, 2_001), ("s1", 2, 2_002),
+    ]  # fmt: skip
+    assert {r["acted_by"] for r in rows} == {"m-2026"}
+    assert rows[0]["latency_s"] == 1.5
+    assert rows[0]["cache_read_tokens"] is None
+    assert log.doubts == []
+
+
+def test_trials_of_a_task_stay_apart(tmp_path: Path) -> None:
+    records = [call(k % 3, session_id=f"s{k // 3}", task="t") for k in range(6)]
+    rows = read_log(written(tmp_path / "log.jsonl", *records)).steps.to_pylist()
+    assert [(r["query_id"], r["sample"], r["step"]) for r in rows] == [
+        ("t", sample, step) for sample in (0, 1) for step in (0, 1, 2)
+    ]
+
+
+def test_without_a_session_the_log_says_what_it_cannot_tell(tmp_path: Path) -> None:
+    records = [{k: v for k, v in call(k_).items() if k != "session_id"} for k_ in range(3)]
+    log = read_log(written(tmp_path / "log.jsonl", *records))
+    assert "3 of 3 calls name no session" in log.doubts[0]
+    assert log.steps.column("query_id").to_pylist() == ["c0", "c1", "c2"]
+    named = [dict(one, metadata={"run": "r"}) for one in records]
+    log = read_log(written(tmp_path / "log.jsonl", *named), session="metadata.run")
+    assert log.doubts == []
+    assert log.steps.column("step").to_pylist() == [0, 1, 2]
+
+
+def test_messages_tell_sessions_and_parents(tmp_path: Path) -> None:
+    # Two conversations of one log without ids, and a branch from the first prompt.
+    def asked(step: int, *texts: str) -> dict[str, Any]:
+        messages = [{"role": "user", "content": text} for text in texts]
+        one = call(step, request={"model": "m", "messages": messages})
+        del one["session_id"]
+        return one
+
+    log = read_log(
+        written(tmp_path / "log.jsonl", asked(0, "a"), asked(1, "x"), asked(2, "a", "b"),
+                asked(3, "a", "b", "c"), asked(4, "a", "d"))
+    )  # fmt: skip
+    rows = log.steps.to_pylist()
+    by_root: dict[str, list[Any]] = {}
+    for one in rows:
+        by_root.setdefault(one["query_id"], []).append(one["parent"])
+    assert sorted(by_root.values(), key=len) == [[None], [None, 0, 1, 0]]
+    assert log.doubts == []
+    assert len({one["prefix_hash"] for one in rows}) == 5
+
+
+def test_formats_of_gateways(tmp_path: Path) -> None:
+    litellm = {
+        "request_id": "r1", "call_type": "acompletion", "startTime": "2026-11-01 10:00:00",
+        "endTime": "2026-11-01 10:00:02.5", "model": "claude-sonnet", "model_group": "smart",
+        "spend": 0.0, "prompt_tokens": 120, "completion_tokens": 7, "session_id": "s",
+        "metadata": json.dumps({"usage_object": {"prompt_tokens": 120, "completion_tokens": 7,
+                                                 "cache_read_input_tokens": 100}}),
+        "status": "success",
+    }  # fmt: skip
+    openrouter = {
+        "id": "gen-1", "created_at": "2026-11-01T10:00:00+00:00", "model": "openai/gpt-x",
+        "provider_name": "OpenAI", "native_tokens_prompt": 50, "native_tokens_completion": 5,
+        "native_tokens_cached": 0, "native_tokens_reasoning": 2, "total_cost": 0.25,
+        "generation_time": 1_200, "latency": 300,
+    }  # fmt: skip
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"data": [litellm, openrouter, {"note": "no call"}]}))
+    log = read_log(path)
+    assert dict(log.formats) == {"litellm": 1, "openrouter": 1}
+    assert dict(log.left_out) == {"records of no listed format": 1}
+    one, other = sorted(log.steps.to_pylist(), key=lambda r: str(r["acted_by"]))
+    assert (one["acted_by"], one["cache_read_tokens"], one["latency_s"]) == (
+        "claude-sonnet", 100, 2.5,
+    )  # fmt: skip
+    # A spend of 0 beside tokens is a price that is missing.
+    assert (one["cost_usd"], other["cost_usd"]) == (None, 0.25)
+    assert (other["cache_read_tokens"], other["reasoning_tokens"]) == (0, 2)
+
+
+def test_surprises_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no record is of a listed format"):
+        read_log(written(tmp_path / "log.jsonl", {"a": 1}))
+    bad = call(0)
+    bad["response"]["usage"]["prompt_tokens"] = -3
+    with pytest.raises(SourceError, match="-3"):
+        read_log(written(tmp_path / "log.jsonl", bad))
+    with pytest.raises(SourceError, match="is no time"):
+        read_log(written(tmp_path / "log.jsonl", call(0, timestamp="yesterday")))
+
+
+def test_audit_of_steps_finds_each_planted_fault(tmp_path: Path) -> None:
+    def used(step: int, **usage: Any) -> dict[str, Any]:
+        one = call(step, latency_ms=1_000 + step)
+        one["response"]["usage"] |= usage
+        return one
+
+    honest = [used(k, prompt_tokens_details={"cached_tokens": 1_000 * (k > 0)}) for k in range(4)]
+    assert audit_steps(read_log(written(tmp_path / "log.jsonl", *honest)).steps) == []
+    planted = {
+        "classes": [used(4, prompt_tokens_details={"cached_tokens": 9_000})],
+        "reasoning": [used(4, completion_tokens_details={"reasoning_tokens": 11})],
+        "unwritten": [used(4, prompt_tokens=9_000, prompt_tokens_details={"cached_tokens": 5_000})],
+        "outcomes": [used(4) | {"outcome": 1.0}, used(5) | {"outcome": 0.0}],
+        "repeated": [honest[3]],
+    }
+    for check, faults in planted.items():
+        log = read_log(written(tmp_path / "log.jsonl", *honest, *faults))
+        found = {one.check: one for one in audit_steps(log.steps)}
+        assert check in found, (check, found)
+        assert found[check].count == 1
+        assert check in str(found[check])
+    told = [{"session_id": "s", "step": k, "model": "m", "prompt_tokens": 9,
+             "requested_at": f"2026-11-01T10:00:0{3 - k}Z"} for k in range(2)]  # fmt: skip
+    (late,) = audit_steps(read_log(written(tmp_path / "log.jsonl", *told)).steps)
+    assert (late.check, late.count) == ("backwards", 1)
+
+
+def test_a_real_gateways_log(data: Path) -> None:
+    runs = data / "shapes/trustedrouter_gateway/runs/tau2"
+    for run, prompt, cached, completion, usd in (
+        ("deepseek_v4_flash_20tasks", 6_221_663, 5_075_456, 111_312, None),
+        ("socrates_1_1_rerun_20tasks", 4_724_595, 3_473_664, 97_497, 6.702605),
+    ):
+        folder = runs / f"tau2_banking_knowledge_bm25_{run}" / "trustedrouter-calls"
+        steps = read_log(folder).steps
+        sums = [
+            pc.sum(steps.column(name)).as_py()
+            for name in ("prompt_tokens", "cache_read_tokens", "completion_tokens", "cost_usd")
+        ]
+        assert sums[:3] == [prompt, cached, completion]
+        # No cost is recorded in one of them: unknown, not 0.
+        assert sums[3] == (usd if usd is None else pytest.approx(usd))
