@@ -105,3 +105,20 @@ def test_a_value_that_is_not_allowed_breaks_the_contract() -> None:
     row = {"scheme": "dense", "query_id": "q", "split": "tset"}
     with pytest.raises(ContractError, match=r"'split_known'.*1 row"):
         CONTRACTS["splits"].from_rows([row])
+
+
+def test_columns_that_a_contract_added_are_null_in_tables_of_before() -> None:
+    from routeyard.schemas import STEPS
+
+    row = {
+        "query_id": "q", "model_id": "m", "sample": 0, "step": 0, "acted_by": "m",
+        "action": "answer", "queries": [], "found": [], "status": "ok", "attempts": 1,
+        "request_hash": "h",
+    }  # fmt: skip
+    before = STEPS.from_rows([row]).drop_columns(list(STEPS.added))
+    now = STEPS.check(before)
+    assert now.column_names == STEPS.column_names
+    assert all(now.column(name).null_count == 1 for name in STEPS.added)
+    # A column that was always there is still missed.
+    with pytest.raises(ContractError, match="lacks column"):
+        STEPS.check(before.drop_columns(["action"]))

@@ -14,12 +14,11 @@ class Chains:
     def __init__(self) -> None:
         self._root: dict[str, str] = {}
 
-    def add(self, messages: Sequence[Any], reply: Any = None) -> tuple[str, str | None, str]:
+    def add(self, messages: Sequence[Any]) -> tuple[str, str | None, str]:
         """(hash of the prompt, hash of the longest earlier prompt it extends, first of its chain).
 
         Earlier means: given to `add` before. Calls are to come in order of time.
         """
-        del reply  # the next prompt holds it, or what the agent made of it
         hashes = prefix_hashes(messages)
         whole = hashes[-1]
         parent = next((one for one in reversed(hashes[:-1]) if one in self._root), None)

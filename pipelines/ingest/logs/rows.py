@@ -1,0 +1,233 @@
+"""One record of a log as a row of `steps`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.logs.chains import Chains
+from routeyard.pipelines.ingest.logs.usage import tokens_of
+
+_NUMBERS = (
+    "prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens",
+    "reasoning_tokens",
+)  # fmt: skip
+_FAILED = ("failure", "error", "failed")
+
+
+class LoggedCall:
+    """A record and where its format keeps what is asked of it."""
+
+    def __init__(self, record: dict[str, Any], name: str, where: str) -> None:
+        self.record, self.where = record, where
+        self._paths = _paths(name, tuple(record))
+
+    def value(self, field: str) -> Any:
+        """The first value of a field; None where the record has none."""
+        for keys in self._paths.get(field, ()):
+            found = _at(self.record, keys)
+            if found is not None:
+                return found
+        return None
+
+    def opened(self, field: str, kind: type) -> Any:
+        """As `value`, opened where it is JSON in a text; None where it is of another kind."""
+        found = self.value(field)
+        if isinstance(found, str):
+            found = reading.parse_json(found.encode(), self.where)
+        return found if isinstance(found, kind) else None
+
+    def count(self, field: str) -> int | None:
+        """A whole number."""
+        found = self.value(field)
+        return None if found is None else reading.count(found, self.where)
+
+    def amount(self, field: str) -> float | None:
+        """An amount of 0 or more."""
+        found = self.value(field)
+        return None if found is None else reading.amount(found, self.where)
+
+
+def format_of(record: Mapping[str, Any]) -> str | None:
+    """Name of the first format all of whose needs the record has."""
+    for name in _candidates(tuple(record)):
+        if all(_at(record, keys) is not None for keys in formats()[name]["needs"]):
+            return name
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _candidates(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Formats whose needs can be met by a record with these keys."""
+    return tuple(
+        name for name, told in formats().items() if all(path[0] in keys for path in told["needs"])
+    )
+
+
+@lru_cache(maxsize=1024)
+def _paths(name: str, keys: tuple[str, ...]) -> dict[str, list[tuple[str, ...]]]:
+    """Field → paths of a format that can be in a record with these keys."""
+    return {
+        field: there
+        for field, paths in formats()[name].items()
+        if isinstance(paths, list) and (there := [path for path in paths if path[0] in keys])
+    }
+
+
+@cache
+def formats() -> dict[str, dict[str, Any]]:
+    path = Path(__file__).with_name("formats.yaml")
+    found: dict[str, dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for told in found.values():
+        for name, value in told.items():
+            if isinstance(value, list):
+                told[name] = [tuple(path.split(".")) for path in value]
+    return found
+
+
+def _at(record: Any, keys: Sequence[str]) -> Any:
+    """Value below keys; None where there is none. A text that is JSON is opened on the way."""
+    for key in keys:
+        if type(record) is dict:
+            record = record.get(key)
+            continue
+        if isinstance(record, str) and record[:1] in "{[":
+            try:
+                record = json.loads(record)
+            except (ValueError, RecursionError):
+                return None
+        if isinstance(record, list) and key.isdigit():
+            record = record[int(key)] if int(key) < len(record) else None
+        elif isinstance(record, dict):
+            record = record.get(key)
+        else:
+            return None
+    return None if record == "" else record
+
+
+def row_of(call: LoggedCall, session: str | None, chains: Chains) -> dict[str, Any]:
+    """A row of `steps` that is not numbered yet, with its session and its parent's prefix.
+
+    Args:
+        session: Path of the key that names the trajectory, where the format has none.
+    """
+    tokens = _tokens(call)
+    cost = _cost(call, tokens["prompt_tokens"])
+    served, asked, finish = (call.value(name) for name in ("served", "asked", "finish"))
+    failed = str(call.value("status")).lower() in _FAILED
+    tools = call.opened("tools", list)
+    return {
+        **_identity(call, session, chains),
+        **tokens,
+        "acted_by": str(served or asked or "unknown"),
+        "action": "call" if finish in ("tool_calls", "tool_use") else "answer",
+        "queries": [],
+        "found": [],
+        "status": "error" if failed else "ok",
+        "served_model": None if served is None else str(served),
+        "cost_usd": cost,
+        "cost_source": None if cost is None else "provider",
+        "latency_s": _latency(call),
+        "attempts": 1,
+        "requested_at": _time(call.value("time"), call.where),
+        "tools_offered": None if tools is None else _names(tools),
+        "outcome": reading.number(call.value("outcome"), call.where),
+        "propensity": reading.number(call.value("propensity"), call.where),
+    }
+
+
+def _identity(call: LoggedCall, session: str | None, chains: Chains) -> dict[str, Any]:
+    """Task, trial and step as far as the record or its messages tell."""
+    own = call.value("session") if session is None else _at(call.record, session.split("."))
+    prefix = parent = None
+    messages = call.opened("messages", list)
+    if messages:
+        prefix, parent, root = chains.add(messages)
+        own = root if own is None else own
+    task, named = call.value("task"), call.value("call")
+    alone = own is None and task is None
+    own = (call.where if named is None else named) if own is None else own
+    return {
+        "query_id": str(own if task is None else task),
+        "model_id": "log",
+        "sample": call.count("sample") or 0,
+        "step": call.count("step"),
+        "parent": call.count("parent"),
+        "prefix_hash": prefix,
+        "_parent_hash": parent,
+        "_session": str(own),
+        "_alone": alone,
+    }
+
+
+def _tokens(call: LoggedCall) -> dict[str, int | None]:
+    usage = call.opened("usage", dict)
+    if usage is None:
+        return {name: call.count(name) for name in _NUMBERS}
+    of = tokens_of(usage)
+    known = (of.prompt, of.completion, of.read, of.write, of.reasoning)
+    return {
+        name: call.count(name) if found is None else reading.count(found, call.where)
+        for name, found in zip(_NUMBERS, known, strict=True)
+    }
+
+
+def _cost(call: LoggedCall, tokens: int | None) -> float | None:
+    """USD of a call; 0 beside tokens is a missing price."""
+    micro = call.amount("cost_microdollars")
+    return reading.spent(
+        call.amount("cost_usd") if micro is None else micro / 1e6, tokens, call.where
+    )
+
+
+def _latency(call: LoggedCall) -> float | None:
+    """Seconds as stated, or from the first to the last time."""
+    if (millis := call.amount("latency_ms")) is not None:
+        return millis / 1000
+    if (known := call.amount("latency_s")) is not None:
+        return known
+    start, end = _epoch(call.value("time")), _epoch(call.value("end"))
+    return None if start is None or end is None or end < start else end - start
+
+
+def _epoch(value: Any) -> float | None:
+    """Seconds since 1970 of a number or an ISO 8601 text; None where it is neither."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        # Nanoseconds and milliseconds are told by their size.
+        return value / 1e9 if value > 1e17 else value / 1e3 if value > 1e11 else float(value)
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    try:
+        found = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _time(value: Any, where: str) -> str | None:
+    """ISO 8601 in UTC; None for null. A time without a zone is taken as UTC."""
+    if value is None:
+        return None
+    if isinstance(value, str) and len(value) >= 20 and value.endswith(("Z", "+00:00")):
+        return value
+    seconds = _epoch(value)
+    if seconds is None:
+        raise SourceError(f"{str(value)[:40]!r} is no time", where=where)
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def _names(tools: Sequence[Any]) -> list[str]:
+    """Names of tools in OpenAI's or a plain shape."""
+    found = []
+    for tool in tools:
+        of = tool.get("function", tool) if isinstance(tool, Mapping) else {"name": tool}
+        found.append(str(of.get("name") if isinstance(of, Mapping) else of))
+    return found
