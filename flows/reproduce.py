@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from routeyard.flows.console import line
 from routeyard.flows.evaluation.evaluate import CACHE, ENCODER
+from routeyard.flows.evaluation.kept import store_in
 from routeyard.flows.evaluation.released import out_folder, read_with
 from routeyard.flows.evaluation.reproduced_zoo import zoo_figures
 from routeyard.flows.evaluation.study import context_of, named, write_study
@@ -17,6 +19,7 @@ from routeyard.papers import PAPERS
 from routeyard.papers.paper import Paper
 from routeyard.papers.reproduction import Reproduction, reproduction
 from routeyard.papers.stands import Counts, Stand, alike, prepared
+from routeyard.papers.tally import tally
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.pairs import default_pair
 from routeyard.pipelines.io.staging import write_text
@@ -220,8 +223,9 @@ def _stands(
             if key[1] is not None:
                 first, tested = key[1], {named(place)[0]: tables[place]}
             context = context_of(
-                first, tables[first], tested=tested, resamples=resamples, pair=benchmark.pair
-            )
+                first, tables[first], tested=tested, resamples=resamples, pair=benchmark.pair,
+                kept=partial(store_in, cache),
+            )  # fmt: skip
             if context.pair is not None and set(context.pair) - set(context.core.model_ids):
                 context.pair = default_pair(context.core)
             contexts[key] = Stand(context)
@@ -237,25 +241,32 @@ def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
     from routeyard.datacards.reports.reproduction import markdown, page
     from routeyard.flows.console.json_values import plain
 
-    written = set()
+    drawn: dict[tuple[str, str], str | None] = {}
     for (name, benchmark), one in found.studies.items():
-        if one.cells and (name, one.release) not in written and benchmark in releases:
-            written.add((name, one.release))
-            write_study(
+        if one.cells and (name, one.release) not in drawn and benchmark in releases:
+            drawn[name, one.release] = write_study(
                 one.study, one.cells, one.curves, one.release, releases[benchmark],
                 out / one.release,
             )  # fmt: skip
+    links: dict[str, list[tuple[str, str]]] = {}
+    figures: dict[str, list[tuple[str, str]]] = {}
+    for item in found.items:
+        if not item.item.startswith("Figure"):
+            continue
+        for release in dict.fromkeys(item.made.values()):
+            if svg := drawn.get((item.study, release)):
+                figures.setdefault(item.item, []).append((release, svg))
+                links.setdefault(item.item, []).append((release, f"{release}/{item.study}.svg"))
     content = as_json(found)
     path = out / f"{found.paper.name}.json"
     write_text(path, json.dumps(plain(content), ensure_ascii=False, indent=1) + "\n")
-    text = markdown(content)
-    write_text(out / f"{found.paper.name}.md", text)
-    write_text(out / f"{found.paper.name}.html", page(found.paper.title, text))
+    write_text(out / f"{found.paper.name}.md", markdown(content, links))
+    write_text(out / f"{found.paper.name}.html", page(content, figures))
     return path
 
 
 def as_json(found: Reproduction) -> dict[str, Any]:
-    """The reproduction as plain values: paper, summary, items, cells."""
+    """The reproduction as plain values: paper, summary, table, items, cells."""
     from dataclasses import asdict
 
     return {
@@ -263,6 +274,7 @@ def as_json(found: Reproduction) -> dict[str, Any]:
         "title": found.paper.title,
         "reference": found.paper.reference,
         "summary": found.summary(),
+        "table": tally(found),
         "items": [asdict(item) for item in found.items],
         "cells": [asdict(cell) for cell in found.cells],
     }

@@ -29,6 +29,8 @@ class Benchmark(_Row):
         rehearsal: Recipe that is rehearsed where no release is named.
         trained_on: Another benchmark, whose train questions the routers learn from.
         pair: (small, large) where it routes between two models.
+        instead: Word of the paper's rows and columns → what `data` has in its place: a source for
+            another, labels for votes.
         embed: Whether anything about it reads embeddings, which are made where they lack.
     """
 
@@ -39,6 +41,7 @@ class Benchmark(_Row):
     rehearsal: str | None = None
     trained_on: str | None = None
     pair: tuple[str, str] | None = None
+    instead: dict[str, str] = Field(default_factory=dict)
     embed: bool = True
 
 
@@ -131,6 +134,7 @@ class Paper:
         routers: Routers of its study; `zoo` runs them under the protocol of the zoo.
         names: Printed name of a router → ours.
         prepare: `module:function` of the paper's folder that gives a stand-in what it lacks.
+        without: Row of a study, or what stands before its colon → what a release needs to have it.
     """
 
     name: str
@@ -143,6 +147,7 @@ class Paper:
     encoders: Mapping[str, str] = field(default_factory=dict)
     zoo: bool = False
     prepare: str = ""
+    without: Mapping[str, str] = field(default_factory=dict)
 
     def cells(self, item: str) -> Iterator[PrintedCell]:
         """The printed values of one table or figure, row by row."""

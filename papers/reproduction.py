@@ -7,6 +7,7 @@ what is missing.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -159,6 +160,26 @@ class _Progress:
         asked = self.asked(name)
         return ("", {}) if asked is None else (f"recipe {name}", asked)
 
+    def _found(
+        self, one: PrintedCell, row: str, computed: Computed, stand: Stand | None
+    ) -> tuple[StudyCell | None, str]:
+        """The cell of the study and, of a stand-in, what was taken in the place of what."""
+        cells = {(cell.row, cell.column): cell for cell in computed.cells}
+        own = cells.get((row, one.study_column))
+        instead = self.paper.benchmarks[one.on].instead
+        if own is not None or stand is None or not stand.unlike or not instead:
+            return own, ""
+        used: dict[str, str] = {}
+
+        def other(word: re.Match[str]) -> str:
+            used[word[0]] = instead[word[0]]
+            return instead[word[0]]
+
+        words = re.compile(rf"\b({'|'.join(map(re.escape, instead))})\b")
+        place = (words.sub(other, row), words.sub(other, one.study_column))
+        taken = ", ".join(f"{new} in the place of {old}" for old, new in used.items())
+        return cells.get(place), f", {taken}" if taken else ""
+
     def cell(self, one: PrintedCell) -> ReproducedCell:
         item = self.paper.items[one.item]
         if item.counts:
@@ -171,17 +192,19 @@ class _Progress:
             return self._told(one, None, "", item.lacks, own=False)
         computed = self.study(item.study, one.on)
         row = computed.release if one.study_row == "{release}" else one.study_row
-        ours = next(
-            (c for c in computed.cells if (c.row, c.column) == (row, one.study_column)), None
-        )
+        stand = self.stands.get(one.on)
+        ours, taken = self._found(one, row, computed, stand)
         reason = computed.reason
         if not reason and ours is None:
             reason = f"{computed.release} has no row {row!r} with a column {one.study_column!r}"
+            lacks = self.paper.without.get(row.partition(":")[0])
+            reason = f"{computed.release} lacks {lacks}" if lacks else reason
         elif not reason and ours is not None and ours.value is None:
             reason = f"{computed.release}: {ours.note or 'not measured'}"
-        stand = self.stands.get(one.on)
+        elif not reason and stand is not None:
+            reason = stand.unlike + taken
         return self._told(
-            one, ours, computed.release, reason or (stand.unlike if stand else ""),
+            one, ours, computed.release, reason,
             own=stand is not None and not stand.unlike,
         )  # fmt: skip
 

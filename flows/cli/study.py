@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,6 +54,7 @@ def command(
         test_on: Release to test on alone; again for more.
     """
     from routeyard.flows.evaluation import study as studies
+    from routeyard.flows.evaluation.kept import store_in
     from routeyard.flows.evaluation.released import out_folder, with_embeddings
     from routeyard.flows.evaluation.released import read_with as read
     from routeyard.flows.evaluation.router_specs import parse_pair
@@ -86,6 +88,7 @@ def command(
         seed=seed,
         joined={studies.named(o)[0]: read(o, also or [], **how) for o in join or []},
         tested={studies.named(o)[0]: read(o, also or [], **how) for o in test_on or []},
+        kept=partial(store_in, cache),
     )
     if name != "all":
         made = studies.run_study(name, context, where, folder)

@@ -55,7 +55,9 @@ def run_study(name: str, given: StudyContext, release: Path, out: Path) -> dict[
     study: Study = STUDIES.get(name)
     check(study, given)
     curves = study.curves(given) if study.curves else None
-    return write_study(study, study.cells(given), curves, given.release, release, out)
+    cells = study.cells(given)
+    write_study(study, cells, curves, given.release, release, out)
+    return {"study": name, "cells": len(cells), "out": str(out / f"{name}.md")}
 
 
 def write_study(
@@ -65,8 +67,8 @@ def write_study(
     called: str,
     release: Path,
     out: Path,
-) -> dict[str, Any]:
-    """Write what a study found on a release, as `run_study` does."""
+) -> str | None:
+    """Write what a study found on a release, as `run_study` does; its drawing for a page."""
     from routeyard.datacards.charts.draw import PAGE
     from routeyard.datacards.reports.study import markdown, page, plot
 
@@ -85,7 +87,7 @@ def write_study(
     (out / f"{name}.html").write_text(page(about, cells, drawn), encoding="utf-8")
     if figure is not None:
         (out / f"{name}.svg").write_text(figure, encoding="utf-8")
-    return {"study": name, "cells": cells.num_rows, "out": str(out / f"{name}.md")}
+    return drawn
 
 
 def run_all(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ COLUMNS: Columns = {
 
 
 def _measured(context: StudyContext, rows: Rows) -> Evaluation:
-    makers = {label: partial(made, **setting) for label, setting in rows.items()}
+    makers = {label: made(**setting) for label, setting in rows.items()}
     return context.once(("cscr", tuple(rows)), lambda: context.compared(makers))
 
 

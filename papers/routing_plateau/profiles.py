@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from routeyard.papers.routing_plateau.over_encoders import evaluations
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.study import StudyCell
 
 
-def shares(context: StudyContext, column: str) -> Sequence[StudyCell]:
-    """Share of questions that each router sends to each model, mean over encoders."""
+def shares(context: StudyContext, columns: Mapping[str, str]) -> Sequence[StudyCell]:
+    """Share of questions that each router sends to each model, mean over encoders.
+
+    Args:
+        columns: Share of a profile → what its rows are called behind the router's name.
+    """
     done = evaluations(context)
     share: dict[tuple[str, str], float] = {}
     for one in done.values():
         for row in one.profiles.to_pylist():
-            if row[column] is not None:
-                place = (row["router"], row["model_id"])
-                share[place] = share.get(place, 0.0) + row[column] / len(done)
-    routers = dict.fromkeys(router for router, _ in share)
-    models = sorted(
-        {model for _, model in share}, key=lambda m: (-share.get(("oracle", m), 0.0), m)
-    )
-    return [StudyCell(r, m, share.get((r, m), 0.0), "percent") for r in routers for m in models]
+            for column, called in columns.items():
+                if row[column] is not None:
+                    place = (row["router"] + called, row["model_id"])
+                    share[place] = share.get(place, 0.0) + row[column] / len(done)
+    rows = sorted({row for row, _ in share}, key=lambda row: (not row.startswith("oracle"), row))
+    first = rows[0] if rows else ""
+    models = sorted({model for _, model in share}, key=lambda m: (-share.get((first, m), 0.0), m))
+    return [StudyCell(r, m, share.get((r, m), 0.0), "percent") for r in rows for m in models]

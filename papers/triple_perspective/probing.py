@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,11 +27,11 @@ ROWS = (
 #: The rows of Table 3, with learned weights and the input-conditional form of the text.
 GLOBAL, OF_INPUT = "Dirichlet (Algorithm 1)", "Dirichlet of the input (section 4)"
 PROBES: Mapping[str, Maker] = {
-    "final layer": partial(made, router="probe-final"),
-    "mean": partial(made, router="probe-mean"),
-    "softmax": partial(made, router="probe-softmax"),
-    GLOBAL: partial(made, router="probe-dirichlet"),
-    OF_INPUT: partial(made, router="probe-dirichlet", conditional=True),
+    "final layer": made("probe-final"),
+    "mean": made("probe-mean"),
+    "softmax": made("probe-softmax"),
+    GLOBAL: made("probe-dirichlet"),
+    OF_INPUT: made("probe-dirichlet", conditional=True),
 }
 #: Areas of MMLU-Pro (Table 1) → its categories; the paper does not list them.
 AREAS: Mapping[str, Sequence[str]] = {
@@ -181,9 +180,7 @@ def mixture(context: StudyContext) -> Sequence[StudyCell]:
 
 def width(context: StudyContext) -> Sequence[StudyCell]:
     makers = {
-        ("linear" if not width else f"{width} neurons"): partial(
-            made, router="probe-mean", width=width
-        )
+        ("linear" if not width else f"{width} neurons"): made("probe-mean", width=width)
         for width in (0, 64, 256, 1024)
     }
     return _spread(context, _across(context, makers, context.domains), AUROC, list(makers))

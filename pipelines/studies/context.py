@@ -14,6 +14,8 @@ from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.evaluate.pairs import default_pair
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
 from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed
+from routeyard.pipelines.experiment.entrants import RouterSpec
+from routeyard.pipelines.experiment.fit import PredictionStore
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.labels import LabelMatrix, label_matrix
 from routeyard.pipelines.matrix.reading import core_of
@@ -30,10 +32,13 @@ Maker = Callable[[int], Router]
 SLOW_RESAMPLES = 200
 
 
-def made(seed: int, *, router: str, **setting: Any) -> Router:
-    """A fresh router with some of its settings; a `Maker` where the settings are given."""
-    found: Router = ROUTERS.get(router)(seed=seed, **setting)
-    return found
+#: Routers → where their predictions are kept; None where nothing is.
+Kept = Callable[[Sequence[RouterSpec]], PredictionStore | None]
+
+
+def made(router: str, **setting: Any) -> RouterSpec:
+    """A registered router with some of its settings: a `Maker`."""
+    return RouterSpec(router, ROUTERS.targets[router], setting)
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class StudyContext:
         joined: Name → tables of releases that are trained on as well, for studies of mixtures.
         tested: Name → tables of releases that are only tested on: out of distribution.
         zoo: What a zoo found on the release; None where none was run.
+        kept: Where predictions are kept; by default nowhere.
     """
 
     release: str
@@ -78,6 +84,7 @@ class StudyContext:
     joined: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
     tested: Mapping[str, Mapping[str, pa.Table]] = field(default_factory=dict)
     zoo: ZooFigures | None = None
+    kept: Kept = lambda specs: None
     _evaluations: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
@@ -116,6 +123,7 @@ class StudyContext:
         self, makers: Mapping[str, Maker], core: Core | None = None, **settings: Any
     ) -> Evaluation:
         """Routers of these makers; on a core of one's own, with this release's scheme."""
+        store = self.kept([one for one in makers.values() if isinstance(one, RouterSpec)])
         return evaluate(
             self.core if core is None else core,
             makers,
@@ -123,6 +131,7 @@ class StudyContext:
             resamples=self.resamples,
             seed=self.seed,
             pair=self.pair,
+            store=store,
             **settings,
         )
 

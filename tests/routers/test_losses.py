@@ -316,7 +316,7 @@ def test_a_forest_of_arrays_predicts_as_scikit_learns() -> None:
         7, max_depth=5, min_samples_leaf=2, max_features=1.0, random_state=1
     ).fit(x, y)
     test = RNG.normal(size=(50, 5)).astype(np.float32)
-    assert np.allclose(per_tree(arrays, test)[0], forest.predict(test), atol=1e-6)
+    assert per_tree(arrays, test)[0] == pytest.approx(forest.predict(test), abs=1e-6)
 
 
 def test_boosted_arrays_predict_as_xgboost() -> None:
