@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from routeyard.flows.console import line
+from routeyard.flows.console import counter, line
 from routeyard.flows.evaluation.evaluate import CACHE, ENCODER
 from routeyard.flows.evaluation.kept import store_in
 from routeyard.flows.evaluation.released import out_folder, read_with
@@ -99,9 +99,14 @@ def reproduce(
                 routers=routers, encoders=encoders, cache=cache,
                 search=bool(on) if search is None else search,
             )  # fmt: skip
-    found = reproduction(
-        known, stands, asked=asked_counts, on_progress=lambda said: line("reproduce", said)
-    )
+    with counter("studies", "studies") as count:
+
+        def told(done: int, wanted: int, said: str) -> None:
+            count(done, wanted)
+            if said:
+                line("reproduce", f"{done + 1}/{wanted}: {said}")
+
+        found = reproduction(known, stands, asked=asked_counts, on_progress=told)
     write(found, releases, folder)
     return found
 

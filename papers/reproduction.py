@@ -10,18 +10,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
+from routeyard.papers.computed import Computed, Studies
 from routeyard.papers.paper import Paper, PrintedCell
 from routeyard.papers.printed import Verdict, verdict
-from routeyard.papers.stands import Counts, Stand, counted, same_release
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.needs import lacking
-from routeyard.pipelines.studies.study import Study, StudyCell, Unit
+from routeyard.papers.stands import Counts, Stand
+from routeyard.pipelines.studies.study import StudyCell, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +68,6 @@ class ReproducedItem:
 
 
 @dataclass(frozen=True)
-class Computed:
-    """A study on one benchmark: its cells and curves, or why there are none."""
-
-    study: Study
-    release: str
-    cells: Sequence[StudyCell] = ()
-    curves: pa.Table | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True)
 class Reproduction:
     """Every table and figure of a paper, as far as the releases allow.
 
@@ -111,54 +97,14 @@ class Reproduction:
 
 
 @dataclass
-class _Progress:
-    paper: Paper
-    stands: Mapping[str, Stand]
-    asked: Callable[[str], Counts | None]
-    on_progress: Callable[[str], None]
-    done: dict[tuple[str, str], Computed] = field(default_factory=dict)
+class _Cells:
+    """The printed cells of a paper beside what its studies come to."""
 
-    def study(self, name: str, benchmark: str) -> Computed:
-        """The study on the release that stands for the benchmark."""
-        key = (name, benchmark)
-        if key not in self.done:
-            self.done[key] = self._computed(name, benchmark)
-        return self.done[key]
+    run: Studies
 
-    def _computed(self, name: str, benchmark: str) -> Computed:
-        study: Study = STUDIES.get(name)
-        stand = self.stands.get(benchmark)
-        if stand is None:
-            get = self.paper.benchmarks[benchmark].get
-            return Computed(study, "", reason=f"{benchmark} is not here: {get}")
-        # The same release may stand for several benchmarks.
-        for (other, there), known in self.done.items():
-            if other == name and same_release(self.stands.get(there), stand):
-                return known
-        context = stand.context
-        if missing := lacking(study, context):
-            need, then = missing[0]
-            lacks = f"{context.release} lacks {need}: {then}"
-            return Computed(study, context.release, reason=lacks)
-        self.on_progress(f"{name} on {context.release}")
-        try:
-            return Computed(
-                study,
-                context.release,
-                study.cells(context),
-                study.curves(context) if study.curves else None,
-            )
-        except BadInput as error:
-            return Computed(study, context.release, reason=f"{context.release}: {error.args[0]}")
-
-    def counts(self, benchmark: str) -> tuple[str, Counts]:
-        """(of what, counts) of the benchmark's release, or as its recipe asks for them."""
-        stand = self.stands.get(benchmark)
-        if stand is not None and not stand.unlike:
-            return stand.context.release, counted(stand.context)
-        name = self.paper.benchmarks[benchmark].release
-        asked = self.asked(name)
-        return ("", {}) if asked is None else (f"recipe {name}", asked)
+    @property
+    def paper(self) -> Paper:
+        return self.run.paper
 
     def _found(
         self, one: PrintedCell, row: str, computed: Computed, stand: Stand | None
@@ -183,16 +129,16 @@ class _Progress:
     def cell(self, one: PrintedCell) -> ReproducedCell:
         item = self.paper.items[one.item]
         if item.counts:
-            on, found = self.counts(one.on)
+            on, found = self.run.counts(one.on)
             value = found.get((one.study_row, one.study_column))
             ours = None if value is None else StudyCell(one.row, one.column, value, "count")
             gone = "" if ours else f"{one.on} is not here: {self.paper.benchmarks[one.on].get}"
             return self._told(one, ours, on, gone, own=True)
         if not item.study:
             return self._told(one, None, "", item.lacks, own=False)
-        computed = self.study(item.study, one.on)
+        computed = self.run.study(item.study, one.on)
         row = computed.release if one.study_row == "{release}" else one.study_row
-        stand = self.stands.get(one.on)
+        stand = self.run.stands.get(one.on)
         ours, taken = self._found(one, row, computed, stand)
         reason = computed.reason
         if not reason and ours is None:
@@ -249,12 +195,12 @@ class _Progress:
         made, missing = {}, {}
         for benchmark in self.paper.benchmarks_of(name):
             if item.counts:
-                on, found = self.counts(benchmark)
+                on, found = self.run.counts(benchmark)
                 reason = "" if found else f"not here: {self.paper.benchmarks[benchmark].get}"
             elif not item.study:
                 on, reason = "", item.lacks
             else:
-                computed = self.study(item.study, benchmark)
+                computed = self.run.study(item.study, benchmark)
                 on, reason = computed.release, computed.reason
             if reason:
                 missing[benchmark] = reason
@@ -268,20 +214,22 @@ def reproduction(
     stands: Mapping[str, Stand],
     *,
     asked: Callable[[str], Counts | None] = lambda name: None,
-    on_progress: Callable[[str], None] = lambda said: None,
+    on_progress: Callable[[int, int, str], None] = lambda done, wanted, said: None,
 ) -> Reproduction:
     """Every printed value of a paper beside what its study gives on the benchmark's release.
 
     Args:
         stands: Benchmark → the release that stands for it; what is not there is missing.
         asked: Name of a recipe → the counts it asks for; None where there is no such recipe.
-        on_progress: Told which study is begun on which release.
+        on_progress: Told how many studies are done, of how many, and which one is begun.
     """
-    run = _Progress(paper, stands, asked, on_progress)
+    run = Studies(paper, stands, asked, on_progress)
+    made = _Cells(run)
     cells, items = [], []
     for name, item in paper.items.items():
         if not item.drawing:
-            own, found = run.item(name)
+            own, found = made.item(name)
             cells += own
             items.append(found)
+    on_progress(run.wanted, run.wanted, "")
     return Reproduction(paper, cells, items, run.done)

@@ -123,7 +123,8 @@ def _lines(stage: str, unit: str) -> Callable[[int, int], None]:
             return
         said = now
         rate = done / max(now - started, 1e-6)
-        left = (wanted - done) / rate if rate else 0
-        _console.print(f"{stage:<9} {done:,}/{wanted:,} {unit}, {rate:,.0f}/s, {left:,.0f} s left")
+        speed = f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
+        left = f", {(wanted - done) / rate:,.0f} s left" if rate else ""
+        _console.print(f"{stage:<9} {done:,}/{wanted:,} {unit}, {speed}{left}")
 
     return advance

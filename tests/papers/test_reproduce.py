@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -106,6 +108,37 @@ def test_a_paper_runs_and_every_cell_has_a_verdict_and_a_reason(found: Any, name
     assert paper.title in (out / f"{name}.html").read_text(encoding="utf-8")
     page = (out / f"{name}.md").read_text(encoding="utf-8")
     assert all(f"## {item.item}" in page for item in one.items)
+    *rows, whole = content["table"]
+    assert [row["item"] for row in rows] == [item.item for item in one.items]
+    assert whole["printed"] == sum(row["printed"] for row in rows) == len(one.cells)
+    for row in (*rows, whole):
+        assert row["equal"] + row["differs"] + row["cannot be computed"] == row["printed"]
+        for verdict, why in (
+            ("differs", "differs because"),
+            ("cannot be computed", "cannot because"),
+        ):
+            assert sum(reason["cells"] for reason in row[why]) == row[verdict]
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_page_shows_each_verdict_in_words_and_each_figure(found: Any, name: str) -> None:
+    one, out = found(name)
+    text = (out / f"{name}.html").read_text(encoding="utf-8")
+    signs = Counter(
+        {"equal": "= equal", "differs": "≠ differs"}.get(
+            cell.verdict, "? not here" if cell.value is None else "~ other data"
+        )
+        for cell in one.cells
+    )
+    assert {sign: text.count(f">{sign}</small>") for sign in signs} == signs
+    drawn = {
+        item.item
+        for item in one.items
+        for made in item.made.values()
+        if item.item.startswith("Figure") and (out / made / f"{item.study}.svg").is_file()
+    }
+    assert text.count("<figure>") >= len(drawn) > 0
+    assert "src=" not in text.replace("src='self'", "")
 
 
 def test_every_table_of_the_plateau_is_there_in_kind(found: Any) -> None:
@@ -202,6 +235,23 @@ def test_other_data_are_shown_and_never_equal(
     assert cell.value == pytest.approx(value)
     assert cell.verdict == "cannot be computed"
     assert reason in cell.reason
+
+
+def test_a_stand_in_takes_other_rows_and_says_so(tmp_path: Path) -> None:
+    context, ranks = _ranks(POOL[:4])
+    first = next(iter(ranks))
+    paper = _paper(tmp_path, "      The best of all: 1.00 1.00\n      nobody: 1.00 1.00")
+    benchmark = paper.benchmarks["Bench"].model_copy(update={"instead": {"The best of all": first}})
+    paper = dataclasses.replace(
+        paper, benchmarks={"Bench": benchmark}, without={"nobody": "a body"}
+    )
+    own, other = (alike(Stand(context), "Bench", {}, name) for name in ("one", "another"))
+    cells = {c.row: c for c in reproduction(paper, {"Bench": other}).cells if c.column != "Mean"}
+    assert cells["The best of all"].value == pytest.approx(ranks[first])
+    assert f"{first} in the place of The best of all" in cells["The best of all"].reason
+    assert cells["nobody"].reason == "one lacks a body"
+    # The paper's own data need nothing in the place of anything.
+    assert reproduction(paper, {"Bench": own}).cells[0].value is None
 
 
 def test_without_a_release_the_benchmark_is_missing(tmp_path: Path) -> None:
