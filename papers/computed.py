@@ -9,7 +9,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from routeyard.papers.paper import Paper
-from routeyard.papers.stands import Counts, Stand, counted, same_release
+from routeyard.papers.stands import Counts, Stand, same_release
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.studies import STUDIES
 from routeyard.pipelines.studies.needs import lacking
@@ -65,18 +65,18 @@ class Studies:
         context = stand.context
         if missing := lacking(study, context):
             need, then = missing[0]
-            lacks = f"{context.release} lacks {need}: {then}"
-            return Computed(study, context.release, reason=lacks)
-        self.on_progress(self.made, self.wanted, f"{name} on {context.release}")
+            lacks = f"{stand.release} lacks {need}: {then}"
+            return Computed(study, stand.release, reason=lacks)
+        self.on_progress(self.made, self.wanted, f"{name} on {stand.release}")
         try:
             return Computed(
                 study,
-                context.release,
+                stand.release,
                 study.cells(context),
                 study.curves(context) if study.curves else None,
             )
         except BadInput as error:
-            return Computed(study, context.release, reason=f"{context.release}: {error.args[0]}")
+            return Computed(study, stand.release, reason=f"{stand.release}: {error.args[0]}")
         finally:
             self.made += 1
 
@@ -99,7 +99,7 @@ class Studies:
         """(of what, counts) of the benchmark's release, or as its recipe asks for them."""
         stand = self.stands.get(benchmark)
         if stand is not None and not stand.unlike:
-            return stand.context.release, counted(stand.context)
+            return stand.release, stand.counts()
         name = self.paper.benchmarks[benchmark].release
         asked = self.asked(name)
         return ("", {}) if asked is None else (f"recipe {name}", asked)

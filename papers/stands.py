@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 import numpy as np
+import pyarrow as pa
 
 from routeyard.papers import PAPERS
 from routeyard.papers.paper import Paper
+from routeyard.pipelines.experiment.splits import default_scheme
+from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.studies.context import StudyContext
 
 #: Row and column of counts → how many.
@@ -22,12 +25,42 @@ class Stand:
     """The release that stands for a benchmark.
 
     Attributes:
-        context: Its tables, as studies read them.
+        context: Its tables, as studies read them; of a release that is only tested on, those of
+            the one that routers learn from, with the tested one beside it.
         unlike: Why it is not the paper's own data; empty where it is.
+        whole: The tables of the tested release with all its questions, where `context` has a part.
     """
 
     context: StudyContext
     unlike: str = ""
+    whole: Mapping[str, pa.Table] | None = None
+
+    @property
+    def release(self) -> str:
+        """Name of the release that is measured on."""
+        return next(iter(self.context.tested), self.context.release)
+
+    @property
+    def tables(self) -> Mapping[str, pa.Table]:
+        """Tables of that release, with all its questions."""
+        if self.whole is not None:
+            return self.whole
+        return next(iter(self.context.tested.values()), self.context.tables)
+
+    def counts(self) -> dict[tuple[str, str], float]:
+        """Questions per source and in all, parts of the split, models, tasks: of that release."""
+        tables, context = self.tables, self.context
+        core = context.core if tables is context.tables else core_of(tables)
+        sources = Counter(tables["queries"].column("source").to_pylist())
+        found = {(name, "questions"): float(n) for name, n in sources.items()}
+        found["in all", "questions"] = float(sum(sources.values()))
+        found["in all", "models"] = float(core.n_models)
+        found["in all", "tasks"] = float(len(set(core.tasks.tolist())))
+        if core.splits:
+            split = core.splits[default_scheme(core, context.scheme)]
+            for part in ("train", "validation", "test"):
+                found["in all", part] = float(np.sum(split == part))
+        return found
 
 
 def same_release(one: Stand | None, other: Stand) -> bool:
@@ -36,21 +69,6 @@ def same_release(one: Stand | None, other: Stand) -> bool:
         return False
     a, b = one.context, other.context
     return (a.release, tuple(a.tested), a.pair) == (b.release, tuple(b.tested), b.pair)
-
-
-def counted(context: StudyContext) -> dict[tuple[str, str], float]:
-    """Questions per source and in all, parts of the split, models, tasks: of a release."""
-    sources = Counter(context.tables["queries"].column("source").to_pylist())
-    core = context.core
-    found = {(name, "questions"): float(n) for name, n in sources.items()}
-    found["in all", "questions"] = float(sum(sources.values()))
-    found["in all", "models"] = float(core.n_models)
-    found["in all", "tasks"] = float(len(set(core.tasks.tolist())))
-    if core.splits:
-        split = core.splits[context.default_scheme()]
-        for part in ("train", "validation", "test"):
-            found["in all", part] = float(np.sum(split == part))
-    return found
 
 
 def prepared(paper: Paper, stand: Stand) -> Stand:
@@ -65,13 +83,14 @@ def prepared(paper: Paper, stand: Stand) -> Stand:
 
 def alike(one: Stand, name: str, sizes: Mapping[str, int], release: str) -> Stand:
     """The stand with what tells it from the paper's data: its name, simulated models, sizes."""
-    context = one.context
-    if release != context.release:
-        return replace(one, unlike=f"computed on {context.release} instead of {name}")
-    models = context.tables["models"]
+    if release != one.release:
+        learnt = one.context.release
+        by = f" by routers of {learnt}" if learnt != one.release else ""
+        return replace(one, unlike=f"computed on {one.release}{by} instead of {name}")
+    models = one.tables["models"]
     if "simulated" in models.column_names and any(models.column("simulated").to_pylist()):
-        return replace(one, unlike=f"models of {context.release} are simulated")
-    found = counted(context)
+        return replace(one, unlike=f"models of {one.release} are simulated")
+    found = one.counts() if sizes else {}
     for size, printed in sizes.items():
         if found.get(("in all", size)) != printed:
             has = found.get(("in all", size))

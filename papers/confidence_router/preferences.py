@@ -12,6 +12,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.pairs import default_pair, pair_of
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
 from routeyard.pipelines.evaluate.run.duels import PRINTED, bases, battles_on, first_of, trained
+from routeyard.pipelines.evaluate.run.mixing import trained_elsewhere
 from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.bootstrap import Draws
@@ -35,14 +36,17 @@ def _pair(context: StudyContext) -> tuple[str, str]:
 
 
 def _tested(context: StudyContext) -> Core:
-    """What routers are tested on: the release beside this one, or this one's own test questions."""
-    beside = next(iter(context.tested), context.release)
-    return context.cores[beside] if context.tested else context.core
+    """What routers are tested on: the release beside this one, or this one's own test questions.
 
-
-def _scheme(context: StudyContext) -> str:
-    """The split scheme of what is tested."""
-    return default_scheme(_tested(context), None) if context.tested else context.default_scheme()
+    The test questions of the release beside this one stand behind this one's train questions.
+    """
+    if not context.tested:
+        return context.core
+    beside = context.cores[next(iter(context.tested))]
+    own, scheme = context.cores[context.release], context.default_scheme()
+    return context.once(
+        "tested", lambda: trained_elsewhere(own, beside, scheme, default_scheme(beside, None))
+    )
 
 
 def _wanted(context: StudyContext) -> dict[str, Callable[[Queries], Floats]]:
@@ -68,7 +72,7 @@ def _evaluated(context: StudyContext) -> Evaluation:
         lambda: evaluate(
             _tested(context),
             {"random": context.make("random")},
-            scheme=_scheme(context),
+            scheme=context.default_scheme(),
             resamples=context.resamples,
             seed=context.seed,
             pair=_pair(context),
@@ -102,7 +106,7 @@ def sizes(context: StudyContext) -> Sequence[StudyCell]:
             name = f"{called}: {n:,}"
             done = evaluate(
                 _tested(context), {},
-                scheme=_scheme(context), resamples=context.resamples, seed=context.seed,
+                scheme=context.default_scheme(), resamples=context.resamples, seed=context.seed,
                 pair=_pair(context),
                 pair_scorers={
                     name: trained(
@@ -116,7 +120,7 @@ def sizes(context: StudyContext) -> Sequence[StudyCell]:
 
 def quality(context: StudyContext) -> Sequence[StudyCell]:
     data = prepare(
-        _tested(context), _scheme(context), resamples=context.resamples, seed=context.seed
+        _tested(context), context.default_scheme(), resamples=context.resamples, seed=context.seed
     )
     on = pair_of(data.test, *_pair(context))
     test = data.test.take(on.rows)

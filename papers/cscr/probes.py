@@ -31,4 +31,6 @@ def with_probes(stand: Stand) -> Stand:
     core = replace(core, descriptors={KIND: vectors.astype(np.float32)})
     made = replace(context, _evaluations={})
     made.__dict__["core"] = core
-    return Stand(made, f"{stand.unlike}, with labels on probes for descriptors")
+    return replace(
+        stand, context=made, unlike=f"{stand.unlike}, with labels on probes for descriptors"
+    )

@@ -63,6 +63,45 @@ def mixed(parts: Sequence[Examples]) -> Examples:
     return replace(first, validation=mixed(held) if held else None)
 
 
+def trained_elsewhere(train: Core, test: Core, scheme: str, test_scheme: str) -> Core:
+    """One core: train and validation questions of one release, test questions of another.
+
+    Columns that only one of them has are left out; no question of one repeats one of the other.
+
+    Args:
+        train, test: with the same models, see `alike`.
+        scheme: of `train`, and of what is returned.
+    """
+    learnt = np.flatnonzero(np.isin(train.splits[scheme], ("train", "validation")))
+    known = {train.query_ids[row] for row in learnt.tolist()}
+    asked = [row for row in test.rows(test_scheme, "test") if test.query_ids[row] not in known]
+    a, b = train.take(learnt), test.take(np.array(asked, dtype=np.int64))
+    both = a.embeddings is not None and b.embeddings is not None
+
+    def joined(name: str) -> Any:
+        return np.concatenate([getattr(a, name), getattr(b, name)])
+
+    return Core(
+        query_ids=(*a.query_ids, *b.query_ids),
+        model_ids=a.model_ids,
+        labels=joined("labels"),
+        costs={
+            name: np.concatenate([cost, b.costs[name]])
+            for name, cost in a.costs.items()
+            if name in b.costs
+        },
+        tasks=joined("tasks"),
+        domains=joined("domains"),
+        splits={scheme: np.concatenate([a.splits[scheme], np.repeat("test", b.n_queries)])},
+        groups=np.concatenate([a.groups, b.groups + a.groups.max(initial=0) + 1]),
+        embeddings=joined("embeddings") if both else None,
+        correct=joined("decided"),
+        prompts=(*a.prompts, *b.prompts) if a.prompts and b.prompts else (),
+        duplicates_known=a.duplicates_known and b.duplicates_known,
+        kinds=a.kinds,
+    )
+
+
 def few(train: Examples, n: int, seed: int = 0) -> Examples:
     """n questions drawn by a seed, in their order; a smaller draw lies in a larger one."""
     rows = np.sort(np.random.default_rng(seed).permutation(len(train.queries))[:n])
