@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from routeyard.flows.console import line
 from routeyard.flows.evaluation.vectors import vectors
 from routeyard.flows.evaluation.zoo import measured, run
@@ -17,10 +15,11 @@ from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.errors import BadInput, RouteyardError
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.experiment.entrants import registered
+from routeyard.pipelines.experiment.inputs import CellInputs
 from routeyard.pipelines.experiment.settings import EvaluationSettings
-from routeyard.pipelines.experiment.splits import with_validation
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.studies.context import StudyContext, ZooFigures
+from routeyard.pipelines.zoo import run as zoo
 from routeyard.pipelines.zoo.report import cells_table
 
 
@@ -42,31 +41,30 @@ def zoo_figures(
         search: All settings and seeds of the protocol; else each router's first setting once.
     """
 
-    def ran(core: Core, matrices: dict[str, Vectors], place: Path) -> Mapping[str, Evaluation]:
+    def ran() -> tuple[zoo.Zoo, CellInputs]:
         entrants = registered(list(routers or paper.routers))
-        done, bench = run(
-            core, context.default_scheme(), matrices, entrants, place,
+        found = run(
+            _bare(context.core), context.default_scheme(), here(), entrants, folder,
             title=f"Routers of {paper.name} on {context.release}", search=search, cache=cache,
         )  # fmt: skip
-        for (router, encoder), why in done.refused.items():
+        for (router, encoder), why in found[0].refused.items():
             line("left out", f"{router} with {encoder}: {why}")
-        context.once(("results", place), lambda: done.results)
-        how = EvaluationSettings(resamples=context.resamples)
-        return {name: measured(bench, done, name, how) for name in matrices}
+        return found
 
     def here() -> dict[str, Vectors]:
         return context.once("vectors", partial(_vectors, paper, context, encoders, cache))
 
     def by_encoder() -> Mapping[str, Evaluation]:
-        return ran(_bare(context.core), here(), folder)
+        done, bench = context.once("zoo run", ran)
+        how = EvaluationSettings(resamples=context.resamples)
+        return {name: measured(bench, done, name, how) for name in here()}
 
-    def on_train() -> Mapping[str, Evaluation]:
-        core, rows = _train_as_test(_bare(context.core), context.default_scheme())
-        return ran(core, {name: one[rows] for name, one in here().items()}, folder / "train")
+    def on_train() -> Mapping[str, Mapping[str, float]]:
+        done, _ = context.once("zoo run", ran)
+        return {name: zoo.train_bce(done, name) for name in here()}
 
     def cells() -> object:
-        context.once("zoo", by_encoder)
-        return cells_table(context.once(("results", folder), list))
+        return cells_table(context.once("zoo run", ran)[0].results)
 
     return ZooFigures(by_encoder, on_train, cells)
 
@@ -97,15 +95,3 @@ def _vectors(
     if not found:
         raise BadInput("no encoder of the paper is here", next_step="--encoders tfidf")
     return found
-
-
-def _train_as_test(core: Core, scheme: str) -> tuple[Core, np.ndarray]:
-    """The core with its train questions once more, as test questions; the rows all are from."""
-    core, _ = with_validation(core, scheme)
-    train, validation = core.rows(scheme, "train"), core.rows(scheme, "validation")
-    rows = np.concatenate([train, validation, train])
-    taken = core.take(rows)
-    split = np.repeat(["train", "validation", "test"], [len(train), len(validation), len(train)])
-    ids = [*taken.query_ids[: len(train) + len(validation)]]
-    ids += [f"{query}, as test" for query in taken.query_ids[: len(train)]]
-    return replace(taken, query_ids=tuple(ids), splits={scheme: split}), rows

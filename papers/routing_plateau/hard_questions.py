@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from routeyard.papers.routing_plateau.over_encoders import evaluations, over_encoders, routers_of
+from routeyard.papers.routing_plateau.over_encoders import evaluations, routers_of
 from routeyard.pipelines.arrays import Bools, Floats
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.plateau import hard_subset, solvable
@@ -104,7 +104,11 @@ def knn_against_trained(context: StudyContext) -> Sequence[StudyCell]:
         bce, why = {}, "needs the winners' scores on train: run through `routeyard reproduce`"
     else:
         on_train = context.once("zoo on train", context.zoo.on_train)
-        bce = {name: one.mean for name, one in over_encoders(on_train, "bce").items()}
+        found = [one for by_router in on_train.values() for one in by_router.items()]
+        bce = {
+            router: float(np.mean([value for name, value in found if name == router]))
+            for router in dict.fromkeys(name for name, _ in found)
+        }
         why = "kNN gives no probabilities here"
     kept = {name: value for name, value in bce.items() if name in of}
     others = [value - bce["knn"] for name, value in kept.items() if name != "knn" and "knn" in bce]

@@ -47,12 +47,12 @@ class ZooFigures:
 
     Attributes:
         by_encoder: Encoder → evaluation of the winners' scores on test.
-        on_train: The same on the train questions.
+        on_train: Encoder → router → cross-entropy on the train questions, where it gives chances.
         cells: One row per configuration that was fitted (`zoo_cells` of `results.yaml`).
     """
 
     by_encoder: Callable[[], Mapping[str, Evaluation]]
-    on_train: Callable[[], Mapping[str, Evaluation]]
+    on_train: Callable[[], Mapping[str, Mapping[str, float]]]
     cells: Callable[[], pa.Table]
 
 

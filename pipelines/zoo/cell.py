@@ -20,7 +20,9 @@ from routeyard.pipelines.experiment.fit import Fit, PredictionStore
 from routeyard.pipelines.experiment.inputs import Ground, ground
 from routeyard.pipelines.io.staging import write_text
 from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.metrics.calibration import bce_cells
 from routeyard.pipelines.metrics.selection import at_choice, best
+from routeyard.pipelines.routers.base import no_chances
 from routeyard.pipelines.zoo.protocol import BESIDE, CellResult, ZooCell
 
 
@@ -34,6 +36,7 @@ class Job:
         cells: folder of the records; `store` of predictions.
         data, vectors, texts: hashes of the bench's files.
         code: hash of the code that decides the router's figures.
+        and_train: whether what it says of its train questions is kept too.
     """
 
     cell: ZooCell
@@ -46,6 +49,7 @@ class Job:
     vectors: str
     texts: str
     code: str
+    and_train: bool = False
 
     @property
     def ground(self) -> Ground:
@@ -75,6 +79,8 @@ def run(job: Job) -> CellResult:
     try:
         validation = accuracy(on.validation, fit.scores(on.asked_before), on.order)
         test = accuracy(on.test, fit.scores(on.asked), on.order)
+        if job.and_train:
+            fit.scores(on.train.queries)
     except BadInput as refused:
         peak = fit.record.peak_mb
         result = CellResult(job.cell, None, None, 0.0, 0.0, peak, reason=refused.args[0])
@@ -118,6 +124,18 @@ def accuracy(part: Core, scores: Floats, order: Ints) -> float:
 def test_scores(job: Job) -> Vectors:
     """(n, m) float32 scores of a cell on the test questions that have a label."""
     return job.fit_of().scores(job.ground.asked).astype(np.float32)
+
+
+def train_bce(job: Job) -> float | None:
+    """Mean cross-entropy of a cell's scores on its train questions; None where they are no chances.
+
+    The cell is fitted again where its scores there were not kept.
+    """
+    fit, train = job.fit_of(), job.ground.train
+    if fit.scale != "probability":
+        return None
+    scores = fit.scores(train.queries)
+    return None if no_chances(scores) else float(np.nanmean(bce_cells(scores, train.labels)))
 
 
 def forget(job: Job) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -68,7 +68,7 @@ def run(
 ) -> Zoo:
     """Both stages of every router with every encoder, and the fit that `evaluate` asks for.
 
-    Without `search` the first setting of each, once.
+    Without `search` the first setting of each, once, and what it says of train is kept too.
 
     Args:
         folder: where cells lie; those that are there are not run again.
@@ -81,7 +81,7 @@ def run(
     by_name = {spec.name: spec for spec in specs}
     job = partial(_job, bench, by_name, folder, store or folder.parent / "predictions", code or {})
     first, beside = _first(bench, specs, seeds[0], search)
-    jobs = [job(one) for one in first]
+    jobs = [replace(job(one), and_train=not search) for one in first]
     done: list[CellResult] = []
     wanted = len(jobs)
 
@@ -168,6 +168,16 @@ def scores(zoo: Zoo, encoder: str) -> dict[str, Vectors]:
         for (router, used), job in zoo.winners.items()
         if used in (encoder, NO_ENCODER)
     }
+
+
+def train_bce(zoo: Zoo, encoder: str) -> dict[str, float]:
+    """Router → cross-entropy of its winner on the train questions, where it gives chances."""
+    found = {
+        router: cells.train_bce(job)
+        for (router, used), job in zoo.winners.items()
+        if used in (encoder, NO_ENCODER)
+    }
+    return {router: value for router, value in found.items() if value is not None}
 
 
 def _groups(results: Sequence[CellResult]) -> dict[tuple[str, str], list[CellResult]]:
