@@ -8,14 +8,22 @@ share no code with ours; every number that it compares is recorded.
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
 
+from routeyard.papers.tally import COUNTS
+
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- differences: begin -->", "<!-- differences: end -->"
+#: Around the table of what `routeyard reproduce` came to.
+COUNTED = ("<!-- reproduced: begin -->", "<!-- reproduced: end -->")
+#: Reasons of a paper that are written out; the JSON has all.
+REASONS = 6
 
 
 class Compared(NamedTuple):
@@ -42,18 +50,49 @@ COMPARISONS = _comparisons()
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", default="", help="words of a system; the others are left out")
     parser.add_argument("--write", type=Path, help="page whose table is written anew")
+    parser.add_argument(
+        "--reproduced",
+        type=Path,
+        nargs="*",
+        help="JSON files of `routeyard reproduce`",
+    )
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
+    if arguments.reproduced:
+        text = counted([json.loads(path.read_text("utf-8")) for path in arguments.reproduced])
+        if arguments.write:
+            _between(arguments.write, COUNTED, lambda old: text)
+        return {"table": text, "exit": 0}
     chosen = [one for one in COMPARISONS if arguments.only.lower() in one.system.lower()]
     rows = [{**one._asdict(), **largest(one.test)} for one in chosen]
     if arguments.write:
-        page = arguments.write.read_text(encoding="utf-8")
-        before, _, rest = page.partition(BEGIN)
-        old, _, after = rest.partition(END)
-        text = f"{before}{BEGIN}\n{table(rows, old)}{END}{after}"
-        arguments.write.write_text(text, encoding="utf-8")
+        _between(arguments.write, (BEGIN, END), lambda old: table(rows, old))
     return {"rows": rows, "exit": int(any(row["exit"] for row in rows))}
+
+
+def _between(page: Path, marks: tuple[str, str], made: Callable[[str], str]) -> None:
+    """Write what stands between two marks of a page anew."""
+    before, begin, rest = page.read_text(encoding="utf-8").partition(marks[0])
+    old, end, after = rest.partition(marks[1])
+    page.write_text(f"{before}{begin}\n{made(old)}{end}{after}", encoding="utf-8")
+
+
+def counted(found: Sequence[Mapping[str, Any]]) -> str:
+    """What `routeyard reproduce` came to for each paper, and why cells differ or are not there."""
+    lines = ["| Command | Printed | Computed | Equal | Differs | Cannot be computed |",
+             "| --- | ---: | ---: | ---: | ---: | ---: |"]  # fmt: skip
+    notes = []
+    for one in found:
+        row = one["table"][-1]
+        cells = " | ".join(f"{row[name]:,}" for name in COUNTS)
+        lines.append(f"| `{one['command']}` | {cells} |")
+        why = [*row["differs because"], *row["cannot because"]]
+        said = "; ".join(f"{reason['cells']:,}: {reason['reason']}" for reason in why[:REASONS])
+        rest = sum(reason["cells"] for reason in why[REASONS:])
+        said += f"; {rest:,}: other reasons" if rest else ""
+        notes.append(f"- `{one['command']}`: {said}")
+    return "\n".join([*lines, "", *notes]) + "\n"
 
 
 def largest(test: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,8 @@ def reproduce(
                 line("reproduce", f"{done + 1}/{wanted}: {said}")
 
         found = reproduction(known, stands, asked=asked_counts, on_progress=told)
+    how = " ".join(f"--on {one}" for one in map(str, on)) or ("--data" if data else "")
+    found = replace(found, how=how)
     write(found, releases, folder)
     return found
 
@@ -289,13 +292,14 @@ def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
 
 
 def as_json(found: Reproduction) -> dict[str, Any]:
-    """The reproduction as plain values: paper, summary, table, items, cells."""
+    """The reproduction as plain values: paper, command, summary, table, items, cells."""
     from dataclasses import asdict
 
     return {
         "paper": found.paper.name,
         "title": found.paper.title,
         "reference": found.paper.reference,
+        "command": f"routeyard reproduce {found.paper.name} {found.how}".rstrip(),
         "summary": found.summary(),
         "table": tally(found),
         "items": [asdict(item) for item in found.items],

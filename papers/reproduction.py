@@ -75,12 +75,14 @@ class Reproduction:
         cells: Every printed value.
         items: Every table and figure, illustrations left out.
         studies: (study, benchmark) → what it came to.
+        how: Options that the releases were named by; none where recipes were rehearsed.
     """
 
     paper: Paper
     cells: Sequence[ReproducedCell]
     items: Sequence[ReproducedItem]
     studies: Mapping[tuple[str, str], Computed]
+    how: str = ""
 
     def summary(self) -> dict[str, int]:
         """How many cells are printed, computed, equal, different, and not to be had."""

@@ -82,13 +82,13 @@ def markdown(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> st
     """The reproduction as Markdown.
 
     Args:
-        found: paper, title, reference, table, items, cells (`routeyard reproduce --json`).
+        found: paper, title, reference, command, table, items, cells (`routeyard reproduce --json`).
         figures: Table or figure → (release, path of the drawing beside the page).
     """
     lines = [
         f"# {cell(found['title'])}",
         "",
-        f"{cell(found['reference'])}; made by `routeyard reproduce {found['paper']}`. A cell holds "
+        f"{cell(found['reference'])}; made by `{cell(found['command'])}`. A cell holds "
         "the printed value, ours with its 95 % interval, and a sign:",
         "",
         *(f"- `{sign}` {meaning}" for sign, meaning in SIGNS.items()),

@@ -237,6 +237,26 @@ def test_other_data_are_shown_and_never_equal(
     assert reason in cell.reason
 
 
+def test_a_release_that_is_only_tested_on_needs_no_train_questions(tmp_path: Path) -> None:
+    tables = release("1", POOL[:2], n=40)
+    rows = [{**row, "split": "test"} for row in tables["splits"].to_pylist()[:30]]
+    tables["splits"] = pa.Table.from_pylist(rows, schema=tables["splits"].schema)
+    learnt = written(tmp_path / "small_pairs", release("0", POOL[:2]))
+    tested = written(tmp_path / "small_mmlu", tables)
+    one = routeyard.reproduce(
+        "confidence_router", [f"Questions with preferences={learnt}", f"MMLU={tested}"],
+        out=tmp_path / "out", resamples=50,
+    )  # fmt: skip
+    cell = next(c for c in one.cells if (c.row, c.column) == ("TO-Router kNN", "MMLU CPT(50%)"))
+    assert cell.value is not None
+    assert cell.on == "small_mmlu"
+    assert cell.reason == "computed on small_mmlu by routers of small_pairs instead of MMLU"
+    # All thirty test questions, and none of the ten that are in no part.
+    counted = pq.read_table(tmp_path / "out" / "small_mmlu" / "confidence_rates.parquet")
+    assert counted.num_rows > 0
+    assert (tmp_path / "out" / "small_pairs" / "confidence_sizes.parquet").is_file()
+
+
 def test_a_stand_in_takes_other_rows_and_says_so(tmp_path: Path) -> None:
     context, ranks = _ranks(POOL[:4])
     first = next(iter(ranks))

@@ -10,7 +10,7 @@ import pytest
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.held_out.ood import between
-from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed
+from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed, trained_elsewhere
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.routers import Examples, Queries
 
@@ -114,3 +114,20 @@ def test_one_group_trains_and_all_others_are_tested() -> None:
     assert set(found.tasks[split == "test"]) == {"law"}
     with pytest.raises(BadInput, match="none to train on"):
         between(FIRST, "dense", ("nowhere",))
+
+
+def test_one_core_learns_in_one_release_and_is_tested_on_another() -> None:
+    asked = dataclasses.replace(SECOND, splits={"all": np.full(8, "test")})
+    found = trained_elsewhere(FIRST, asked, "dense", "all")
+    split, ids = found.splits["dense"], np.array(found.query_ids)
+    learnt = FIRST.splits["dense"]
+    for part in ("train", "validation"):
+        assert ids[split == part].tolist() == np.array(FIRST.query_ids)[learnt == part].tolist()
+    # q1, which FIRST learns from, is not tested; FIRST's own test questions are not there.
+    assert ids[split == "test"].tolist() == [f"r{i}" for i in range(7)]
+    at = int(np.flatnonzero(ids == "r3")[0])
+    assert found.labels[at].tolist() == SECOND.labels[4].tolist()
+    assert found.embeddings is not None
+    assert SECOND.embeddings is not None
+    assert found.embeddings[at].tolist() == SECOND.embeddings[4].tolist()
+    assert len(set(found.groups.tolist())) == found.n_queries
