@@ -128,6 +128,15 @@ class _Cells:
         taken = ", ".join(f"{new} in the place of {old}" for old, new in used.items())
         return cells.get(place), f", {taken}" if taken else ""
 
+    def _absent(self, one: PrintedCell, row: str, computed: Computed) -> str:
+        """What a release lacks whose study has no such cell."""
+        lacks = self.paper.without.get(row.partition(":")[0])
+        if any(cell.row == row for cell in computed.cells):
+            return f"{computed.release} has nothing for the column {one.study_column!r}"
+        if lacks:
+            return f"{computed.release} lacks {lacks}"
+        return f"{computed.release} has no row {row!r} with a column {one.study_column!r}"
+
     def cell(self, one: PrintedCell) -> ReproducedCell:
         item = self.paper.items[one.item]
         if item.counts:
@@ -144,9 +153,7 @@ class _Cells:
         ours, taken = self._found(one, row, computed, stand)
         reason = computed.reason
         if not reason and ours is None:
-            reason = f"{computed.release} has no row {row!r} with a column {one.study_column!r}"
-            lacks = self.paper.without.get(row.partition(":")[0])
-            reason = f"{computed.release} lacks {lacks}" if lacks else reason
+            reason = self._absent(one, row, computed)
         elif not reason and ours is not None and ours.value is None:
             reason = f"{computed.release}: {ours.note or 'not measured'}"
         elif not reason and stand is not None:

@@ -16,10 +16,10 @@ Row = Mapping[str, Any]
 
 #: Sign of a cell → what it means. A verdict is told by its sign and its word, not by colour.
 SIGNS = {
-    "=": "equal: within half a unit of the last printed digit, or the printed value lies in the "
+    "=": "within half a unit of the last printed digit, or the printed value lies in the "
     "95 % interval",
-    "≠": "differs",
-    "~": "computed on other data than the paper's: the paper's own cell cannot be computed here",
+    "≠": "outside both",
+    "~": "computed on other data than the paper's, whose own cell cannot be computed here",
     "?": "cannot be computed, not on other data either",
 }
 #: Colour besides: the page's style of a right and of a wrong answer.
@@ -91,7 +91,7 @@ def markdown(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> st
         f"{cell(found['reference'])}; made by `{cell(found['command'])}`. A cell holds "
         "the printed value, ours with its 95 % interval, and a sign:",
         "",
-        *(f"- `{sign}` {meaning}" for sign, meaning in SIGNS.items()),
+        *(f"- `{sign}` {_WORDS[sign]}: {meaning}" for sign, meaning in SIGNS.items()),
         "",
         *table(["item", *HEAD], [[row["item"], *(str(row[n]) for n in HEAD)]
                                  for row in found["table"] if row["printed"]]),

@@ -96,20 +96,25 @@ def hard_and_easy(context: StudyContext) -> Sequence[StudyCell]:
     ]
 
 
+def _train_bce(context: StudyContext) -> dict[str, float]:
+    """Router → cross-entropy on train, mean over encoders; empty where no zoo was run."""
+    if context.zoo is None:
+        return {}
+    found: dict[str, list[float]] = {}
+    for by_router in context.once("zoo on train", context.zoo.on_train).values():
+        for name, value in by_router.items():
+            found.setdefault(name, []).append(value)
+    return {name: float(np.mean(values)) for name, values in found.items()}
+
+
 def knn_against_trained(context: StudyContext) -> Sequence[StudyCell]:
     """BCE on train and accuracy on hard questions, of kNN and relative to it."""
     of, hard, _, _ = hits(context)
-    cells = []
+    cells: list[StudyCell] = []
+    bce = _train_bce(context)
+    why = "kNN gives no probabilities here"
     if context.zoo is None:
-        bce, why = {}, "needs the winners' scores on train: run through `routeyard reproduce`"
-    else:
-        on_train = context.once("zoo on train", context.zoo.on_train)
-        found = [one for by_router in on_train.values() for one in by_router.items()]
-        bce = {
-            router: float(np.mean([value for name, value in found if name == router]))
-            for router in dict.fromkeys(name for name, _ in found)
-        }
-        why = "kNN gives no probabilities here"
+        why = "needs the winners' scores on train: run through `routeyard reproduce`"
     kept = {name: value for name, value in bce.items() if name in of}
     others = [value - bce["knn"] for name, value in kept.items() if name != "knn" and "knn" in bce]
     cells.append(StudyCell("kNN", "train BCE", bce.get("knn"), note=None if "knn" in bce else why))
