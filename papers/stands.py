@@ -87,8 +87,7 @@ def alike(one: Stand, name: str, sizes: Mapping[str, int], release: str) -> Stan
         learnt = one.context.release
         by = f" by routers of {learnt}" if learnt != one.release else ""
         return replace(one, unlike=f"computed on {one.release}{by} instead of {name}")
-    models = one.tables["models"]
-    if "simulated" in models.column_names and any(models.column("simulated").to_pylist()):
+    if any(row["simulated"] and row["kind"] == "real" for row in one.tables["models"].to_pylist()):
         return replace(one, unlike=f"models of {one.release} are simulated")
     found = one.counts() if sizes else {}
     for size, printed in sizes.items():

@@ -26,7 +26,7 @@ def test_the_table_is_that_of_the_comparisons() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "one"), zip(ROWS, COMPARISONS, strict=True), ids=[row[1] for row in ROWS]
+    ("row", "one"), list(zip(ROWS, COMPARISONS, strict=True)), ids=[row[1] for row in ROWS]
 )
 def test_no_difference_is_larger_than_that_of_finite_differences(
     row: list[str], one: Compared
@@ -34,7 +34,7 @@ def test_no_difference_is_larger_than_that_of_finite_differences(
     if row[4] == "none":  # compared by ==
         assert row[3] == "0"
         return
-    assert int(row[3].replace(",", "")) >= 2
+    assert int(row[3].replace(",", "")) >= 1
     # Probes count in float32, the others in float64.
     assert float(row[4]) <= one.within
 
