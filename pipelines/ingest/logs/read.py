@@ -19,7 +19,7 @@ from routeyard.schemas import STEPS
 
 _FILES = ("**/*.jsonl", "**/*.json", "**/*.csv", "**/*.parquet", "**/*.ndjson", "**/*.jsonl.gz")
 #: Rows of a table between two turns into Arrow: rows as Python objects are large.
-_TOGETHER = 50_000
+_TOGETHER = 20_000
 
 
 @dataclass
@@ -114,8 +114,11 @@ def _numbered(table: pa.Table, log: Log) -> pa.Table:
     """Steps numbered by time within their trajectory, with the parents that prefixes tell."""
     import duckdb
 
+    names = ["query_id", "sample", "_session", "step", "parent", "requested_at", "prefix_hash",
+             "_parent_hash", "_alone"]  # fmt: skip
+    calls = table.select(names).append_column("place", pa.array(range(table.num_rows), pa.int64()))
     with duckdb.connect() as connection:
-        connection.register("calls", table)
+        connection.register("calls", calls)
         rows, known, alone, distinct = connection.execute(
             "SELECT count(*), count(step), count(*) FILTER (_alone), "
             "count(DISTINCT (query_id, _session, sample, step)) FILTER (step IS NOT NULL) "
@@ -130,5 +133,10 @@ def _numbered(table: pa.Table, log: Log) -> pa.Table:
             log.doubts.append(f"{known - distinct:,} steps repeat a number: all are numbered anew")
         order = "step, " if known == rows == distinct else ""
         sql = Path(__file__).with_name("number.sql").read_text(encoding="utf-8")
-        numbered = connection.sql(sql.replace("{order}", order)).to_arrow_table()
-    return STEPS.check(numbered.select(STEPS.column_names), where="the log")
+        numbers = connection.sql(sql.replace("{order}", order)).to_arrow_table()
+    del calls
+    kept = [name for name in STEPS.column_names if name not in numbers.column_names]
+    table = table.select(kept).take(numbers.column("place"))
+    for name in ("sample", "step", "parent"):
+        table = table.append_column(name, numbers.column(name))
+    return STEPS.check(table, where="the log")

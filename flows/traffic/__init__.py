@@ -1,0 +1,1 @@
+"""Traffic of gateways and agents: replayed, shadowed by a router, timed."""

@@ -1,0 +1,108 @@
+"""Steps from wherever they are: a release, an import, a Parquet file or a gateway's log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.trajectories.caches import ArmPrice, cache_rule, price_of_row
+from routeyard.schemas import STEPS
+
+#: File of steps in the folder of an import.
+STEPS_FILE = "steps.parquet"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Steps, prices that came with them, and what a reader must know of them.
+
+    Attributes:
+        models: model_id → row with prices, where a release has them.
+    """
+
+    steps: pa.Table
+    models: Mapping[str, Mapping[str, Any]]
+    doubts: tuple[str, ...] = ()
+
+
+def read_steps(path: Path, *, session: str | None = None) -> Recorded:
+    """The steps at a path, checked against their contract.
+
+    Args:
+        session: Key that names the trajectory of a call in a log, where its format has none.
+
+    Raises:
+        BadInput: there are none.
+    """
+    if (path / "manifest.json").is_file():
+        from routeyard.pipelines.release import open_release
+
+        with open_release(path) as release:
+            models = {row["model_id"]: row for row in release.arrow("models").to_pylist()}
+            return Recorded(STEPS.check(release.arrow("steps"), where=str(path)), models)
+    file = path / STEPS_FILE if path.is_dir() else path
+    if file.suffix == ".parquet" and file.is_file():
+        import pyarrow.parquet as pq
+
+        from routeyard.pipelines.io.untrusted import regular
+
+        regular(file)
+        if set(STEPS.key) <= set(pq.read_schema(file).names):
+            return Recorded(STEPS.check(pq.read_table(file), where=str(file)), {})
+    from routeyard.pipelines.ingest.logs.read import read_log
+
+    log = read_log(path, session=session)
+    left_out = (f"left out: {count:,} {why}" for why, count in log.left_out.items())
+    return Recorded(log.steps, {}, (*log.doubts, *left_out))
+
+
+def arm_prices(
+    models: Mapping[str, Mapping[str, Any]], pool: Path | None, caches: Sequence[str]
+) -> dict[str, ArmPrice]:
+    """Arm → price and cache rule: of the pool file, else of the release.
+
+    Args:
+        pool: A YAML file with `models`: `model_id`, `price_in`, `price_out`, `price_cache_read`,
+            `price_cache_write` in USD per 10^6 tokens.
+        caches: `ARM=RULE` each; a rule alone is that of all arms.
+
+    Raises:
+        BadInput: the file has no models, or a rule is of no arm.
+    """
+    rows = dict(models)
+    if pool is not None:
+        rows |= _pool_rows(pool)
+    named = [one.rpartition("=") for one in caches]
+    for arm, _, rule in named:
+        cache_rule(rule)
+        if arm and arm not in rows:
+            raise BadInput(f"no price is stated of the arm {arm!r}", where=f"--cache {arm}={rule}")
+    of_all = next((rule for arm, _, rule in named if not arm), None)
+    rules = {arm: rule for arm, _, rule in named if arm}
+    return {name: price_of_row(row, rules.get(name, of_all)) for name, row in rows.items()}
+
+
+def _pool_rows(path: Path) -> dict[str, dict[str, Any]]:
+    from routeyard.pipelines.io.plain_yaml import read_text
+
+    content = read_text(path.read_text(encoding="utf-8"), where=str(path))
+    listed = content.get("models") if isinstance(content, dict) else content
+    if not isinstance(listed, list) or not all(
+        isinstance(row, dict) and "model_id" in row for row in listed
+    ):
+        raise BadInput(
+            "a list `models` is expected, each with a `model_id`",
+            where=str(path),
+            next_step="as in the pool of a recipe: model_id, price_in, price_out, "
+            "price_cache_read, price_cache_write (USD per 10^6 tokens)",
+        )
+    for row in listed:
+        for name, value in row.items():
+            if name.startswith("price_") and isinstance(value, int | float) and value < 0:
+                raise BadInput(f"{name} of {row['model_id']!r} is {value}", where=str(path))
+    return {str(row["model_id"]): row for row in listed}

@@ -1,0 +1,163 @@
+"""`routeyard replay`: recorded steps under stated policies of arms, with what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from routeyard.flows.traffic.reading import arm_prices, read_steps
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.trajectories.arrays import trajectories_of
+from routeyard.pipelines.trajectories.audit import StepFinding, audit_steps
+from routeyard.pipelines.trajectories.caches import ArmPrice, cache_rule
+from routeyard.pipelines.trajectories.outcome import PolicyCost, assumptions, policy_costs
+from routeyard.pipelines.trajectories.policies import policy_arms
+from routeyard.pipelines.trajectories.recorded import CacheCheck, UsageCost, cache_check, usage_cost
+from routeyard.pipelines.trajectories.sufficient import SufficientArms, sufficient_arms
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """Costs of policies over recorded steps, and everything they rest on.
+
+    Attributes:
+        usage: What the log's own token classes cost at the stated prices.
+        check: Cached tokens that replaying the recorded arms predicts, beside the recorded ones.
+        sufficient: The cheapest arm that sufficed, where several were executed.
+    """
+
+    steps: int
+    trajectories: int
+    tasks: int
+    costs: list[PolicyCost]
+    usage: UsageCost
+    check: CacheCheck | None
+    sufficient: SufficientArms
+    prices: Mapping[str, ArmPrice]
+    assumptions: list[str]
+    findings: list[StepFinding]
+    doubts: list[str]
+
+    def data(self) -> dict[str, Any]:
+        """The report as plain values."""
+        from dataclasses import asdict
+
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """The report for people."""
+        yield f"{self.trajectories:,} trajectories of {self.tasks:,} tasks, {self.steps:,} steps"
+        yield from (f"audit: {one}" for one in self.findings)
+        yield from (f"note: {one}" for one in self.doubts)
+        yield from self.usage.lines()
+        width = max(len(one.policy) for one in self.costs)
+        yield (
+            f"{'policy':<{width}} {'USD':>12} {'USD per trajectory (95 %)':>34} "
+            f"{'saved per trajectory (95 %)':>34} {'cached':>7} {'switches':>9} {'lost USD':>9}"
+        )
+        for one in self.costs:
+            share = one.read_tokens / one.prompt_tokens if one.prompt_tokens else 0.0
+            yield (
+                f"{one.policy:<{width}} {_total(one):>12} {_interval(one.each):>34} "
+                f"{_interval(one.saved) if one is not self.costs[0] else '–':>34} {share:>7.1%} "
+                f"{one.switches:>9,} {one.lost:>9.4g}"
+            )
+        for one in self.costs:
+            yield from _unknown(one)
+        yield from self.sufficient.lines()
+        if self.check is not None:
+            yield self.check.line()
+        yield "assumed:"
+        yield from (f"  {one}" for one in self.assumptions)
+
+
+def replay_steps(
+    path: Path,
+    policies: Sequence[str],
+    *,
+    pool: Path | None = None,
+    caches: Sequence[str] = (),
+    session: str | None = None,
+    resamples: int = 1_000,
+    seed: int = 0,
+) -> ReplayReport:
+    """What recorded steps would have cost under other policies of arms.
+
+    Args:
+        path: A release with `steps`, the folder of an import, a Parquet file of steps, or a log.
+        policies: Forms of `FORMS`; the first is what the others are compared with.
+        pool: File with prices of the arms.
+        caches: `ARM=RULE` each, in place of the rule of the arm's provider.
+
+    Raises:
+        BadInput: there are no steps or no prices, or a policy cannot be read.
+    """
+    recorded = read_steps(path, session=session)
+    prices = arm_prices(recorded.models, pool, caches)
+    if not prices:
+        raise BadInput(
+            "no prices are known",
+            where=str(path),
+            next_step="give a file of models with price_in, price_out, price_cache_read and "
+            "price_cache_write (USD per 10^6 tokens): --pool pool.yaml",
+        )
+    steps = trajectories_of(recorded.steps)
+    names = tuple(sorted({*prices, *steps.arms}))
+    chosen = {text: policy_arms(text, steps, names, recorded.steps) for text in policies}
+    costs = policy_costs(steps, chosen, prices, names, resamples=resamples, seed=seed)
+    return ReplayReport(
+        steps=len(steps),
+        trajectories=int(steps.trajectory[-1]) + 1,
+        tasks=len(steps.tasks),
+        costs=costs,
+        usage=usage_cost(steps, prices),
+        check=cache_check(steps, prices),
+        sufficient=sufficient_arms(recorded.steps),
+        prices=prices,
+        assumptions=[*assumptions(steps, names), *_rules(prices, chosen, names)],
+        findings=audit_steps(recorded.steps),
+        doubts=list(recorded.doubts),
+    )
+
+
+def _rules(
+    prices: Mapping[str, ArmPrice], chosen: Mapping[str, Any], names: Sequence[str]
+) -> Iterator[str]:
+    """Prices and cache rule of each arm that a policy uses."""
+    used = sorted({names[k] for arms in chosen.values() for k in np.unique(arms)})
+    for name in used:
+        price = prices.get(name)
+        if price is None:
+            yield f"{name}: no price is stated"
+            continue
+        rule = cache_rule(price.rule)
+        stated = {"in": price.input, "out": price.output, "read": price.read, "write": price.write}
+        told = ", ".join(f"{word} {usd:g}" for word, usd in stated.items() if usd is not None)
+        yield f"{name}: USD per 10^6 tokens {told}; cache {rule.name} ({rule.source})"
+
+
+def _total(one: PolicyCost) -> str:
+    if one.usd is None or one.bounds is None:
+        return "unknown"
+    low, high = one.bounds
+    return f"{one.usd:.4g}" if high - low <= 1e-9 * high else f"{low:.4g}–{high:.4g}"
+
+
+def _interval(estimate: tuple[float, float, float] | None) -> str:
+    return "unknown" if estimate is None else "{:.4g} ({:.4g} to {:.4g})".format(*estimate)
+
+
+def _unknown(one: PolicyCost) -> Iterator[str]:
+    if one.estimated:
+        yield (
+            f"{one.policy}: completions of {one.estimated:,} of {one.steps:,} steps are estimated "
+            "from the arm's own answers to other steps"
+        )
+    for why, count in one.untold.items():
+        yield f"{one.policy}: cannot be told in {count:,} of {one.steps:,} steps: {why}"
+    if one.untold:
+        yield f"{one.policy}: what is known of it costs {one.known:.4g} USD"
