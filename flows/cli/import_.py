@@ -53,6 +53,10 @@ def command(
         f"{done.folder} ({done.status})",
         *(f"left out: {reason}: {count:,}" for reason, count in done.left_out.items()),
     ]
+    if done.steps:
+        lines.append(
+            f"{done.steps:,} steps → {done.folder / 'steps.parquet'} (`routeyard replay` reads it)"
+        )
     if done.lacks:
         lines.append(f"not recorded by the source: {', '.join(done.lacks)}")
     if rule := done.scorer_agreement:

@@ -198,6 +198,7 @@ def _as_response(
         "cost_source": None if cost is None else source,
         "latency_s": measured(amount_of(said.get("latency_s"), place), not without),
         "attempts": 1,
+        "calls": count_of(said.get("calls"), place),
         "given_score": score,
         "graded_against": against if against and against != asked.references else None,
     }

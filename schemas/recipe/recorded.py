@@ -48,6 +48,9 @@ class RecordedFields(Strict):
     for the model; so are 0 tokens and a latency of 0."""
     latency_s: str | None = None
     """Column of the latency in seconds."""
+    calls: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of the number of calls that the answer took: turns of an agent, whose tokens are added
+    up. Token counts of several calls are not compared with the one text that is recorded."""
 
 
 class Recorded(Strict):

@@ -16,6 +16,7 @@ from typing import Any
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.ingest.importers.archive import members
+from routeyard.pipelines.ingest.importers.inspect_events import inspect_tokens, steps_of_sample
 
 _STAMP = re.compile(r"^\d{4}-\d{2}-\d{2}T[\d-]+")
 #: Inspect's letters. `N` (no answer given) has no number here: it is not a wrong answer.
@@ -115,14 +116,18 @@ def _answers(log: _Log, result: spec.ImportResult) -> Iterator[spec.ImportedAnsw
             references=reading.texts(sample.get("target")),
         )
         result.ask(question, where)
-        answer = _answer(query, log.model, sample, where)
+        steps = steps_of_sample(sample, query, log.model, where)
+        answer = _answer(query, log.model, sample, len(steps), where)
         if (answer.text, answer.score, answer.status) == (None, None, None):
             result.left_out["samples without answer and score"] += 1
             continue
+        result.steps += [step | {"outcome": answer.score} for step in steps]
         yield answer
 
 
-def _answer(query: str, model: str, sample: dict[str, Any], where: str) -> spec.ImportedAnswer:
+def _answer(
+    query: str, model: str, sample: dict[str, Any], calls: int, where: str
+) -> spec.ImportedAnswer:
     output = reading.obj(sample.get("output") or {}, where)
     choices = output.get("choices") or []
     first = choices[0] if choices else {}
@@ -137,9 +142,11 @@ def _answer(query: str, model: str, sample: dict[str, Any], where: str) -> spec.
         score=_score(sample.get("scores") or {"score": sample.get("score")}, where),
         finish_reason="length" if stopped else None,
         served_model=output.get("model"),
-        prompt_tokens=reading.count(usage.get("input_tokens"), where),
+        prompt_tokens=reading.count(inspect_tokens(usage).prompt, where),
         completion_tokens=reading.count(usage.get("output_tokens"), where),
-        latency_s=reading.amount(output.get("time"), where),
+        # The time of the output is that of the last call alone.
+        latency_s=reading.amount(output.get("time"), where) if calls < 2 else None,
+        calls=calls or None,
         status="error" if error else None,
         error=str(error.get("message") if isinstance(error, dict) else error)[:500]
         if error

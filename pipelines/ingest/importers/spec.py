@@ -45,6 +45,8 @@ class ImportedAnswer:
     completion_tokens: int | None = None
     cost_usd: float | None = None
     latency_s: float | None = None
+    #: Calls to models that the answer took; None where it is one or not known.
+    calls: int | None = None
     status: str | None = None
     error: str | None = None
 
@@ -60,6 +62,7 @@ class ImportResult:
         samples: (question, model) → answers so far, in formats that repeat them.
         doubts: What a person has to know or to decide, one sentence each.
         choices: What was chosen where the source leaves it open, one sentence each.
+        steps: Rows of `steps` with the questions' own ids; written beside the answers.
     """
 
     source: Path
@@ -69,6 +72,7 @@ class ImportResult:
     samples: Counter[tuple[str, str]] = field(default_factory=Counter)
     doubts: list[str] = field(default_factory=list)
     choices: list[str] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
 
     def skip(self, why: str, file: str) -> None:
         """Leave a whole file out, by name."""

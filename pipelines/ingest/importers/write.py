@@ -26,6 +26,7 @@ from routeyard.pipelines.ingest.importers.spec import (
 from routeyard.pipelines.io.files import sha256
 from routeyard.pipelines.io.staging import place, staging
 from routeyard.pipelines.io.untrusted import too_large
+from routeyard.schemas import STEPS
 
 _BATCH = 50_000
 #: What a value of another kind raises where the format's was expected.
@@ -68,6 +69,8 @@ class ImportReport:
     answers: int
     left_out: dict[str, int]
     lacks: tuple[str, ...]
+    #: Calls of models on the way to the answers, in `steps.parquet`; 0 where none are recorded.
+    steps: int = 0
     #: The rule that would read graded answers with text; None where there are none.
     scorer_agreement: ScorerAgreement | None = None
 
@@ -102,6 +105,9 @@ def run_import(
             rows = [_row(question, QUESTIONS) for question in result.questions.values()]
             table = pa.Table.from_pylist(rows, schema=QUESTIONS)
             pq.write_table(table, folder / "queries.parquet", compression="zstd")
+            if result.steps:
+                steps = STEPS.from_rows(result.steps, where=str(path))
+                pq.write_table(steps, folder / "steps.parquet", compression="zstd")
         recipe = recipe_of(importer, name or importer.name, result, sorted(models), known)
         write_yaml(recipe, importer, folder / "recipe.yaml")
         write_yaml(recipe["pool"], importer, folder / "pool.yaml")
@@ -123,6 +129,7 @@ def run_import(
         answers=count,
         left_out=result.reasons(),
         lacks=importer.lacks,
+        steps=len(result.steps),
         scorer_agreement=agreement,
     )
 

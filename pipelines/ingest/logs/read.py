@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.logs.chains import Chains
 from routeyard.pipelines.ingest.logs.rows import LoggedCall, format_of, formats, row_of
 from routeyard.pipelines.io import files
+from routeyard.pipelines.trajectories.chains import Chains
 from routeyard.schemas import STEPS
 
 _FILES = ("**/*.jsonl", "**/*.json", "**/*.csv", "**/*.parquet", "**/*.ndjson", "**/*.jsonl.gz")

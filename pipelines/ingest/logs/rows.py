@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.logs.chains import Chains
-from routeyard.pipelines.ingest.logs.usage import tokens_of
+from routeyard.pipelines.trajectories.chains import Chains
+from routeyard.pipelines.trajectories.times import epoch, iso_time
+from routeyard.pipelines.trajectories.usage import tokens_of
 
 _NUMBERS = (
     "prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens",
@@ -137,7 +136,7 @@ def row_of(call: LoggedCall, session: str | None, chains: Chains) -> dict[str, A
         "cost_source": None if cost is None else "provider",
         "latency_s": _latency(call),
         "attempts": 1,
-        "requested_at": _time(call.value("time"), call.where),
+        "requested_at": iso_time(call.value("time"), call.where),
         "tools_offered": None if tools is None else _names(tools),
         "outcome": reading.number(call.value("outcome"), call.where),
         "propensity": reading.number(call.value("propensity"), call.where),
@@ -194,34 +193,8 @@ def _latency(call: LoggedCall) -> float | None:
         return millis / 1000
     if (known := call.amount("latency_s")) is not None:
         return known
-    start, end = _epoch(call.value("time")), _epoch(call.value("end"))
+    start, end = epoch(call.value("time")), epoch(call.value("end"))
     return None if start is None or end is None or end < start else end - start
-
-
-def _epoch(value: Any) -> float | None:
-    """Seconds since 1970 of a number or an ISO 8601 text; None where it is neither."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        # Nanoseconds and milliseconds are told by their size.
-        return value / 1e9 if value > 1e17 else value / 1e3 if value > 1e11 else float(value)
-    if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-    try:
-        found = datetime.fromisoformat(str(value))
-    except ValueError:
-        return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-
-
-def _time(value: Any, where: str) -> str | None:
-    """ISO 8601 in UTC; None for null. A time without a zone is taken as UTC."""
-    if value is None:
-        return None
-    if isinstance(value, str) and len(value) >= 20 and value.endswith(("Z", "+00:00")):
-        return value
-    seconds = _epoch(value)
-    if seconds is None:
-        raise SourceError(f"{str(value)[:40]!r} is no time", where=where)
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def _names(tools: Sequence[Any]) -> list[str]:

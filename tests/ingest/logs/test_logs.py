@@ -11,8 +11,8 @@ import pytest
 
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.logs.read import read_log
-from routeyard.pipelines.ingest.logs.usage import Tokens, tokens_of
 from routeyard.pipelines.trajectories.audit import audit_steps
+from routeyard.pipelines.trajectories.usage import Tokens, tokens_of
 
 
 def written(path: Path, *records: dict[str, Any]) -> Path:

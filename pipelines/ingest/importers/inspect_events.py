@@ -1,0 +1,98 @@
+"""Model events of Inspect's samples as steps: usage, tools and times of each call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.trajectories.chains import prefix_hashes
+from routeyard.pipelines.trajectories.times import epoch, iso_time
+from routeyard.pipelines.trajectories.usage import Tokens
+
+
+def inspect_tokens(usage: Mapping[str, Any]) -> Tokens:
+    """Token classes of Inspect's usage record.
+
+    Inspect keeps a provider's own `input_tokens`: Anthropic's leave out what was read from and
+    written to the cache, so that the total is larger than input and output together.
+
+    >>> inspect_tokens({"input_tokens": 10, "output_tokens": 5, "total_tokens": 105,
+    ...                 "input_tokens_cache_read": 90}).prompt
+    100
+    """
+    prompt: Any = usage.get("input_tokens")
+    completion: Any = usage.get("output_tokens")
+    read, write = usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write")
+    apart, total = (read or 0) + (write or 0), usage.get("total_tokens")
+    known = isinstance(prompt, int) and isinstance(completion, int)
+    if apart and known and prompt + completion + apart == total:
+        prompt += apart
+    return Tokens(prompt, completion, read, write, usage.get("reasoning_tokens"))
+
+
+def steps_of_sample(
+    sample: Mapping[str, Any], query: str, model: str, where: str
+) -> list[dict[str, Any]]:
+    """Rows of `steps`, one for each call of a model in the sample's events; none without events."""
+    events = reading.objects(sample.get("events") or [], where)
+    calls = [one for one in events if one.get("event") == "model" and one.get("output")]
+    chains = [_prefixes(call) for call in calls]
+    first: dict[str, int] = {}
+    for number, hashes in enumerate(chains):
+        if hashes:
+            first.setdefault(hashes[-1], number)
+    rows = []
+    for number, call in enumerate(calls):
+        output = reading.obj(call["output"], where)
+        usage = output.get("usage")
+        of = inspect_tokens(usage) if isinstance(usage, dict) else Tokens()
+        hashes = chains[number]
+        parents = [first[one] for one in hashes[:-1] if first.get(one, number) < number]
+        choice = (output.get("choices") or [{}])[0]
+        message = choice.get("message") or {}
+        called = [str(one.get("function")) for one in message.get("tool_calls") or []]
+        rows.append(
+            {
+                "query_id": query,
+                "model_id": model,
+                "sample": int(sample["epoch"]) - 1,
+                "step": number,
+                "acted_by": str(call.get("model") or model),
+                "action": "call" if called else "answer",
+                "queries": [],
+                "found": [],
+                "status": "error" if output.get("error") or call.get("error") else "ok",
+                "served_model": output.get("model"),
+                "prompt_tokens": reading.count(of.prompt, where),
+                "completion_tokens": reading.count(of.completion, where),
+                "reasoning_tokens": reading.count(of.reasoning, where),
+                "cache_read_tokens": reading.count(of.read, where),
+                "cache_write_tokens": reading.count(of.write, where),
+                "latency_s": _seconds(call, output, where),
+                "attempts": 1,
+                "requested_at": iso_time(call.get("timestamp"), where),
+                "parent": max(parents, default=None),
+                "prefix_hash": hashes[-1] if hashes else None,
+                "tools_offered": [str(one.get("name")) for one in call.get("tools") or []],
+                "tools_called": called,
+            }
+        )
+    return rows
+
+
+def _prefixes(call: Mapping[str, Any]) -> list[str]:
+    messages = call.get("input")
+    if not isinstance(messages, list):
+        return []
+    asked = ("role", "content", "tool_calls", "tool_call_id")
+    return prefix_hashes(
+        [{k: m.get(k) for k in asked} if isinstance(m, dict) else m for m in messages]
+    )
+
+
+def _seconds(call: Mapping[str, Any], output: Mapping[str, Any], where: str) -> float | None:
+    if (known := reading.amount(output.get("time"), where)) is not None:
+        return known
+    start, end = epoch(call.get("timestamp")), epoch(call.get("completed"))
+    return end - start if start is not None and end is not None and end >= start else None

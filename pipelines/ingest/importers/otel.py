@@ -1,0 +1,177 @@
+"""OpenTelemetry: GenAI spans of any tracer, as OTLP in JSON or one span per line.
+
+Attribute names are those of the GenAI semantic conventions (1.36 to gen-ai/1.42); cached tokens are
+among `gen_ai.usage.input_tokens`. A trajectory is a conversation (`gen_ai.conversation.id`), else a
+trace. A span that only wraps calls (`invoke_agent`) is no call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from routeyard.pipelines.ingest.importers import reading, spec
+from routeyard.pipelines.trajectories.times import iso_time
+
+_CALLS = ("chat", "text_completion", "generate_content", "responses")
+#: Attribute of an evaluation's outcome, on any span of the trajectory.
+_OUTCOMES = ("gen_ai.evaluation.score.value", "routeyard.outcome")
+
+
+def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+    """One answer for each trajectory: the last call's text, and all its tokens."""
+    spans = [span for path in paths for span in _spans(path, result)]
+    outcomes: dict[str, float | None] = {}
+    conversations: dict[str, list[dict[str, Any]]] = {}
+    for span in spans:
+        told = span["attributes"]
+        own = str(told.get("gen_ai.conversation.id") or span["trace"])
+        for name in _OUTCOMES:
+            if told.get(name) is not None:
+                outcomes[own] = reading.score(told[name], span["where"])
+        if _is_call(told):
+            conversations.setdefault(own, []).append(span)
+        else:
+            result.left_out["spans that are no calls of a model"] += 1
+    for own, calls in sorted(conversations.items()):
+        yield _answer(own, sorted(calls, key=lambda one: one["start"]), outcomes.get(own), result)
+
+
+def _is_call(told: Mapping[str, Any]) -> bool:
+    operation = told.get("gen_ai.operation.name")
+    asked = told.get("gen_ai.request.model") or told.get("gen_ai.response.model")
+    return bool(asked) and (operation is None or operation in _CALLS)
+
+
+def _answer(
+    own: str, calls: list[dict[str, Any]], outcome: float | None, result: spec.ImportResult
+) -> spec.ImportedAnswer:
+    first, last = calls[0]["attributes"], calls[-1]["attributes"]
+    asked = reading.text(first.get("gen_ai.input.messages") or first.get("gen_ai.prompt")) or own
+    task = str(first.get("gen_ai.agent.name") or "traffic")
+    result.ask(spec.ImportedQuestion(own, asked, task, prompt=asked), calls[0]["where"])
+    model = str(first.get("gen_ai.agent.name") or _arm(first))
+    rows = [_step(own, model, k, call, outcome) for k, call in enumerate(calls)]
+    result.steps += rows
+    text = last.get("gen_ai.output.messages") or last.get("gen_ai.completion")
+    return spec.ImportedAnswer(
+        query=own,
+        model=model,
+        text=reading.output_text(text),
+        score=outcome,
+        served_model=last.get("gen_ai.response.model") if len(calls) == 1 else None,
+        prompt_tokens=_sum(rows, "prompt_tokens"),
+        completion_tokens=_sum(rows, "completion_tokens"),
+        latency_s=_sum(rows, "latency_s"),
+        calls=len(rows),
+    )
+
+
+def _step(
+    own: str, model: str, number: int, call: Mapping[str, Any], outcome: float | None
+) -> dict[str, Any]:
+    told, where = call["attributes"], call["where"]
+
+    def count(*names: str) -> int | None:
+        value = next(
+            (told[f"gen_ai.usage.{n}"] for n in names if f"gen_ai.usage.{n}" in told), None
+        )
+        return reading.count(value, where)
+
+    error = told.get("error.type")
+    return {
+        "query_id": own,
+        "model_id": model,
+        "sample": 0,
+        "step": number,
+        "acted_by": _arm(told),
+        "action": "call" if "tool" in reading.text(told.get("gen_ai.response.finish_reasons"))
+        else "answer",
+        "queries": [],
+        "found": [],
+        "status": "error" if error else "ok",
+        "error": None if error is None else str(error),
+        "served_model": told.get("gen_ai.response.model"),
+        "prompt_tokens": count("input_tokens", "prompt_tokens"),
+        "completion_tokens": count("output_tokens", "completion_tokens"),
+        "reasoning_tokens": count("reasoning.output_tokens", "reasoning_tokens"),
+        "cache_read_tokens": count("cache_read.input_tokens", "cache_read_input_tokens"),
+        "cache_write_tokens": count("cache_creation.input_tokens", "cache_creation_input_tokens"),
+        "latency_s": call["seconds"],
+        "attempts": 1,
+        "requested_at": iso_time(call["start"], where),
+        "outcome": outcome,
+    }  # fmt: skip
+
+
+def _arm(told: Mapping[str, Any]) -> str:
+    return str(told.get("gen_ai.request.model") or told["gen_ai.response.model"])
+
+
+def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
+    values = [row[name] for row in rows]
+    return None if None in values else sum(values)
+
+
+def _spans(path: Path, result: spec.ImportResult) -> Iterator[dict[str, Any]]:
+    """Spans of OTLP documents (`resourceSpans`) or of lines that are spans themselves."""
+    for number, record in enumerate(reading.json_rows(path)):
+        where = f"{path.name}, record {number}"
+        listed = list(_nested(record, where)) or [record]
+        for span in listed:
+            trace = span.get("traceId") or span.get("trace_id")
+            context = span.get("context")
+            if trace is None and isinstance(context, dict):
+                trace = context.get("trace_id")
+            if trace is None:
+                result.left_out["records that are no spans"] += 1
+                continue
+            start = _seconds(span, "startTimeUnixNano", "start_time", where)
+            end = _seconds(span, "endTimeUnixNano", "end_time", where)
+            yield {
+                "trace": str(trace),
+                "attributes": _attributes(span.get("attributes"), where),
+                "start": start,
+                "seconds": None if end is None or end < start else end - start,
+                "where": where,
+            }
+
+
+def _nested(record: Mapping[str, Any], where: str) -> Iterator[dict[str, Any]]:
+    for resource in reading.objects(record.get("resourceSpans") or [], where):
+        for scope in reading.objects(resource.get("scopeSpans") or [], where):
+            yield from reading.objects(scope.get("spans") or [], where)
+
+
+def _attributes(value: Any, where: str) -> dict[str, Any]:
+    """Attributes of OTLP (a list of key and typed value) or of a plain mapping."""
+    if value is None or isinstance(value, dict):
+        return value or {}
+    return {str(one.get("key")): _plain(one.get("value")) for one in reading.objects(value, where)}
+
+
+def _plain(value: Any) -> Any:
+    """A typed value of OTLP: `{"intValue": "12"}` is 12."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return value
+    (kind, inner), = value.items()  # fmt: skip
+    if kind == "intValue":
+        return int(inner)
+    if kind == "arrayValue":
+        return [_plain(one) for one in (inner or {}).get("values") or []]
+    return inner
+
+
+def _seconds(span: Mapping[str, Any], nano: str, iso: str, where: str) -> Any:
+    from routeyard.pipelines.errors import SourceError
+    from routeyard.pipelines.trajectories.times import epoch
+
+    value = span.get(nano)
+    found = int(value) / 1e9 if value is not None else epoch(span.get(iso))
+    if found is None and nano.startswith("start"):
+        raise SourceError("a span has no start", where=where)
+    return found
+
+
+IMPORTER = spec.importer("otel", read)
