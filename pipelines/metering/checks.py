@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 from routeyard.pipelines.calls.bill import words
 from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.metering.findings import MeteringFinding, MeteringInput, Row, finding
+from routeyard.pipelines.metering.findings import (
+    MeteringFinding,
+    MeteringInput,
+    Row,
+    finding,
+    several_calls,
+)
 from routeyard.pipelines.model_names import same_model
 
 #: (what is wrong, answers it is about, answers that were judged; null where a share says nothing)
@@ -82,7 +88,7 @@ def _adds_up_wrong(known: MeteringInput, row: Row) -> bool:
 
 def _constant(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:
     for name in ("completion_tokens", "prompt_tokens"):
-        counted = [row for row in rows if row[name] is not None and not _several_calls(row)]
+        counted = [row for row in rows if row[name] is not None and not several_calls(row)]
         if len(counted) < known.thresholds.min_answers:
             continue
         by_count: dict[int, list[Row]] = {}
@@ -101,14 +107,9 @@ def _constant(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[
             yield says, same, rows
 
 
-def _several_calls(row: Row) -> bool:
-    """Whether its tokens are those of several calls, of which the text is the last one's alone."""
-    return (row.get("calls") or 1) > 1
-
-
 def _implausible(known: MeteringInput, row: Row) -> bool:
     """No byte-level tokenizer makes more tokens than bytes; words bound them from below."""
-    if _several_calls(row):
+    if several_calls(row):
         return False
     slack, least = known.thresholds.token_slack, known.thresholds.tokens_per_word
     text, tokens = row["text"], row["completion_tokens"]
@@ -126,7 +127,7 @@ def _implausible(known: MeteringInput, row: Row) -> bool:
 
 
 def _other_logprob_count(known: MeteringInput, row: Row) -> bool:
-    if not row.get("logprobs") or row["completion_tokens"] is None or _several_calls(row):
+    if not row.get("logprobs") or row["completion_tokens"] is None or several_calls(row):
         return False
     visible = row["completion_tokens"] - (row["reasoning_tokens"] or 0)
     return bool(abs(len(json.loads(row["logprobs"])) - visible) > known.thresholds.token_slack)

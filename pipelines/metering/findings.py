@@ -65,3 +65,8 @@ def finding(
     rows = [(str(row["query_id"]), int(row["sample"])) for row in first]
     part = len(bad) / of if of else None
     return MeteringFinding(check, model_id, says, len(bad), tuple(rows), part)
+
+
+def several_calls(row: Row) -> bool:
+    """Whether its tokens are those of several calls, of which the text is the last one alone."""
+    return bool((row.get("calls") or 1) > 1)
