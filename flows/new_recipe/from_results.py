@@ -19,6 +19,7 @@ from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.guessing.guess import Guess
 from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion, suggest
 from routeyard.pipelines.ingest.results import AggregatesOnly, Results, read_results
+from routeyard.pipelines.ingest.results.normal import arms
 from routeyard.pipelines.ingest.results.roles import is_weak
 from routeyard.pipelines.ingest.results.values import ASKED
 
@@ -41,31 +42,50 @@ class ResultsRecipe:
     rows: int
 
 
-def recorded_results(origin: str) -> Results | None:
-    """Somebody's results at a place; None where questions are there, or nothing can grade answers.
+@dataclass(frozen=True, slots=True)
+class NoResults:
+    """Why what lies at a place is taken for questions.
+
+    Attributes:
+        error: Why no answers of models can be read there, where that is so.
+        doubt: What a person has to confirm, where columns could be scores of models as well.
+        columns: Those columns.
+    """
+
+    error: SourceError | None = None
+    doubt: str = ""
+    columns: frozenset[str] = frozenset()
+
+
+def recorded_results(origin: str) -> Results | NoResults:
+    """Somebody's results at a place, or why there are questions, or nothing that grades answers.
 
     Raises:
         AggregatesOnly: the figures there are of many questions each.
     """
     path = Path(origin).expanduser()
     if not path.exists():
-        return None
+        return NoResults()
     try:
         found = read_results(path)
     except AggregatesOnly:
         raise
-    except SourceError:
-        return None
+    except SourceError as error:
+        return NoResults(error)
     scored = found.table.column("score").null_count < found.table.num_rows
     referenced = found.table.column("reference").null_count < found.table.num_rows
     if not scored and (not referenced or is_weak(found.columns.get("text", ""))):
-        return None
+        return NoResults()
     # Without the name of a model, a table of questions with some figure looks the same.
-    guessed = any(note.about == "arm" and note.kind == "question" for note in found.notes)
+    guesses = [n.says for n in found.notes if n.about == "arm" and n.kind == "question"]
     asked = found.table.column("prompt").null_count < found.table.num_rows
     answered = "text" in found.columns and not is_weak(found.columns["text"])
     weak = asked or is_weak(found.columns.get("score", ""), "score")
-    return None if guessed and weak and not answered else found
+    if guesses and weak and not answered:
+        if scored and found.columns.get("arm") == "(model)":
+            return NoResults(doubt=guesses[0], columns=frozenset(arms(found.table)))
+        return NoResults()
+    return found
 
 
 def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:

@@ -11,6 +11,7 @@ from routeyard.flows.new_recipe.first_rows import LOOKED_AT, drawn, few, relativ
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ingest.guessing.guess import Guess, Table
 from routeyard.pipelines.ingest.guessing.recordings import answers_of, holds_answers
+from routeyard.pipelines.ingest.results.roles import FAMILY, rank_of
 from routeyard.pipelines.io import files, named_files
 from routeyard.pipelines.mapping.fields import compile_field
 
@@ -66,6 +67,21 @@ def refuse_answers(
         next_step=f"routeyard init {recipe} --from QUESTIONS --recording {of}, where "
         "QUESTIONS is the file of the questions; or name the question's column with --question",
     )
+
+
+def names_models(table: Table, guess: Guess) -> bool:
+    """Whether rows are of models and ask nothing: a column names models that come again.
+
+    A question that a column is named for stays one, whoever wrote it.
+    """
+    if guess.reasons.get("question", "").startswith(("by its name", "as given")):
+        return False
+    for column in table.columns:
+        names = [str(value) for value in table.seen(column) if value not in (None, "")]
+        known = {name for name in names if FAMILY.search(name)}
+        if names and 2 * len(known) >= len({*names}) and 2 * len({*names}) <= len(names):
+            return rank_of(column, "arm") is not None
+    return False
 
 
 def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> AnswerSource:

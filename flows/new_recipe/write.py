@@ -10,17 +10,19 @@ from typing import Any
 
 from routeyard.flows.new_recipe.first_rows import first_rows, one_kind
 from routeyard.flows.new_recipe.from_results import (
+    NoResults,
     ResultsRecipe,
     from_results,
     recorded_results,
 )
 from routeyard.flows.new_recipe.pool import from_provider
-from routeyard.flows.new_recipe.recorded import from_recording, refuse_answers
+from routeyard.flows.new_recipe.recorded import from_recording, names_models, refuse_answers
 from routeyard.flows.new_recipe.text import recipe_text
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ingest.guessing.columns import guess_columns
 from routeyard.pipelines.ingest.guessing.guess import Guess, Table
 from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion, suggest
+from routeyard.pipelines.ingest.results import Results
 from routeyard.pipelines.scorers import SCORERS
 
 
@@ -75,15 +77,19 @@ def start_recipe(
             where=str(recipe),
             next_step="name another file, or remove it",
         )
+    no_results = NoResults()
     if not (given or provider or recording or scorer or config):
         found = recorded_results(origin)
-        if found is not None:
+        if isinstance(found, Results):
             return _of_results(from_results(found, origin, recipe), recipe)
+        no_results = found
     source, rows, unread = first_rows(origin, recipe, config, split)
     table = Table(rows)
     guess = guess_columns(rows, _checked(given, table.columns, origin))
     one_kind(rows, guess.fields.get("question"), origin)
     refuse_answers(table, guess, origin, recipe, unread)
+    if no_results.error is not None and names_models(table, guess):
+        raise no_results.error
     if recording is not None:
         answers = from_recording(recording, recipe, guess, table)
     else:
@@ -94,6 +100,12 @@ def start_recipe(
     else:
         suggested = _scorer(guess, table, references, scorer)
     lacks = [*answers.lacks, *_lacks(guess, suggested)]
+    if no_results.columns - guess.used:
+        lacks.append(
+            f"your word on what `routeyard audit` would ask: {no_results.doubt}; here they are "
+            "left out, and the rows are questions. If they are models' scores, give the columns "
+            "the models' names, or list them in a column `model`"
+        )
     source["scorer"] = suggested.scorer
     source["fields"] = guess.fields
     empty = 0

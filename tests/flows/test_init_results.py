@@ -14,7 +14,7 @@ from routeyard.flows.cli import run
 from routeyard.flows.new_recipe.write import start_recipe
 from routeyard.flows.recipe import load
 from routeyard.flows.recipe_check import faults
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.errors import BadInput, SourceError
 
 #: The commonest file of all: arm, instance, suite, score and cost; ids alone, no texts.
 LONG = [
@@ -95,6 +95,24 @@ def test_questions_that_are_their_own_ids_have_texts(tmp_path: Path) -> None:
     checked, _ = load(str(tmp_path / "r.yaml"))
     assert checked.sources[0].redistribute_text
     assert [rule.rule for rule in checked.curate] == ["dedup"]
+
+
+@pytest.mark.parametrize("column", ["score", "error"])
+def test_rows_of_models_that_no_score_is_read_of_are_no_questions(
+    column: str, tmp_path: Path
+) -> None:
+    cells = (-0.25, -1.5) if column == "score" else (0, 1)
+    rows = [{"model": m, "question_id": f"p{i}", column: cells[i % 2]}
+            for m in ("gpt-4o", "qwen-7b") for i in range(40)]  # fmt: skip
+    with pytest.raises(SourceError, match="no answers of models were found"):
+        start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "t.csv", rows)), given={})
+
+
+def test_columns_that_may_be_scores_of_models_are_asked_for(tmp_path: Path) -> None:
+    rows = [{"id": f"p{i}", "question": f"What is the value of thing {i}?", "answer": str(i),
+             "alpha": 100 * (i % 2), "beta": 100 * (i % 3 == 0)} for i in range(40)]  # fmt: skip
+    done = start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "t.csv", rows)), given={})
+    assert any("alpha, beta are taken for models" in one for one in done.lacks)
 
 
 def test_a_leaderboard_is_refused_with_its_reason(tmp_path: Path) -> None:
