@@ -17,7 +17,8 @@ def command(
 ) -> Output:
     """One table from many evaluations, best accuracy first.
 
-    Where labels are missing, the order is by `accuracy_floor`, which counts them as wrong.
+    Each accuracy is over so many of the test questions as `questions` says. Where labels are
+    missing, the order is by `accuracy_floor`, which counts them as wrong.
     Each row says which result it is from, and of which release and split scheme that
     is. Rows of different ones stand side by side and cannot be compared.
 
@@ -53,9 +54,11 @@ def command(
 
 
 def _lines(rows: list[dict[str, Any]], shown: list[str], width: int) -> Iterator[str]:
-    names = f"{'result':<24} {'release':<{width}} {'router':<28} "
+    names = f"{'result':<24} {'release':<{width}} {'router':<28} {'questions':>16} "
     yield names + " ".join(f"{name:>18}" for name in shown)
     for row in rows:
         values = (f"{'–' if row[one] is None else f'{row[one]:.4f}':>18}" for one in shown)
         of = row["release"] or "–"
-        yield f"{row['result']:<24} {of:<{width}} {row['router']:<28} {' '.join(values)}"
+        over = row.get("questions") or "–"
+        start = f"{row['result']:<24} {of:<{width}} {row['router']:<28} {over:>16}"
+        yield f"{start} {' '.join(values)}"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from routeyard.pipelines.audit.answers import Answers, Floats, counts, means, sums
 from routeyard.pipelines.audit.cells import FEWEST
-from routeyard.pipelines.audit.fingerprints import correlations, falls
+from routeyard.pipelines.audit.fingerprints import correlations, evidence, falls
 from routeyard.pipelines.audit.styles import style_falls, styles
 
 #: Signs whose share of a text tells one model's style from another's.
@@ -22,6 +22,9 @@ _SIGNS = ("\n", "*", "#", "\\", "`", ",", ":", "I ")
 GAIN, TIMES, MOST = 24.0, 1.8, 3
 #: Suites from which figures alone tell an arm from another; with texts fewer do.
 SUITES = 5
+#: Log-likelihood ratio of an exchange by scores alone, by how many times it is above the next best
+#: one, and arms that tell such an exchange from an odd arm.
+LIKELIER, RIVAL, ARMS, MOST_ARMS = 4.0, 1.3, 10, 400
 #: Stretches of a file without suites.
 BLOCKS = 8
 #: Cap of a squared deviation, so that one measure alone decides nothing.
@@ -38,11 +41,39 @@ def exchanged(answers: Answers) -> list[tuple[int, int, int]]:
     suite's own level, an arm's cells are alike over suites; so are its correlations with other
     arms, and the words its texts open and close with. A cell
     that is nearer to another arm's other cells, while that arm's is nearer to its own, has changed
-    places with it.
+    places with it. Where nothing but scores is known, those of enough arms tell it (`evidence`).
     """
     if len(answers.arms) < 3 or len(answers.suites) < (3 if answers.has("text") else SUITES):
         return []
-    gains = gains_of(answers)
+    if any(answers.has(name) for name in ("text", "completion_tokens", "cost_usd", "latency_s")):
+        return _by_gains(gains_of(answers))
+    return _by_scores(answers) if ARMS <= len(answers.arms) <= MOST_ARMS else []
+
+
+def _by_scores(answers: Answers) -> list[tuple[int, int, int]]:
+    """(arm, arm, suite) of exchanges that scores alone make far likelier than any rival.
+
+    An arm that is only odd on a suite fits several others there, none of them far better. Two arms
+    whose scores are alike on the other suites cannot be told apart: little evidence is expected.
+    """
+    cube, noise = _measured(answers)
+    ratio = np.triu(evidence(answers, cube[0], noise[0]), 1)
+    told: list[tuple[float, tuple[int, int, int]]] = []
+    for k in np.argsort(-ratio, axis=None, kind="stable")[: MOST + 1]:
+        s, a, b = (int(x) for x in np.unravel_index(k, ratio.shape))
+        told.append((float(ratio[s, a, b]), (a, b, s)))
+    cells: set[tuple[int, int]] = set()
+    for k, (gain, (a, b, s)) in enumerate(told[:MOST]):
+        if {(s, a), (s, b)} & cells:
+            return []
+        cells |= {(s, a), (s, b)}
+        if gain >= max(LIKELIER, RIVAL * told[k + 1][0]):
+            return [one for _, one in told[: k + 1]]
+    return []
+
+
+def _by_gains(gains: NDArray[np.float64]) -> list[tuple[int, int, int]]:
+    """(arm, arm, suite) of exchanges that better the fit far more than the next best one."""
     told: list[tuple[float, tuple[int, int, int]]] = []
     seen: set[tuple[int, int]] = set()
     for k in np.argsort(-gains, axis=None, kind="stable")[:200]:

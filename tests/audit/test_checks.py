@@ -327,6 +327,33 @@ def test_arms_that_differ_in_their_words_alone_are_seen_to_change_places(suite: 
     assert kinds(audited(columns))["arms_swapped"] == {f"copper and delta on {suite}"}
 
 
+def _of_families(seed: int = 0) -> Columns:
+    """Scores alone of twelve arms in four families, which miss the same questions."""
+    rng = np.random.default_rng(seed)
+    arm, suite, question = (
+        x.ravel() for x in np.meshgrid(range(12), range(8), range(150), indexing="ij")
+    )
+    hard, ability = rng.normal(0, 1, (8, 150)), np.linspace(1.2, -1.0, 12)[rng.permutation(12)]
+    of_family = rng.normal(0, 1.2, (4, 8, 150))
+    at = ability[arm] - hard[suite, question] + of_family[arm % 4, suite, question]
+    return {
+        "arm": np.array([f"family{a % 4}-{a}" for a in arm], dtype=object),
+        "suite": np.array([f"suite {s}" for s in suite], dtype=object),
+        "question": np.array([f"q{q}" for q in question], dtype=object),
+        "score": (rng.random(len(arm)) < 1 / (1 + np.exp(-at))).astype(float),
+    }
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_scores_alone_tell_that_two_arms_changed_places(seed: int) -> None:
+    columns = _of_families(seed)
+    assert audited(columns).verdict == "clean"
+    here = columns["suite"] == "suite 3"
+    a, b = here & (columns["arm"] == "family1-5"), here & (columns["arm"] == "family2-6")
+    columns["arm"][a], columns["arm"][b] = "family2-6", "family1-5"
+    assert kinds(audited(columns))["arms_swapped"] == {"family1-5 and family2-6 on suite 3"}
+
+
 def test_what_a_limit_stopped_is_noted_with_both_rankings() -> None:
     columns = honest()
     stopped(columns)

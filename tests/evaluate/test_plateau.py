@@ -285,6 +285,9 @@ def test_leaderboard_puts_the_best_first_and_keeps_nulls() -> None:
     assert [row["release"] for row in board] == [None, None]
     both = leaderboard({"x": result("worse", 0.4)}, releases={"x": "demo 1.0.0 (dense)"})
     assert both.column("release").to_pylist() == ["demo 1.0.0 (dense)"]
+    counted = result("partly", 0.5).append_column("n", pa.array([117, 120]))
+    told = leaderboard({"x": counted, "y": result("older", 0.4)}).column("questions").to_pylist()
+    assert told == ["117 of 120", None]
 
 
 def test_a_profile_says_where_hard_questions_go() -> None:

@@ -23,9 +23,11 @@ PLAIN = {
             SELECT task, model_id, sum(score - middle) AS lead
             FROM labels JOIN asked USING (query_id) WHERE score IS NOT NULL GROUP BY ALL
         ), single AS (SELECT task, arg_max(model_id, lead) AS model_id FROM lead GROUP BY task)
-        SELECT task, count(*) AS queries, avg(top) AS oracle, avg(score) AS best_single,
+        SELECT task, count(*) || ' of ' || any_value(total) AS labelled, count(*) AS queries,
+               avg(top) AS oracle, avg(score) AS best_single,
                any_value(model_id) AS best_model, avg(top) - avg(score) AS gap
         FROM labels JOIN asked USING (query_id) JOIN single USING (task, model_id)
+        JOIN (SELECT task, count(*) AS total FROM queries GROUP BY task) USING (task)
         WHERE score IS NOT NULL GROUP BY task ORDER BY gap DESC, task""",
     "hardest_solvable": """
         SELECT query_id, task, count(score) AS judged, count(*) FILTER (correct) AS solved_by,
@@ -69,14 +71,19 @@ PLAIN = {
         GROUP BY query_id, task HAVING count(*) FILTER (contested) > 0
         ORDER BY contested DESC, query_id LIMIT 20""",
     "pairs": """
-        SELECT a.model_id AS model_a, b.model_id AS model_b, count(*) AS queries,
+        SELECT a.model_id AS model_a, b.model_id AS model_b,
+               count(*) || ' of ' || (SELECT count(*) FROM queries) AS labelled,
+               count(*) AS queries,
                avg(greatest(a.score, b.score)) AS either,
                avg(greatest(a.score, b.score)) - greatest(avg(a.score), avg(b.score)) AS gain
         FROM labels a JOIN labels b ON a.query_id = b.query_id AND a.model_id < b.model_id
         WHERE a.score IS NOT NULL AND b.score IS NOT NULL
         GROUP BY ALL ORDER BY gain DESC, model_a, model_b LIMIT 20""",
     "splits": """
-        SELECT scheme, split, count(DISTINCT query_id) AS queries, count(score) AS n_labelled,
+        SELECT scheme, split, count(DISTINCT query_id) AS queries,
+               count(score) || ' of '
+               || count(DISTINCT query_id) * (SELECT count(*) FROM models) AS labelled,
+               count(score) AS n_labelled,
                avg(score) AS mean_score
         FROM splits LEFT JOIN labels USING (query_id)
         GROUP BY scheme, split ORDER BY scheme, split""",

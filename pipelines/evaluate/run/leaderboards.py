@@ -59,7 +59,8 @@ def leaderboard(
     """One row per (result file, router) with the metrics as columns, best accuracy first.
 
     Where labels of the chosen models are missing, their place is that of `accuracy_floor`, which
-    counts them as wrong.
+    counts them as wrong. `questions` says over how many of the test questions the accuracy is,
+    such as `117 of 120`; null in results of versions that did not store it.
 
     Args:
         results: name of a result → its metrics table.
@@ -71,14 +72,17 @@ def leaderboard(
         for result, table in sorted(results.items())
     }
     names = {row["metric"] for part in tested.values() for row in part}
-    names -= {"result", "release", "router"}  # which say what a row is of
+    names -= {"result", "release", "router", "questions"}  # which say what a row is of
     rows: list[dict[str, object]] = []
     for result, part in tested.items():
+        asked = max((row.get("n") or 0 for row in part), default=0)
         for router in sorted({row["router"] for row in part}):
             values = {row["metric"]: row for row in part if row["router"] == router}
             line = {"result": result, "release": of.get(result), "router": router}
             line |= {name: values.get(name, {}).get("value") for name in sorted(names)}
             if "accuracy" in values:
+                n = values["accuracy"].get("n")
+                line["questions"] = f"{n:,} of {asked:,}" if n is not None else None
                 line["accuracy_low"] = values["accuracy"]["low"]
                 line["accuracy_high"] = values["accuracy"]["high"]
             rows.append(line)
