@@ -347,7 +347,7 @@ def _of_families(seed: int = 0) -> Columns:
 @pytest.mark.parametrize("seed", [0, 2, 3])
 def test_scores_alone_tell_that_two_arms_changed_places(seed: int) -> None:
     columns = _of_families(seed)
-    assert audited(columns).verdict == "clean"
+    assert "arms_swapped" not in kinds(audited(columns))
     here = columns["suite"] == "suite 3"
     a, b = here & (columns["arm"] == "family1-5"), here & (columns["arm"] == "family2-6")
     columns["arm"][a], columns["arm"][b] = "family2-6", "family1-5"
