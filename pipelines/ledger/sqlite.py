@@ -15,20 +15,22 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import math
 import sqlite3
 import threading
 import time
-import zlib
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.errors import BadInput, DiskFull, RouteyardError
 from routeyard.pipelines.io.mounts import is_network
+from routeyard.pipelines.ledger.answer_keys import AnswerKey, Claim
 from routeyard.pipelines.ledger.attempt import COLUMNS, Attempt
 from routeyard.pipelines.ledger.charges import Execute
+from routeyard.pipelines.ledger.checksums import add_column, checksum_of, is_checked
 from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.pipelines.ledger.reserve import Reserve
 from routeyard.pipelines.ledger.statements import Dialect
 
 _DIALECT = Dialect(
@@ -44,8 +46,6 @@ _DIALECT = Dialect(
     checksum=True,
     table_options="WITHOUT ROWID",
 )
-#: `user_version` of a ledger in which every attempt has had a checksum from the first.
-_CHECKED = 2
 #: Seconds for which another process may hold the file.
 _PATIENCE_S = 60
 _INSERT = (
@@ -62,9 +62,14 @@ class SqliteLedger(Ledger):
     Raises:
         BadInput: the file is not a ledger.
         DiskFull: the disk filled up; what was acknowledged is kept.
+
+    Once the disk is full nothing more is claimed, and answers to what is in flight take the space
+    of the `Reserve`.
     """
 
     _dialect = _DIALECT
+    _reserve: Reserve | None = None
+    _full: DiskFull | None = None
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -93,7 +98,41 @@ class SqliteLedger(Ledger):
             self._opened.append(connection)
         return connection
 
+    def claim(self, keys: Sequence[AnswerKey], *, after: int) -> Future[Claim]:
+        """As `Ledger.claim`; refused where the disk has no space for answers."""
+        try:
+            self._make_room()
+        except DiskFull as fault:
+            refused: Future[Claim] = Future()
+            refused.set_exception(fault)
+            return refused
+        return super().claim(keys, after=after)
+
+    def holds(self, keys: Sequence[AnswerKey]) -> bool:
+        """As `Ledger.holds`; nothing is sent once the disk is full."""
+        return self._full is None and super().holds(keys)
+
+    def _make_room(self) -> None:
+        if self._full is not None:
+            raise self._full
+        self._reserve = self._reserve or Reserve(self.path)
+        try:
+            self._reserve.hold()
+        except OSError as error:
+            if isinstance(fault := _named(error, self.path), DiskFull):
+                raise fault from error
+
     def _transact(self, work: Callable[[Execute], Any]) -> Any:
+        """Do work in a transaction, in the reserved space where there is no other."""
+        try:
+            return self._transact_once(work)
+        except DiskFull as fault:
+            self._full = self._full or fault
+            if self._reserve is None or not self._reserve.free():
+                raise
+        return self._transact_once(work)
+
+    def _transact_once(self, work: Callable[[Execute], Any]) -> Any:
         """BEGIN IMMEDIATE … COMMIT, so that two processes queue up instead of failing."""
         try:
             self._writer.execute("BEGIN IMMEDIATE")
@@ -112,13 +151,13 @@ class SqliteLedger(Ledger):
 
     def _insert(self, attempts: Sequence[Attempt]) -> None:
         rows = [tuple(getattr(attempt, name) for name in COLUMNS) for attempt in attempts]
-        self._writer.executemany(_INSERT, [(*row, _checksum(row)) for row in rows])
+        self._writer.executemany(_INSERT, [(*row, checksum_of(row)) for row in rows])
 
     def _attempt(self, row: Sequence[Any]) -> Attempt:
         *values, checksum = row
         # A row of an older ledger has none; neither has one whose columns a flipped bit has moved.
         missing = checksum is None and not self._checked
-        if not missing and checksum != _checksum(values):
+        if not missing and checksum != checksum_of(values):
             raise BadInput(
                 f"an attempt in the ledger is damaged: it does not match its checksum (model "
                 f"{str(values[COLUMNS.index('model_id')])[:80]!r}, request "
@@ -135,37 +174,8 @@ class SqliteLedger(Ledger):
     def _disconnect(self) -> None:
         for connection in (*self._opened, self._writer):
             connection.close()
-
-
-def _checksum(values: Sequence[Any]) -> int:
-    """CRC-32 of an attempt as SQLite gives it back: true is 1, and NaN is null."""
-    return zlib.crc32(repr([_plain(value) for value in values]).encode("utf-8", "surrogatepass"))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return None if math.isnan(value) else float(value)
-    return int(value) if isinstance(value, int) else value
-
-
-def _add_checksum(connection: sqlite3.Connection) -> None:
-    """Give the ledger of an older version the column; its rows have none."""
-    columns = [row[1] for row in connection.execute("PRAGMA table_info(attempts)")]
-    if "checksum" not in columns:
-        try:
-            connection.execute("ALTER TABLE attempts ADD COLUMN checksum")
-        except sqlite3.OperationalError as error:
-            if "duplicate column" not in str(error):  # another process was faster
-                raise
-
-
-def _is_checked(connection: sqlite3.Connection) -> bool:
-    """Whether no attempt may lack a checksum; a ledger that is still empty is one of those."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version < _CHECKED and not connection.execute("SELECT 1 FROM attempts LIMIT 1").fetchone():
-        connection.execute(f"PRAGMA user_version = {_CHECKED}")
-        return True
-    return bool(version >= _CHECKED)
+        if self._reserve is not None:
+            self._reserve.free()
 
 
 def _one_name(path: Path) -> None:
@@ -194,8 +204,8 @@ def _begun(path: Path) -> tuple[sqlite3.Connection, bool]:
         try:
             _set_journal(connection, path)
             connection.executescript(_DIALECT.schema)
-            _add_checksum(connection)
-            checked = _is_checked(connection)
+            add_column(connection)
+            checked = is_checked(connection)
             connection.execute("PRAGMA synchronous = FULL")
             return connection, checked
         except BadInput:

@@ -28,6 +28,8 @@ class Do:
     cut: int | None = None
     #: Send nothing, ever.
     hang: bool = False
+    #: Send nothing while this is true.
+    held: Callable[[], bool] = lambda: False
 
 
 def completion(text: str | None = "42", **changes: Any) -> dict[str, Any]:
@@ -172,6 +174,9 @@ class _Connection(asyncio.Protocol):
             asyncio.get_running_loop().call_later(do.delay, self.send, do)
 
     def send(self, do: Do) -> None:
+        if do.held():
+            asyncio.get_running_loop().call_later(0.02, self.send, do)
+            return
         self.server.in_flight -= 1
         if self.transport.is_closing():
             return

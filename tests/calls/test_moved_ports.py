@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from routeyard.flows.cli import run
 from routeyard.flows.plan import plan_build
 from routeyard.pipelines.calls.moved_ports import note_lists, providers_in, settle_ports
 from routeyard.pipelines.calls.reply import CallFault
@@ -171,35 +170,31 @@ def test_another_model_at_the_same_address_is_seen(
         note_lists(ledger, [provider], "b", fetch=lists(QWEN))
 
 
-def test_the_command_asks_and_takes_an_answer(tmp_path: Path) -> None:
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
+def test_the_command_asks_and_takes_an_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def build(*words: str) -> int:
         path = str(tmp_path / "recipe/recipe.yaml")
-        command = [sys.executable, "-m", "routeyard", "build", path, "--until", "collect"]
-        return subprocess.run(
-            [*command, "--workspace", str(tmp_path / "yard"), *words],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        known = ["--until", "collect", "--workspace", str(tmp_path / "yard")]
+        return run(["build", path, *known, *words])
 
     with says("Answer: 1") as old, says("Answer: 2") as new:
         path = recipe(tmp_path / "recipe", old)
         rows = (path.parent / "questions.jsonl").read_text().splitlines()[:3]
         (path.parent / "questions.jsonl").write_text("\n".join(rows) + "\n")
-        assert run().returncode == 0
+        assert build() == 0
         content = json.loads(path.read_text())
         content["pool"]["providers"][0]["base_url"] = new.base_url
         path.write_text(json.dumps(content))
-        stopped = run()
-        assert stopped.returncode == 2
-        assert "--ask-again" in stopped.stderr + stopped.stdout
+        assert build() == 2
+        assert "--ask-again" in capsys.readouterr().err
         # A plan tells what will happen, and what the other answer costs.
         planned = plan_build(path, tmp_path / "yard")
         assert planned["calls"] == 9
         assert "the build will stop" in planned["notes"][-1]
-        assert run("--reuse", "--ask-again").returncode == 2
+        assert build("--reuse", "--ask-again") == 2
         assert new.requests == 0
-        assert run("--reuse").returncode == 0
+        assert build("--reuse") == 0
         assert new.requests == 0
         planned = plan_build(path, tmp_path / "yard")
         assert (planned["calls"], "stop" in str(planned["notes"])) == (0, False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,44 +24,76 @@ def hub() -> Iterator[Any]:
     stand_in.close()
 
 
+#: Imports what a command needs once, then forks one for each line: its words, output and address.
 #: The client waits up to eight seconds between its tries: here it tries again at once.
-_IMPATIENT = """
-import time, types
+_PUBLISHING = """
+import json, os, sys, time, types
+from huggingface_hub import HfApi, constants
 from huggingface_hub.utils import _http
+from routeyard.datacards import card, files, publish
+from routeyard.flows import cli
+from routeyard.flows.cli import publish
+from routeyard.pipelines.proof import prove
+
 _http.time = types.SimpleNamespace(**vars(time) | {"sleep": lambda seconds: None})
-from routeyard.flows.cli import main
-main()
+for line in sys.stdin:
+    job = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        for number, name in enumerate(("out", "err"), 1):
+            os.dup2(os.open(job[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+        constants.ENDPOINT = os.environ["HF_ENDPOINT"] = job["url"]
+        sys.argv = ["routeyard", *job["words"]]
+        cli.main()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+Publish = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def _publish(release: Path, hub: Any, home: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    # The client reads its endpoint when it is imported, so it gets a process of its own.
+@pytest.fixture(scope="module")
+def publish(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Publish]:
+    """Runs `routeyard publish` in a process of its own."""
+    folder = tmp_path_factory.mktemp("publish")
     environment = {
         **os.environ,
-        "HF_ENDPOINT": hub.url,
         "HF_HUB_DISABLE_XET": "1",
         "HF_HUB_OFFLINE": "0",
         "HF_TOKEN": TOKEN,
-        "HF_HOME": str(home),
+        "HF_HOME": str(folder),
     }
-    command = ["-c", _IMPATIENT, "publish", str(release), "--to", "hub:org/tiny", *more]
-    return subprocess.run(
-        [sys.executable, *command],
-        capture_output=True,
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PUBLISHING],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
         env=environment,
         cwd=Path(__file__).parents[2],
-        check=False,
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def run(release: Path, hub: Any, *more: str) -> subprocess.CompletedProcess[str]:
+        words = ["publish", str(release), "--to", "hub:org/tiny", *more]
+        said = {name: str(folder / name) for name in ("out", "err")}
+        process.stdin.write(json.dumps({"words": words, "url": hub.url, **said}) + "\n")
+        process.stdin.flush()
+        code = int(process.stdout.readline())
+        texts = (Path(path).read_text(encoding="utf-8") for path in said.values())
+        return subprocess.CompletedProcess(words, code, *texts)
+
+    yield run
+    process.stdin.close()
+    process.wait()
+    process.stdout.close()
 
 
-def test_create_upload_tag_and_refuse_the_same_version(release, hub, tmp_path):
-    dry = _publish(release, hub, tmp_path, "--dry-run")
+def test_create_upload_tag_and_refuse_the_same_version(release, hub, publish):
+    dry = publish(release, hub, "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "data/labels.parquet" in dry.stdout
     assert hub.repositories == set()
 
-    done = _publish(release, hub, tmp_path)
+    done = publish(release, hub)
     assert done.returncode == 0, done.stderr
     there = {p.relative_to(release).as_posix() for p in release.rglob("*") if p.is_file()}
     assert set(hub.files) == there
@@ -72,21 +105,21 @@ def test_create_upload_tag_and_refuse_the_same_version(release, hub, tmp_path):
     assert TOKEN not in done.stdout + done.stderr
     assert all(TOKEN.encode() not in data for data in hub.objects.values())
 
-    again = _publish(release, hub, tmp_path)
+    again = publish(release, hub)
     assert again.returncode == 2
     assert "holds version 1.0.0 already" in again.stderr
 
 
-def test_a_cut_connection_leaves_no_tag_and_is_continued(release, hub, tmp_path):
+def test_a_cut_connection_leaves_no_tag_and_is_continued(release, hub, publish):
     hub.cut_after = 3
-    cut = _publish(release, hub, tmp_path)
+    cut = publish(release, hub)
     assert cut.returncode == 1, cut.stdout + cut.stderr
     assert "Traceback" not in cut.stderr
     assert "what has arrived is not sent again" in cut.stderr
     assert hub.tags == {}
     first = list(hub.puts)
     hub.cut_after = None
-    done = _publish(release, hub, tmp_path)
+    done = publish(release, hub)
     assert done.returncode == 0, done.stderr
     assert set(hub.tags) == {"v1.0.0"}
     # Objects that had arrived were not sent a second time.
@@ -94,13 +127,13 @@ def test_a_cut_connection_leaves_no_tag_and_is_continued(release, hub, tmp_path)
     assert len(first) == 3
 
 
-def test_a_dry_run_needs_no_network_and_a_lost_hub_no_token(release, hub, tmp_path):
+def test_a_dry_run_needs_no_network_and_a_lost_hub_no_token(release, hub, publish):
     hub.close()
-    dry = _publish(release, hub, tmp_path, "--dry-run")
+    dry = publish(release, hub, "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "data/labels.parquet" in dry.stdout
     assert "the hub was not reached" in dry.stdout
-    real = _publish(release, hub, tmp_path)
+    real = publish(release, hub)
     assert real.returncode == 1
     assert "the hub does not answer" in real.stderr
     assert "HF_TOKEN" not in real.stderr

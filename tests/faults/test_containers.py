@@ -6,26 +6,30 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.calls.loopback import Loopback
+from tests.calls.loopback import Do, Loopback, answer, completion
 from tests.faults.attacks import Row
 from tests.ledger.test_namespaces import (
     CONCURRENCY,
     QUESTIONS,
     apart_words,
-    asked,
     begin,
     recipe,
-    slow,
     two_containers,
+    until,
 )
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("ROUTEYARD_FAULTS"), reason="in the full suite: whole builds, minutes"
 )
 Rows = Callable[[str], Row]
+
+
+def slow(body: dict[str, Any], seen: int) -> Do:
+    return answer(completion("Answer: 1", model=body["model"]), delay=0.6)
 
 
 @pytest.mark.parametrize("what", ["folder", "ledger"])
@@ -45,7 +49,7 @@ def test_one_is_killed(tmp_path: Path, row: Rows) -> None:
     with Loopback(slow) as server:
         path = recipe(tmp_path / "recipe", server)
         build = begin(apart_words(), tmp_path, path, tmp_path / "yard")
-        asked(server, 60, build)
+        until(lambda: server.requests >= 60, [build])
         os.killpg(build.pid, signal.SIGKILL)
         build.wait()
         found.tried += 1

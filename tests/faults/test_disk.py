@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.calls.loopback import Do, Loopback
+from tests.calls.loopback import Do, Loopback, answer, completion
 from tests.faults.attacks import Row
-from tests.faults.yard import STAGES, Builder, Yard, behave, bytes_of
+from tests.faults.yard import MODELS, STAGES, Builder, Yard, behave, bytes_of, says
 
 Rows = Callable[[str], Row]
 Size = Callable[[int, int], int]
@@ -85,12 +85,53 @@ def test_a_full_disk(right: Yard, yards: Callable[[], Yard], row: Rows, size: Si
         until(yard, chance.choice(STAGES))
         there = on_disk(yard.workspace)
         room = there + int(chance.uniform(0.05, 0.9) * (whole - there)) + 65_536
-        done = yard.run(small_disk=str(yard.workspace), bytes=room)
+        done = yard.run(small_disk=str(yard.workspace), bytes=room, reserve=4_096)
         found.tried += 1
         assert done["code"] == 0 or yard.stopped(done), yard.said[-3000:]
         shutil.rmtree(yard.workspace)
         yard.workspace.with_name("yard.aside").rename(yard.workspace)
         goes_on(yard, right, found, yard.kept())
+
+
+#: Bytes of an answer, and of the disk that the ledger holds for those on their way.
+ANSWER, RESERVE = 16_384, 1 << 20
+
+
+def long(body: dict[str, Any], seen: int) -> Do:
+    """An answer of many bytes, a while later."""
+    prompt = body["messages"][-1]["content"]
+    more = random.Random(prompt).randbytes(ANSWER // 2).hex()
+    text = f"{says(body['model'], prompt)}\n{more}"
+    return answer(completion(text, model=body["model"]), delay=0.05)
+
+
+def test_a_disk_that_fills_up_while_answers_come(
+    yards: Callable[[], Yard], row: Rows, size: Size
+) -> None:
+    # What was paid for and not yet written was lost, and paid for again.
+    found = row("full disk, answers on their way")
+    found.paid_twice = 0
+    chance = random.Random(3)
+    for _ in range(size(1, 12)):
+        yard = yards()
+        yard.server.behave = long
+        collect = ("build", "recipe.yaml", "--until", "collect")
+        until(yard, "collect")
+        room = on_disk(yard.workspace) + RESERVE + int(chance.uniform(0.3, 0.7) * 72 * ANSWER)
+        small = {"small_disk": str(yard.workspace), "bytes": room, "reserve": RESERVE}
+        done = yard.run(*collect, **small)
+        found.tried += 1
+        assert yard.stopped(done), yard.said[-3000:]
+        assert "the disk is full" in yard.said
+        shutil.rmtree(yard.workspace)
+        yard.workspace.with_name("yard.aside").rename(yard.workspace)
+        paid = yard.server.requests
+        assert 0 < paid < 72
+        assert len(yard.kept()) == paid
+        assert yard.run(*collect)["code"] == 0, yard.said[-3000:]
+        found.paid_twice += yard.paid_twice(*MODELS)
+        assert (yard.server.requests, found.paid_twice) == (72, 0)
+        found.held += 1
 
 
 @only_full
@@ -132,6 +173,53 @@ def test_clocks_that_jump(right: Yard, yards: Callable[[], Yard], row: Rows, siz
             yard.whole()
             assert yard.invented() == 0
             found.held += 1
+
+
+#: What the clocks of two builds do: the seconds that they are wrong by, one at each look, or that
+#: the machine slept.
+APART: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "years on, and back and forth": (
+        {"clock": JUMPS["ten years on"]},
+        {"clock": JUMPS["back and forth"]},
+    ),
+    "years back, and an hour back": (
+        {"clock": JUMPS["ten years back"]},
+        {"clock": JUMPS["an hour back at each third look"]},
+    ),
+    "asleep for longer than the lease": ({"asleep": [0] * 30 + [1_000]}, {}),
+}
+
+
+def test_clocks_that_jump_while_leases_are_held(
+    yards: Callable[[], Yard], row: Rows, size: Size
+) -> None:
+    found = row("clock jumps, two builds at once")
+    found.paid_twice = 0
+    for name, clocks in list(APART.items())[: size(1, 3)]:
+        yard = yards()
+        yard.server.behave = short_wait
+        jobs = [
+            yard.to_do("build", "recipe.yaml", "--until", "collect", out=out, delay=delay, **clock)
+            for out, delay, clock in zip(
+                (str(yard.folder / "1.txt"), str(yard.folder / "2.txt")), (0, 0.7), clocks,
+                strict=True,
+            )
+        ]  # fmt: skip
+        done = yard.builder.run(*jobs)
+        found.tried += 1
+        said = [(yard.folder / f"{n}.txt").read_text()[-2000:] for n in (1, 2)]
+        assert [one["code"] for one in done] == [0, 0], (name, *said)
+        found.paid_twice += yard.paid_twice(*MODELS)
+        assert (yard.server.requests, found.paid_twice) == (72, 0), name
+        assert len(yard.kept()) == 72
+        found.held += 1
+
+
+def short_wait(body: dict[str, Any], seen: int) -> Do:
+    """So long that two builds wait for each other's answers."""
+    done = behave(body, seen)
+    done.delay = 0.3
+    return done
 
 
 def slow(body: dict[str, Any], seen: int) -> Do:

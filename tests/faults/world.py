@@ -2,7 +2,7 @@
 
 An encoder and a drawing engine that are hashes, a clock that stands still or jumps, two routers
 for the certificate, a limit on the size of files, another host name, a disk that is small or
-cannot be written.
+cannot be written, a machine that was asleep.
 """
 
 from __future__ import annotations
@@ -93,6 +93,15 @@ def world(job: dict[str, Any]) -> None:
         from routeyard.pipelines.ledger.lease import Lease
 
         Lease.HEARTBEAT_S, Lease.LEASE_S = job["lease"]
+    if naps := job.get("asleep"):
+        from routeyard.pipelines.ledger.lease import Clocks
+
+        looks, awake = iter(range(10**9)), Clocks.own
+        Clocks.own = lambda self: awake(self) + naps[min(next(looks), len(naps) - 1)]
+    if "reserve" in job:
+        from routeyard.pipelines.ledger.reserve import Reserve
+
+        Reserve.BYTES = job["reserve"]
     if size := job.get("largest_file"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ import pytest
 
 from tests.calls.loopback import Do, Loopback, answer, completion
 
-QUESTIONS = 100
+QUESTIONS = 40
 #: Calls of one model at a time: so many a build has on their way.
 CONCURRENCY = 4
 RECIPE: dict[str, Any] = {
@@ -55,10 +59,6 @@ def apart_words() -> list[str]:
     return words
 
 
-def slow(body: dict[str, Any], seen: int) -> Do:
-    return answer(completion("Answer: 1", model=body["model"]), delay=0.6)
-
-
 def recipe(folder: Path, server: Loopback) -> Path:
     folder.mkdir()
     rows = [{"id": str(i), "question": f"1 + {i}?", "answer": str(i + 1)} for i in range(QUESTIONS)]
@@ -85,26 +85,53 @@ def begin(words: list[str], folder: Path, path: Path, yard: Path, **env: str) ->
         )
 
 
-def asked(server: Loopback, calls: int, build: Any) -> None:
-    """Wait until the server had so many calls."""
-    until = time.monotonic() + 90
-    while server.requests < calls and time.monotonic() < until and build.poll() is None:
+def until(reached: Callable[[], bool], builds: list[Any]) -> None:
+    """Wait for something that running builds do."""
+    end = time.monotonic() + 90
+    while not reached():
+        assert time.monotonic() < end, "it did not happen in 90 s"
+        assert all(build.poll() is None for build in builds), "a build ended before it"
         time.sleep(0.05)
 
 
+def leases(folder: Path, postgres: str | None) -> int:
+    """How many processes have written to the ledger that they are there."""
+    if postgres:
+        import psycopg
+
+        with psycopg.connect(postgres) as server:
+            (row,) = server.execute("SELECT count(*) FROM owners").fetchall()
+    else:
+        (path,) = (folder / "yard").rglob("ledger.sqlite")
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            (row,) = connection.execute("SELECT count(*) FROM owners").fetchall()
+    return int(row[0])
+
+
 def two_containers(folder: Path, postgres: str | None) -> Counter[Any]:
-    """How often the server had each call of two builds; 3 s lie between their beginnings."""
+    """How often the server had each call of two builds.
+
+    Nothing is answered before the second build has seen the claims of the first.
+    """
     words = apart_words()
     env, yards = {}, [folder / "yard"] * 2
     if postgres:
         env = {"ROUTEYARD_LEDGER": postgres, "ROUTEYARD_COLLECTORS": "2"}
         yards = [folder / "one", folder / "other"]
-    with Loopback(slow) as server:
+    met = threading.Event()
+
+    def behave(body: dict[str, Any], seen: int) -> Do:
+        reply = completion("Answer: 1", model=body["model"])
+        return answer(reply, held=lambda: not met.is_set())
+
+    with Loopback(behave) as server:
         path = recipe(folder / "recipe", server)
-        builds = []
-        for yard in yards:
-            builds.append(begin(words, folder, path, yard, **env))
-            asked(server, 20, builds[0])
+        builds = [begin(words, folder, path, yards[0], **env)]
+        until(lambda: server.requests == 3 * CONCURRENCY, builds)
+        builds.append(begin(words, folder, path, yards[1], **env))
+        until(lambda: leases(folder, postgres) == 2, builds)
+        time.sleep(2)  # who takes the claims of another asks at once
+        met.set()
         codes = [build.wait(240) for build in builds]
         said = "\n".join(one.read_text()[-2000:] for one in folder.glob("*.txt"))
         assert codes == [0, 0], said

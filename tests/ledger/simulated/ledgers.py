@@ -141,6 +141,9 @@ class SimulatedSqlite(_Simulated, SqliteLedger):
     def _reader(self) -> sqlite3.Connection:
         return self._writer
 
+    def _make_room(self) -> None:
+        """There is no disk."""
+
     def _disconnect(self) -> None:
         pass
 
