@@ -87,9 +87,9 @@ def begin(words: list[str], folder: Path, path: Path, yard: Path, **env: str) ->
 
 def until(reached: Callable[[], bool], builds: list[Any]) -> None:
     """Wait for something that running builds do."""
-    end = time.monotonic() + 90
+    end = time.monotonic() + 200
     while not reached():
-        assert time.monotonic() < end, "it did not happen in 90 s"
+        assert time.monotonic() < end, "it did not happen in 200 s"
         assert all(build.poll() is None for build in builds), "a build ended before it"
         time.sleep(0.05)
 
@@ -127,7 +127,7 @@ def two_containers(folder: Path, postgres: str | None) -> Counter[Any]:
     with Loopback(behave) as server:
         path = recipe(folder / "recipe", server)
         builds = [begin(words, folder, path, yards[0], **env)]
-        until(lambda: server.requests == 3 * CONCURRENCY, builds)
+        until(lambda: server.requests >= 3, builds)  # one of each model, to begin with
         builds.append(begin(words, folder, path, yards[1], **env))
         until(lambda: leases(folder, postgres) == 2, builds)
         time.sleep(2)  # who takes the claims of another asks at once
