@@ -21,7 +21,11 @@ _OPEN = (
 _CLOSE = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToken)
 
 
-class _Loader(yaml.SafeLoader):
+#: The parser in C takes a tenth of the time; not every build of the library has it.
+_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_PARSER):
     """Safe, and a key that stands twice in one mapping is an error: which one counts?"""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
@@ -65,7 +69,7 @@ def read_text(text: str, *, where: str) -> Any:
 def _flat(text: str, where: str) -> None:
     """Refuse aliases and nesting while the text is scanned, before anything is made of it."""
     depth = 0
-    for token in yaml.scan(text):
+    for token in yaml.scan(text, Loader=_PARSER):
         if isinstance(token, yaml.AliasToken):
             raise RecipeError(
                 "YAML aliases (*name) are not read",
