@@ -18,6 +18,7 @@ from routeyard.datacards.sections import (
     informative_section,
     injected,
     label_choices,
+    pool_sources,
     preference_sections,
     recorded_words,
 )
@@ -53,6 +54,7 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
             timed=[name for name, t in tables.items() if MEASURED_COLUMNS & set(t.column_names)],
             release=words.model_dump(),
             label_choices=label_choices(facts["recipe"], numbers, facts.get("figures") or {}),
+            pool_sources=pool_sources(facts["recipe"], numbers),
             losses=[sentence(row) for row in causes(tables)],
             looked=looked_for_duplicates(facts["recipe"]),
             leaks=_leaks(tables, facts["recipe"]),

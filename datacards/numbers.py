@@ -39,7 +39,7 @@ def card_numbers(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, Any]
         for name, table in tables.items():
             register(connection, name, table)
         _count(connection, tables)
-        names = ["models", "tasks", "sources"]
+        names = ["models", "tasks", "sources", "prices"]
         for table, of_table in _COUNTED.items():
             if table in tables:
                 names += of_table

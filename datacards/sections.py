@@ -80,6 +80,36 @@ def recorded_words(recipe: Mapping[str, Any], figures: Mapping[str, Any]) -> lis
     ]
 
 
+def pool_sources(recipe: Mapping[str, Any], numbers: Mapping[str, Any]) -> list[str]:
+    """Sentences on where prices and sizes were read, and when; none where none are known.
+
+    Args:
+        recipe: As the manifest holds it.
+        numbers: Of `card_numbers`.
+    """
+    found = []
+    if numbers["prices"]:
+        read = "; ".join(_read_from(one) for one in numbers["prices"])
+        found.append(f"Prices were read {read}.")
+    sizes: dict[str, list[str]] = {}
+    for model in (recipe.get("pool") or {}).get("models") or ():
+        if source := model.get("params_source"):
+            sizes.setdefault(str(source), []).append(str(model["model_id"]))
+    found += [
+        f"The size of {', '.join(names[:3])}{f' and {len(names) - 3} more' if names[3:] else ''}: "
+        f"{source}."
+        for source, names in sizes.items()
+    ]
+    return found
+
+
+def _read_from(row: Mapping[str, Any]) -> str:
+    source = row["price_source"] or "as the recipe states them"
+    some = f"{row['models']:,} model{'s' if row['models'] > 1 else ''}"
+    reach = f"; of prompts up to {row['up_to']:,} tokens" if row["up_to"] else ""
+    return f"{row['price_date']} ({source}: {some}{reach})"
+
+
 _TRUSTED = {"given": "the grades", "rules": "those of the rule"}
 
 

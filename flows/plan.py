@@ -10,7 +10,7 @@ from typing import Any
 
 from routeyard.flows.build import Completing
 from routeyard.flows.plan_offline import is_stated, most_asked, stated_plan, summary
-from routeyard.flows.recipe import load, nobody_decides, with_collect
+from routeyard.flows.recipe import load, notes_of, with_collect
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import walk
 from routeyard.flows.workspace.fixtures import fixtures
@@ -129,7 +129,7 @@ def _notes(recipe: Recipe, ingested: Mapping[str, Any]) -> list[str]:
         )
     if not looked_for_duplicates(recipe.model_dump(mode="json")):
         notes.append("near-duplicates will not be looked for (no rule 'dedup' under 'curate')")
-    notes += [*recipe.label.foreign_prompts, *nobody_decides(recipe)]
+    notes += notes_of(recipe)
     notes += [f"waived: {waiver.gate}: {waiver.reason}" for waiver in recipe.release.waivers]
     return notes
 

@@ -69,6 +69,15 @@ def load_recipe(recipe: str | Path) -> Recipe:
     return load(recipe)[0]
 
 
+def notes_of(recipe: Recipe) -> list[str]:
+    """What of a recipe is worth a look before anything is asked: prompts, deciders, prices."""
+    from routeyard.pipelines.metering.list_prices import from_list, stale_prices
+
+    asked = recipe.collect.provider == "openai"
+    prices = [*from_list(recipe.pool), *(stale_prices(recipe.pool) if asked else ())]
+    return [*recipe.label.foreign_prompts, *nobody_decides(recipe), *prices]
+
+
 def nobody_decides(recipe: Recipe) -> list[str]:
     """A note for each source whose answers are paid for and decided by nobody."""
     label = recipe.label
@@ -103,13 +112,17 @@ def with_collect(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
 
 
 def _with_prices(recipe: Recipe, path: Path) -> Recipe:
-    """Prices from the pool's price file, where a model states none."""
-    if recipe.pool.prices is None:
-        return recipe
+    """Prices of the pool's price file, then of lists, and published sizes, where not stated."""
+    from routeyard.pipelines.metering.list_prices import with_list_prices
     from routeyard.pipelines.metering.price_tables import priced, read_prices
+    from routeyard.pipelines.model_sizes import with_published_sizes
 
-    table = read_prices(path.parent / recipe.pool.prices)
-    return recipe.but(pool=priced(recipe.pool, {None: table}))
+    pool = recipe.pool
+    if pool.prices is not None:
+        pool = priced(pool, {None: read_prices(path.parent / pool.prices)})
+    pool = with_list_prices(pool, batch=recipe.collect.transport == "batch")
+    pool = with_published_sizes(pool)
+    return recipe if pool is recipe.pool else recipe.but(pool=pool)
 
 
 def _with_templates(recipe: Recipe, path: Path) -> Recipe:

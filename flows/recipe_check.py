@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from routeyard.flows.recipe import find, load, merged_pool, nobody_decides, read_yaml
+from routeyard.flows.recipe import find, load, merged_pool, notes_of, read_yaml
 from routeyard.flows.recipe_faults import (
     Fault,
     Finding,
@@ -82,7 +82,7 @@ def _files(path: Path, notes: list[str]) -> Iterator[Fault]:
     """Files that a recipe names and nobody has read yet: prices, prompts, a zoo's table."""
     try:
         recipe, _ = load(path)
-        notes += [*recipe.label.foreign_prompts, *nobody_decides(recipe)]
+        notes += notes_of(recipe)
     except BadInput as error:
         at = "" if error.where is None else f" ({error.where})"
         yield Fault(str(path), 0, "", f"{error.what}{at}", error.next_step or "")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow as pa
 
 from routeyard.pipelines.errors import RecipeError
 from routeyard.schemas import MODELS
-from routeyard.schemas.recipe import Pool
+from routeyard.schemas.recipe import Model, Pool
 
 
 def models_table(pool: Pool) -> pa.Table:
@@ -28,8 +30,28 @@ def models_table(pool: Pool) -> pa.Table:
             next_step="list models under 'pool.models', or name a 'pool.file'",
         )
     columns = set(MODELS.column_names)
+    asked = Counter(map(_called, pool.models))
     rows = [
-        {**{k: v for k, v in model.model_dump().items() if k in columns}, "kind": "real"}
+        {
+            **{k: v for k, v in model.model_dump().items() if k in columns},
+            "base_model": _called(model)[1] if asked[_called(model)] > 1 else None,
+            "output_budget": _budget(model),
+            "kind": "real",
+        }
         for model in sorted(pool.models, key=lambda model: model.model_id)
     ]
     return MODELS.from_rows(rows, where="pool")
+
+
+def _called(model: Model) -> tuple[str | None, str]:
+    """Provider and name there: equal of members that are arms of one model."""
+    return model.provider, model.endpoint_model or model.model_id
+
+
+def _budget(model: Model) -> int | None:
+    """Longest answer in tokens that a member's own parameters allow; null without any."""
+    for name in ("max_completion_tokens", "max_tokens"):
+        given = model.parameters.get(name)
+        if isinstance(given, int) and not isinstance(given, bool) and given > 0:
+            return given
+    return None

@@ -144,7 +144,7 @@ class Contract:
         return self.check(pa.Table.from_arrays(arrays, schema=self.schema), where=where)
 
     def conform(self, table: pa.Table, *, where: str | None = None) -> pa.Table:
-        """Columns in contract order and type; `added` ones that are absent are null."""
+        """Columns in contract order and type, `added` ones null where absent; no row is read."""
         missing = [c.name for c in self.columns if c.name not in table.column_names]
         for name in [name for name in missing if name in self.added]:
             missing.remove(name)

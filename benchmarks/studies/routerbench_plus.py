@@ -7,7 +7,8 @@
 112 models and 35,673 questions (`--questions` for fewer) and says how much of what was planted
 was found. Either is written as EmbedLLM's three files first, since that is what the recipe reads,
 and has a workspace of its own, `<workspace>/routerbench_plus/<matrix>`. A matrix of fewer than
-35,673 questions is built at that scale.
+35,673 questions is built at that scale. Then the five routers of the paper's Figure 7 are measured
+on the release's test questions: the area over budgets and the peak, which it prints, and QNC.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
     from routeyard.pipelines.ingest.importers import IMPORTERS
     from routeyard.pipelines.ingest.importers.write import run_import
 
-    began = time.perf_counter()
+    clock = Clock()
     root = given.workspace.absolute() / "routerbench_plus" / given.matrix
     planted = None
     if given.matrix == "planted":
@@ -49,7 +50,9 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         raw = write_embedllm(planted, root / "raw")
     else:
         raw = write_mmlu_pro(Path(os.environ.get("ROUTEYARD_DATA", "data")), root / "raw")
+    clock.stop("matrix written")
     imported = run_import(IMPORTERS.get("embedllm"), raw, root / "imported")
+    clock.stop("import")
     asked = pq.read_metadata(imported.folder / "queries.parquet").num_rows
     limit = sum(int(source.limit or 0) for source in load("routerbench_plus")[0].sources)
     before = os.environ.get(EMBEDLLM)
@@ -61,18 +64,78 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         if before is not None:
             os.environ[EMBEDLLM] = before
     release = Path(done["release"]["path"])
+    clock.stop("build")
     verified = command(["verify", str(release)]) == 0
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    clock.stop("verify")
+    routers = cost_metrics(release, root / "cache")
+    clock.stop("evaluate")
     return {
         "matrix": given.matrix,
         "release": str(release),
         "verified": verified,
         **figures(release, planted),
-        "wall_s": round(time.perf_counter() - began, 1),
-        "cpu_s": round(sum(one.ru_utime + one.ru_stime for one in used), 1),
-        "peak_mb": round(used[0].ru_maxrss / 1e3),
+        "routers": routers,
+        "steps": clock.steps,
+        "wall_s": round(sum(step["wall_s"] for step in clock.steps.values()), 1),
+        "cpu_s": round(sum(step["cpu_s"] for step in clock.steps.values()), 1),
+        "peak_mb": max(step["peak_mb"] for step in clock.steps.values()),
         "exit": 0 if verified else 1,
     }
+
+
+class Clock:
+    """Time and memory of one step after another, this process and its children.
+
+    Attributes:
+        steps: step → `wall_s`, `cpu_s`, and `peak_mb`: the most that one process had held by
+            its end.
+    """
+
+    def __init__(self) -> None:
+        self.steps: dict[str, dict[str, float]] = {}
+        self._at = self._now()[:2]
+
+    def _now(self) -> tuple[float, float, int]:
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        cpu = sum(one.ru_utime + one.ru_stime for one in used)
+        return time.perf_counter(), cpu, round(max(one.ru_maxrss for one in used) / 1e3)
+
+    def stop(self, step: str) -> None:
+        """End a step; the next one begins."""
+        wall, cpu, peak = self._now()
+        self.steps[step] = {
+            "wall_s": round(wall - self._at[0], 1),
+            "cpu_s": round(cpu - self._at[1], 1),
+            "peak_mb": peak,
+        }
+        self._at = (wall, cpu)
+
+
+#: Routers of the paper's Figure 7, in its order, and what is printed of them.
+ROUTERS = ("knn", "kmeans", "mlp", "mf", "best-generalist")
+METRICS = (
+    "accuracy",
+    "audc_budget[params]",
+    "audc[params]",
+    "peak_accuracy[params]",
+    "qnc[params]",
+)
+
+
+def cost_metrics(release: Path, cache: Path) -> dict[str, dict[str, Any]]:
+    """Router → metric → value with its interval, on the release's test questions.
+
+    A metric that cannot be computed has its reason instead.
+    """
+    from routeyard.flows.evaluation.evaluate import evaluate
+
+    done = evaluate(release, ROUTERS, embed=True, cache=cache, pair_routers=False)
+    found: dict[str, dict[str, Any]] = {name: {} for name in ROUTERS}
+    for row in done.metrics.to_pylist():
+        if row["router"] in found and row["metric"] in METRICS:
+            known = [round(row[k], 4) for k in ("value", "low", "high") if row[k] is not None]
+            found[row["router"]][row["metric"]] = known or row["reason"]
+    return found
 
 
 def figures(release: Path, planted: Any) -> dict[str, Any]:

@@ -77,6 +77,12 @@ SELECT status, count(*) AS n FROM responses GROUP BY ALL ORDER BY status
 SELECT model_id FROM responses WHERE status NOT IN ('error', 'timeout', 'unanswered')
 GROUP BY model_id HAVING count(cost_usd) < count(*) ORDER BY model_id
 
+-- name: prices
+-- Where prices were read, and when; most models first.
+SELECT price_source, price_date, count(*) AS models, min(price_up_to) AS up_to
+FROM models WHERE price_in IS NOT NULL OR price_out IS NOT NULL
+GROUP BY price_source, price_date ORDER BY models DESC, price_source, price_date
+
 -- name: splits
 SELECT scheme, split, count(*) AS queries FROM splits GROUP BY ALL
 ORDER BY scheme, min(array_position(['train', 'validation', 'test'], split))

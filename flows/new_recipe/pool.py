@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from routeyard.flows.new_recipe.recorded import AnswerSource
 from routeyard.pipelines.errors import BadInput, did_you_mean
+
+if TYPE_CHECKING:
+    from routeyard.pipelines.calls.pricing import Price
 
 #: Models taken from a provider's list when nobody names some.
 MODELS = 5
@@ -52,6 +55,7 @@ def from_provider(address: str | None, key_env: str | None, models: Sequence[str
 def _listed(address: str, key_env: str | None, models: Sequence[str]) -> tuple[dict[str, Any], str]:
     """The pool of a provider's models with their prices, and where it comes from."""
     from routeyard.pipelines.calls.model_list import list_models
+    from routeyard.pipelines.metering.list_prices import day_of_list, list_price, public_address
     from routeyard.pipelines.metering.price_tables import fetch_prices
     from routeyard.schemas.recipe import Provider
 
@@ -67,24 +71,32 @@ def _listed(address: str, key_env: str | None, models: Sequence[str]) -> tuple[d
             where=address,
             next_step="name them with --model (again for more), and the key with --key-env",
         )
+
+    def known(name: str) -> Price | None:
+        return prices.find(name) if prices else list_price(public_address(provider), name)
+
     entries = []
-    for name in _choose(sorted(found.models or ()), prices, models):
-        price = prices.find(name) if prices else None
+    for name in _choose(sorted(found.models or ()), known, models):
+        price = known(name)
         entry: dict[str, Any] = {"model_id": name, "provider": "provider"}
         if price is not None and price.input is not None and price.output is not None:
-            entry |= {"price_in": price.input, "price_out": price.output, "price_date": today}
-            entry["price_source"] = str(price.source or address)
+            entry |= {key: one for key, one in price.columns.items() if one is not None}
         entries.append(entry)
     stated = {"name": "provider", "base_url": address}
     stated |= {"api_key_env": key_env} if key_env else {}
     stated |= {"price_list": "openrouter"} if prices is not None else {}
     unpriced = sum("price_in" not in entry for entry in entries)
     words = f"{len(entries)} of {len(found.models or ())} models that {address} lists"
-    words += f", {unpriced} of them without a price" if unpriced else ", with its prices of today"
+    if unpriced:
+        words += f", {unpriced} of them without a price"
+    elif entries:
+        words += ", with its prices of today" if prices else f", list prices of {day_of_list()}"
     return {"providers": [stated], "models": entries}, words
 
 
-def _choose(names: list[str], prices: Any, wanted: Sequence[str]) -> list[str]:
+def _choose(
+    names: list[str], known: Callable[[str], Price | None], wanted: Sequence[str]
+) -> list[str]:
     """Those that were named, else some from the cheapest to the dearest."""
     unknown = [name for name in wanted if names and name not in names]
     if unknown:
@@ -94,7 +106,7 @@ def _choose(names: list[str], prices: Any, wanted: Sequence[str]) -> list[str]:
         )
 
     def price(name: str) -> tuple[bool, float, str]:
-        found = prices.find(name) if prices else None
+        found = known(name)
         if found is None or found.output is None:
             return (True, 0.0, name)
         return (False, float(found.output), name)

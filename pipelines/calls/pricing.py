@@ -6,6 +6,7 @@ budget; a figure of 0 from a model that has a price is none. Otherwise the cost 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +24,24 @@ class Price:
     output: float | None = None
     date: str | None = None
     source: str | None = None
+    #: Of prompt tokens that were read from, or written to, the provider's cache.
+    cache_read: float | None = None
+    cache_write: float | None = None
+    #: Prompt tokens up to which the prices hold; a longer prompt is charged otherwise.
+    up_to: int | None = None
 
     @classmethod
     def of_model(cls, model: Any) -> Price:
         """The price in a model of the pool."""
-        return cls(model.price_in, model.price_out, model.price_date, model.price_source)
+        return cls(
+            model.price_in, model.price_out, model.price_date, model.price_source,
+            model.price_cache_read, model.price_cache_write, model.price_up_to,
+        )  # fmt: skip
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Price:
+        """The price in a row of `models`; what an earlier release does not state is unknown."""
+        return cls(*(row.get(name) for name in cls().columns))
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -37,6 +51,9 @@ class Price:
             "price_out": self.output,
             "price_date": self.date,
             "price_source": self.source,
+            "price_cache_read": self.cache_read,
+            "price_cache_write": self.cache_write,
+            "price_up_to": self.up_to,
         }
 
     @property
@@ -49,10 +66,12 @@ class Price:
         return self.input == 0 and self.output == 0
 
     def of(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-        """USD for so many tokens; null when a count or a price is unknown."""
+        """USD for so many tokens; null when a count, or a price of so many, is unknown."""
         if prompt_tokens is None or completion_tokens is None:
             return None
         if self.input is None or self.output is None:
+            return None
+        if self.up_to is not None and prompt_tokens > self.up_to:
             return None
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
 

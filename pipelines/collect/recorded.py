@@ -55,7 +55,7 @@ def import_recorded(
         RecipeError: a mapping names a column that no row has.
         SourceError: a file is missing or damaged.
     """
-    pool = {row["model_id"]: Price(row["price_in"], row["price_out"]) for row in models.to_pylist()}
+    pool = {row["model_id"]: Price.of_row(row) for row in models.to_pylist()}
     repeats = RepeatedRows()
     batches: list[pa.RecordBatch] = []
     provenance: list[dict[str, Any]] = []

@@ -22,7 +22,7 @@ from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.experiment.splits import order, with_validation
 from routeyard.pipelines.io.staging import replacing
 from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.examples import Examples, Queries
+from routeyard.pipelines.matrix.examples import Arms, Examples, Queries
 from routeyard.pipelines.matrix.row_blocks import every
 
 
@@ -80,6 +80,8 @@ def _contents(core: Core, scheme: str) -> tuple[dict[str, NDArray[Any]], str, st
     }
     if core.hidden is not None:
         arrays["hidden"] = core.hidden
+    if core.arms is not None:
+        arrays |= {f"arms.{name}": value for name, value in vars(core.arms).items()}
     if core.correct is not None and not every(_decision, core.labels):
         arrays["correct"] = core.correct
     words = {
@@ -154,6 +156,7 @@ def read(folder: Path, data: str, vectors: str, texts: str = "") -> Core:
         hidden=arrays.get("hidden"),
         hidden_of=words["hidden_of"],
         descriptors=_named(arrays, "descriptor."),
+        arms=Arms(**arms) if (arms := _named(arrays, "arms.")) else None,
     )
 
 

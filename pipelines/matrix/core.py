@@ -17,7 +17,7 @@ import numpy as np
 from routeyard.pipelines.arrays import Floats, Ints, Names, Vectors
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.costs import unpriced
-from routeyard.pipelines.matrix.examples import Examples, Queries, rows_of
+from routeyard.pipelines.matrix.examples import Arms, Examples, Queries, rows_of
 from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.row_blocks import by_rows, every, sums_of
 
@@ -99,7 +99,7 @@ class Core:
         kinds: model → `real` or `pseudo_specialist`; unnamed models are real.
         duplicates_known: whether anybody looked for near-duplicates, which `groups` are.
         signals, hidden, hidden_of: as in `Queries`.
-        descriptors: as in `Examples`.
+        descriptors, arms: as in `Examples`.
     """
 
     query_ids: Sequence[str]
@@ -128,6 +128,7 @@ class Core:
     hidden: Vectors | None = None
     hidden_of: str = ""
     descriptors: Mapping[str, Vectors] = field(default_factory=dict)
+    arms: Arms | None = None
 
     @cached_property
     def lacking(self) -> dict[str, tuple[str, ...]]:
@@ -278,6 +279,7 @@ class Core:
             correct=self._also(labels, some),
             signals={name: values[:, at] for name, values in self.signals.items()},
             descriptors={kind: vectors[at] for kind, vectors in self.descriptors.items()},
+            arms=None if self.arms is None else self.arms.take(at),
         )
 
     def queries(self) -> Queries:
@@ -290,8 +292,9 @@ class Core:
     def examples(self, validation: Examples | None = None) -> Examples:
         """What a router may see of these queries when it trains."""
         return Examples(
-            self.queries(), self.model_ids, self.labels, self.costs, validation, self.descriptors
-        )
+            self.queries(), self.model_ids, self.labels, self.costs, validation,
+            self.descriptors, self.arms,
+        )  # fmt: skip
 
     def training(self, scheme: str) -> Examples:
         """Train questions of a scheme, with its validation questions if it has any."""

@@ -14,6 +14,26 @@ from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.texts import some, together
 
 
+@dataclass(frozen=True, eq=False)
+class Arms:
+    """m members of a pool as arms of models, each (m,).
+
+    Attributes:
+        model: number of the model that is asked; arms of one model have the same.
+        budget: tokens of the longest answer; NaN without a limit of its own.
+        price_in, price_out: USD per token; NaN unknown.
+    """
+
+    model: Floats
+    budget: Floats
+    price_in: Floats
+    price_out: Floats
+
+    def take(self, at: Ints) -> Arms:
+        """Only these members, in this order."""
+        return Arms(self.model[at], self.budget[at], self.price_in[at], self.price_out[at])
+
+
 def rows_of(values: Any, rows: Ints) -> Any:
     """These rows of a field with an entry for each query; of every value where it is a mapping.
 
@@ -165,6 +185,8 @@ class Examples:
         validation: examples kept apart for choosing hyperparameters; None without any.
         descriptors: kind → (m, k) float32 vector that describes each model
             (`logit_footprint`, …); NaN rows for models without one.
+        arms: what each model is, where some are one model with several output budgets;
+            None where none are.
     """
 
     queries: Queries
@@ -173,6 +195,7 @@ class Examples:
     costs: Mapping[str, Floats] = field(default_factory=dict)
     validation: Examples | None = None
     descriptors: Mapping[str, Vectors] = field(default_factory=dict)
+    arms: Arms | None = None
 
     def take(self, rows: Ints) -> Examples:
         """The same examples, only these questions; validation stays whole."""
@@ -189,4 +212,5 @@ class Examples:
             costs={name: cost[:, at] for name, cost in self.costs.items()},
             validation=None if self.validation is None else self.validation.with_models(at),
             descriptors={kind: vectors[at] for kind, vectors in self.descriptors.items()},
+            arms=None if self.arms is None else self.arms.take(at),
         )

@@ -17,6 +17,7 @@ from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.costs import costs_of, priced
 from routeyard.pipelines.matrix.dense import codes, dense, read_outcomes
 from routeyard.pipelines.matrix.embeddings import encoder_vectors, width_of
+from routeyard.pipelines.matrix.examples import Arms
 from routeyard.pipelines.matrix.memmap import allocate
 from routeyard.pipelines.matrix.memory_check import check_fits
 from routeyard.pipelines.matrix.model_order import best_first, not_test
@@ -103,6 +104,7 @@ def from_tables(
         hidden=hidden,
         hidden_of=hidden_of,
         descriptors=descriptors_of(descriptors, model_ids),
+        arms=_arms(models, names),
     )
 
 
@@ -157,6 +159,25 @@ def _kinds(models: pa.Table) -> dict[str, str]:
     if "kind" not in models.column_names:
         return {}
     return dict(zip(*(models.column(c).to_pylist() for c in ("model_id", "kind")), strict=True))
+
+
+def _arms(models: pa.Table, names: tuple[str, ...]) -> Arms | None:
+    """Models as arms; None where no model has arms with output budgets of their own."""
+    if not {"base_model", "output_budget"} <= set(models.column_names):
+        return None  # of an earlier release
+    rows = {row["model_id"]: row for row in models.to_pylist()}
+    if not any(row["base_model"] and row["output_budget"] for row in rows.values()):
+        return None
+    asked = [(rows[name]["provider"], rows[name]["base_model"] or name) for name in names]
+
+    def column(key: str, per: float = 1.0) -> Floats:
+        found = np.array([rows[name][key] for name in names], dtype=np.float64)
+        return np.asarray(found / per)
+
+    return Arms(
+        np.array([asked.index(one) for one in asked], dtype=np.float64),
+        column("output_budget"), column("price_in", 1e6), column("price_out", 1e6),
+    )  # fmt: skip
 
 
 def _splits(splits: pa.Table | StoredTable | None, query_ids: pa.Array) -> dict[str, Names]:

@@ -171,7 +171,7 @@ def _slow(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Prob
 
 def _price(known: MeteringInput, model_id: str) -> Price:
     model = known.models.get(model_id, {})
-    return Price(model.get("price_in"), model.get("price_out"), model.get("price_date"))
+    return Price.of_row(model)
 
 
 def _price_unknown(known: MeteringInput, model_id: str, rows: list[Row]) -> Iterator[Problem]:

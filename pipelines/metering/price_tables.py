@@ -1,7 +1,8 @@
 """Dated price tables: from a file, or from a provider's model list in OpenRouter's form.
 
 A file is YAML, JSON or CSV with rows of `model_id`, `price_in`, `price_out` (USD
-per million tokens), `price_date` and, if known, `price_source`; or the JSON that
+per million tokens), `price_date` and, if known, `price_source`, `price_cache_read`,
+`price_cache_write`, `price_up_to` (tokens of the longest prompt it holds for); or the JSON that
 `GET /models` of OpenRouter answers (USD per token, as text), which needs the day
 it was read.
 """
@@ -86,6 +87,9 @@ def prices_from(
             output=_usd(row.get("price_out"), where, number),
             date=_day(row.get("price_date") or read_on, where, number),
             source=str(row.get("price_source") or source or where),
+            cache_read=_usd(row.get("price_cache_read"), where, number),
+            cache_write=_usd(row.get("price_cache_write"), where, number),
+            up_to=_tokens(row.get("price_up_to"), where, number),
         )
         model, usd = str(row["model_id"]), (price.input, price.output)
         known = table.get(model)
@@ -149,6 +153,8 @@ def _openrouter(entry: Any) -> dict[str, Any] | None:
         "model_id": entry.get("id"),
         "price_in": _per_million(pricing.get("prompt")),
         "price_out": _per_million(pricing.get("completion")),
+        "price_cache_read": _per_million(pricing.get("input_cache_read")),
+        "price_cache_write": _per_million(pricing.get("input_cache_write")),
     }
 
 
@@ -171,6 +177,14 @@ def _usd(value: Any, where: str, number: int) -> float | None:
     if not 0 <= price <= _DEAREST:  # not a number either
         raise _bad_row(where, number, f"has the price {value!r}")
     return price
+
+
+def _tokens(value: Any, where: str, number: int) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not str(value).isascii() or not str(value).isdecimal():
+        raise _bad_row(where, number, f"has the 'price_up_to' {value!r}, which is no token count")
+    return int(value)
 
 
 def _day(value: Any, where: str, number: int) -> str:

@@ -34,8 +34,9 @@ def reprice(
     """Replace each cost by tokens × the table's price.
 
     A listed model's costs all come from the table, also where the provider had
-    given a figure: one benchmark, one dated table. Without metered tokens a cost
-    is unknown. A model that is not listed keeps its costs and says so.
+    given a figure: one benchmark, one dated table. Without metered tokens, or for a prompt longer
+    than the price holds for, a cost is unknown. A model that is not listed keeps its costs and
+    says so.
 
     Args:
         responses: `responses` table.
@@ -49,14 +50,15 @@ def reprice(
     }
     listed = {model_id: price for model_id, price in found.items() if price is not None}
     ids = responses.column("model_id")
-    rate_in, rate_out = (
+    rate_in, rate_out, up_to = (
         _per_row(ids, {m: getattr(p, side) for m, p in listed.items()})
-        for side in ("input", "output")
+        for side in ("input", "output", "up_to")
     )
     prompt, completion = (
         _floats(responses.column(name)) for name in ("prompt_tokens", "completion_tokens")
     )
     computed = (prompt * rate_in + completion * rate_out) / 1e6
+    computed[prompt > up_to] = np.nan
     is_listed = np.asarray(pc.is_in(ids, value_set=pa.array(list(listed), type=pa.string())))
     old = _floats(responses.column("cost_usd"))
     cost = np.where(is_listed, computed, old)

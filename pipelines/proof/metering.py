@@ -67,7 +67,7 @@ def _cannot_be_made(evidence: Evidence) -> str:
     return "the audit read texts that are withheld" if len(evidence.withheld) else ""
 
 
-_MODEL = ("model_id", "price_in", "price_out", "price_date", "kind")
+_MODEL = ("model_id", "price_in", "price_out", "price_date", "price_up_to", "kind")
 
 
 def _models(evidence: Evidence) -> list[str]:

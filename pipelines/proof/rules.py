@@ -15,7 +15,10 @@ from routeyard.pipelines.proof.evidence import Evidence
 from routeyard.schemas.stored import register
 
 #: Cost of a call by the prices of its model, as `Price.of` computes it.
-_BY_TABLE = "((prompt_tokens * price_in + completion_tokens * price_out) / 1e6)"
+_BY_TABLE = (
+    "(CASE WHEN prompt_tokens > price_up_to THEN NULL "
+    "ELSE (prompt_tokens * price_in + completion_tokens * price_out) / 1e6 END)"
+)
 
 
 @cache

@@ -142,6 +142,7 @@ class StudyContext:
             "signals": bool(self.core.signals),
             "hidden": self.core.hidden is not None,
             "descriptors": bool(self.core.descriptors),
+            "arms": self.core.arms is not None,
         }
         return tuple(
             name

@@ -17,6 +17,10 @@ from routeyard.schemas.recipe.secrets import check_name, refuse_secrets
 _ASKS = ("prompt", "question")
 
 
+def _is_none(given: object) -> bool:
+    return given is None
+
+
 class Model(Strict):
     """One model. What is not known stays null; it is never invented."""
 
@@ -30,6 +34,8 @@ class Model(Strict):
     """Family of the model."""
     params_b: float | None = Field(default=None, gt=0)
     """Parameters, in billions."""
+    params_source: str | None = Field(default=None, exclude_if=_is_none)
+    """Where that size was read, and when."""
     price_in: float | None = Field(default=None, ge=0)
     """USD per million prompt tokens; null is not known, never free."""
     price_out: float | None = Field(default=None, ge=0)
@@ -38,6 +44,12 @@ class Model(Strict):
     """Day on which the prices were read, as 2026-11-01."""
     price_source: str | None = None
     """Where the prices were read."""
+    price_cache_read: float | None = Field(default=None, ge=0, exclude_if=_is_none)
+    """USD per million prompt tokens that are read from the provider's cache."""
+    price_cache_write: float | None = Field(default=None, ge=0, exclude_if=_is_none)
+    """USD per million prompt tokens that are written to the provider's cache."""
+    price_up_to: int | None = Field(default=None, gt=0, exclude_if=_is_none)
+    """Prompt tokens up to which the prices hold; what a longer prompt costs is not known."""
     price_changed: str | None = None
     """Day of the last price change that is known; a price read before it is stale."""
     context_window: int | None = Field(default=None, gt=0)
@@ -48,14 +60,14 @@ class Model(Strict):
     """Path of a `tokenizer.json`, for exact token counts before anything is sent."""
     limits: RateLimits | None = None
     """What this model may be asked at once and per minute."""
-    samples: int | None = Field(default=None, ge=1, le=1000, exclude_if=lambda given: given is None)
+    samples: int | None = Field(default=None, ge=1, le=1000, exclude_if=_is_none)
     """Answers asked of this model for each question, in place of `collect.samples`."""
-    system: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    system: str | None = Field(default=None, exclude_if=_is_none)
     """System message of this model in place of `collect.system`; empty for none."""
-    prompt: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    prompt: str | None = Field(default=None, exclude_if=_is_none)
     """What this model is asked, where it is not the query's own prompt: a text around `{{ prompt
     }}`, or made of `question`, `choices`, `task`, `domain`, `source`, `metadata`."""
-    relay: Relay | None = Field(default=None, exclude_if=lambda given: given is None)
+    relay: Relay | None = Field(default=None, exclude_if=_is_none)
     """With `collect.agent`: the first steps are one model's, the others another's."""
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     """Request parameters of this model alone; null takes a default away."""
@@ -88,7 +100,7 @@ class Model(Strict):
     @model_validator(mode="after")
     def _price_is_per_million(self) -> Model:
         # The dearest model costs less than 1e-3 a token, the cheapest more than 1e-3 a million.
-        for name in ("price_in", "price_out"):
+        for name in ("price_in", "price_out", "price_cache_read", "price_cache_write"):
             price = getattr(self, name)
             if price and price < 1e-3:
                 raise ValueError(

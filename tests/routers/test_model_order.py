@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from routeyard.pipelines.matrix.examples import Arms
 from routeyard.pipelines.matrix.ranking import ranked
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Examples, Queries, traits_of
@@ -48,7 +49,12 @@ def pool(n: int, seed: int) -> tuple[Examples, np.ndarray]:
     footprints = np.random.default_rng(3).normal(size=(MODELS, 8)).astype(np.float32)
     names = tuple(f"m{k}" for k in range(MODELS))
     described = {"logit_footprint": footprints}
-    return Examples(queries, names, labels, {"usd": usd}, None, described), chance
+    # Every model beside its neighbour, one of both with an output budget of its own.
+    arms = Arms(
+        np.arange(MODELS) // 2 * 2.0, np.resize([100.0, np.nan], MODELS),
+        usd[0] * 1e-6, usd[0] * 2e-6,
+    )  # fmt: skip
+    return Examples(queries, names, labels, {"usd": usd}, None, described, arms), chance
 
 
 def moved(one: Examples, order: np.ndarray) -> Examples:

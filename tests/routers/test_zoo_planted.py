@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.matrix.examples import Arms
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import GIVEN, architectures_of, no_chances, traits_of
 
@@ -61,7 +62,11 @@ def planted(n: int, seed: int, *, missing: float = 0.0) -> tuple[Examples, np.nd
     hidden = np.repeat(queries.vectors()[:, None, :], 2, axis=1)
     queries = dataclasses.replace(queries, signals=shown, hidden=hidden, hidden_of="m0")
     descriptors = {"logit_footprint": np.eye(MODELS, 8, dtype=np.float32)}
-    return Examples(queries, names, labels, {"usd": usd}, None, descriptors), chance
+    arms = Arms(
+        np.arange(MODELS) // 2 * 2.0, np.resize([100.0, np.nan], MODELS),
+        np.full(MODELS, 1e-6), np.full(MODELS, 2e-6),
+    )  # fmt: skip
+    return Examples(queries, names, labels, {"usd": usd}, None, descriptors, arms), chance
 
 
 def with_validation(train: Examples, held: Examples) -> Examples:
@@ -157,6 +162,7 @@ def test_odd_pools_are_handled(name: str) -> None:
             labels=part.labels[:, :models],
             costs=costs,
             descriptors={k: v[:models] for k, v in part.descriptors.items()},
+            arms=part.arms.take(np.arange(models)) if part.arms else None,
             queries=asked(part.queries, models),
             validation=None if part.validation is None else cut(part.validation, models),
         )

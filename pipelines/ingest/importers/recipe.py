@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from routeyard.pipelines.ingest.importers.spec import ImportedAnswer, Importer, ImportResult
-from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.pipelines.model_sizes import published_size
 from routeyard.pipelines.published_split import NAMES
 
 #: A size in billions as names state it; not one of several experts (`8x7b`).
@@ -20,27 +19,15 @@ _SIZE = re.compile(r"(?<![0-9a-zA-Z.])(\d+(?:\.\d+)?)[bB](?![0-9a-zA-Z])")
 
 
 def _model(importer: Importer, model: str) -> dict[str, Any]:
-    """A model of the pool; with a size only where its name states exactly one, or `sizes.yaml`."""
+    """A model of the pool; with a size where its name states exactly one, or one is published."""
     sizes = set(_SIZE.findall(model)) if importer.sizes_in_names else set()
-    size = float(next(iter(sizes))) if len(sizes) == 1 else published_size(model) or 0.0
-    return {"model_id": model, "params_b": size} if size > 0 else {"model_id": model}
-
-
-def published_size(model: str) -> float | None:
-    """10^9 parameters of a model by its exact name, `owner/name` or `owner__name`; None unknown.
-
-    >>> published_size("microsoft__phi-2"), published_size("phi-2")
-    (2.7, None)
-    """
-    row = _sizes().get(model.replace("__", "/"))
-    return None if row is None else float(row["params_b"])
-
-
-@cache
-def _sizes() -> dict[str, dict[str, Any]]:
-    path = Path(__file__).with_name("sizes.yaml")
-    found: dict[str, dict[str, Any]] = read_text(path.read_text(encoding="utf-8"), where=str(path))
-    return found
+    if len(sizes) == 1:
+        size = float(next(iter(sizes)))
+        return {"model_id": model, "params_b": size} if size > 0 else {"model_id": model}
+    known = published_size(model)
+    if known is None:
+        return {"model_id": model}
+    return {"model_id": model, "params_b": known.params_b, "params_source": known.words}
 
 
 def recipe_of(

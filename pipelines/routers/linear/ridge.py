@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Floats
+from routeyard.pipelines.arrays import Floats, Vectors
 from routeyard.pipelines.routers.base import Examples, Queries, listed, model_means, usable
 
 
@@ -23,25 +23,32 @@ class Ridge:
 
     def fit(self, train: Examples) -> Ridge:
         train = usable(train)
-        x = train.queries.vectors().astype(np.float64)
-        known = ~np.isnan(train.labels)
-        means = model_means(train.labels)
-        self._weights = np.zeros((x.shape[1], len(means)))
-        self._level = means.copy()
-        patterns, which = np.unique(known, axis=1, return_inverse=True)
-        for pattern in range(patterns.shape[1]):
-            rows, models = patterns[:, pattern], np.flatnonzero(which == pattern)
-            if not rows.any():
-                continue
-            some = x[rows]
-            centre = some.mean(axis=0)
-            some = some - centre
-            y = train.labels[np.ix_(rows, models)]
-            gram = some.T @ some + self.alpha * np.eye(x.shape[1])
-            weights = np.linalg.solve(gram, some.T @ (y - y.mean(axis=0)))
-            self._weights[:, models] = weights
-            self._level[models] = y.mean(axis=0) - centre @ weights
+        self._weights, self._level = solved(train.queries.vectors(), train.labels, self.alpha)
         return self
 
     def scores(self, queries: Queries) -> Floats:
         return np.clip(queries.vectors() @ self._weights + self._level, 0.0, 1.0)
+
+
+def solved(vectors: Vectors, values: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """(d, m) weights and (m,) levels of ridge regressions of the known values on the vectors.
+
+    A column without any known value has no weights and the mean of all values.
+    """
+    x = vectors.astype(np.float64)
+    known = ~np.isnan(values)
+    weights, level = np.zeros((x.shape[1], values.shape[1])), model_means(values)
+    patterns, which = np.unique(known, axis=1, return_inverse=True)
+    for pattern in range(patterns.shape[1]):
+        rows, models = patterns[:, pattern], np.flatnonzero(which == pattern)
+        if not rows.any():
+            continue
+        some = x[rows]
+        centre = some.mean(axis=0)
+        some = some - centre
+        y = values[np.ix_(rows, models)]
+        gram = some.T @ some + alpha * np.eye(x.shape[1])
+        found = np.linalg.solve(gram, some.T @ (y - y.mean(axis=0)))
+        weights[:, models] = found
+        level[models] = y.mean(axis=0) - centre @ found
+    return weights, level
