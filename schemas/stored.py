@@ -64,10 +64,8 @@ def register(connection: Any, name: str, table: pa.Table | StoredTable) -> None:
         connection.register(name, table)
         return
     types = {"double": "DOUBLE", "int64": "BIGINT", "string": "VARCHAR"}
-    columns = ["*"]
-    for column in lacking:
-        kind = types[str(CONTRACTS[name][column].type)]
-        columns.append(f"CAST(NULL AS {kind}) AS {column}")
+    kinds = {column: types[str(CONTRACTS[name][column].type)] for column in lacking}
+    columns = ["*", *(f"CAST(NULL AS {kind}) AS {column}" for column, kind in kinds.items())]
     connection.from_parquet(str(table.path)).project(", ".join(columns)).create_view(
         name, replace=True
     )

@@ -9,10 +9,11 @@ import pytest
 
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.experiment.entrants import architectures, handed_over, registered
+from routeyard.pipelines.matrix.examples import Arms
 from routeyard.pipelines.matrix.ranking import ranked
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import traits_of
-from routeyard.pipelines.routers.listed.presets import PRESETS, constants, presets_of
+from routeyard.pipelines.routers.listed.presets import PRESETS, constants, presets_of, rows
 from routeyard.pipelines.routers.networks.routerdc import to_models
 from routeyard.pipelines.routers.networks.trained import Trained
 
@@ -163,6 +164,69 @@ def test_every_constant_has_its_place(name: str) -> None:
         ROUTERS.get(name)(preset="printed")
     assert "presets.yaml" in str(refused.value.where)
     assert "routeyard" in refused.value.next_step
+
+
+#: Constants that no release is too small for: sizes of networks, rates, and how long one trains.
+FREE = {
+    "alpha", "average", "best_only", "beta", "bonus", "both", "depth", "dropout", "embedding",
+    "epochs", "features", "form", "gamma", "heads", "hidden", "labels", "leaf", "learning_rate",
+    "least", "levels", "mix", "noise", "of", "optimiser", "penalty", "pooled", "positives",
+    "rate", "restarts", "scaled", "share", "size", "slope", "steps", "temperature", "ties",
+    "trees", "weight", "weight_decay", "width", "widths",
+}  # fmt: skip
+
+
+def tiny(questions: int, models: int) -> Examples:
+    """Few questions, two of them with one vector, and few models; everything a router may need."""
+    rng = np.random.default_rng(5)
+    vectors = rng.normal(size=(questions, 8)).astype(np.float32)
+    vectors[1] = vectors[0]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    shown = rng.random((questions, models))
+    queries = Queries(
+        tuple(f"q{i}" for i in range(questions)), np.array(["t", "u"] * questions)[:questions],
+        vectors, signals=dict.fromkeys(("margin", "self_assessment"), shown),
+        hidden=np.repeat(vectors[:, None], 2, axis=1), hidden_of="m0",
+    )  # fmt: skip
+    labels = np.resize([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], (questions, models))
+    arms = Arms(*np.ones((4, models)))
+    return Examples(
+        queries, tuple(f"m{k}" for k in range(models)), labels,
+        {"usd": np.tile(np.arange(1.0, models + 1), (questions, 1))}, None,
+        {"logit_footprint": np.eye(models, 4, dtype=np.float32)}, arms,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [n for n in sorted(ROUTERS.builtin) if len(presets_of(n)) > 1])
+def test_nothing_of_a_preset_shrinks_without_a_word(name: str) -> None:
+    """On a release of five questions and three models each constant is honoured or named."""
+    limited = rows()[name].get("limited", {})
+    for preset in presets_of(name)[1:]:
+        known = constants(name, preset)
+        free = FREE | ({"k"} if name == "soft-moe" else set())  # there it stands for all models
+        assert not known.keys() - limited.keys() - free - {"batch"}, "can a release be too small?"
+        more = {"epochs": 1} if "epochs" in known else {}
+        settings = {**more, "seed": 0} if traits_of(ROUTERS.get(name)).stochastic else more
+        router = ROUTERS.get(name)(preset=preset, **settings)
+        if getattr(router, "settings", {}).get("steps"):
+            router.settings["steps"] = 2
+        train = tiny(5, 3)
+        router.fit(train)
+        counts = {"questions": 5, "distinct questions": 4, "models": 3}
+        for setting in known.keys() & limited.keys():
+            value = known[setting].value
+            most = max(value) if isinstance(value, tuple) else value or 0
+            told = f"{setting} {most:,}: {counts[limited[setting]]} {limited[setting]}"
+            too_few = most > counts[limited[setting]]
+            assert (told in router.not_as_published) == too_few, (preset, setting)
+        if "batch" in known and (known["batch"].value or 0) > 5:
+            assert any("all 5 train questions are one" in s for s in router.not_as_published)
+
+
+def test_a_second_fit_says_nothing_of_the_first_ones_shortage() -> None:
+    router = ROUTERS.get("umr")(preset="code")
+    assert "k 20: 4 distinct questions" in router.fit(tiny(5, 3)).not_as_published
+    assert not any("questions" in one for one in router.fit(tiny(40, 3)).not_as_published)
 
 
 def test_as_published_is_the_text_and_what_is_given_wins() -> None:

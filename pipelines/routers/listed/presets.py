@@ -85,6 +85,50 @@ def deviations(name: str, preset: str, own: Mapping[str, Any]) -> tuple[str, ...
     return (*found, *rows()[name].get("differs", ()))
 
 
+def too_small(router: Any, train: Any) -> tuple[str, ...]:
+    """Constants of a router's preset that its train questions or models were too few for.
+
+    Args:
+        router: fitted, of another preset than `routeyard`.
+        train: the `Examples` it was fitted on.
+    """
+    import numpy as np
+
+    limited = rows()[router.name].get("limited", {})
+    if not limited:
+        return ()
+    labelled = ~np.isnan(train.labels).all(axis=1)
+    vectors = train.queries.vectors()[labelled]
+    counts = {"questions": len(vectors), "models": train.labels.shape[1]}
+    if "distinct questions" in limited.values():
+        counts["distinct questions"] = len(np.unique(vectors, axis=0))
+    found = []
+    for setting, by in limited.items():
+        stated = getattr(router, "settings", vars(router))[setting]
+        for one in stated if isinstance(stated, tuple) else (stated,):
+            if one is not None and one > counts[by]:
+                found.append(f"{setting} {one:,}: {counts[by]:,} {by}")
+    return tuple(found)
+
+
+def _with_limits(router: Any) -> None:
+    """Let the class say after each fit what of its preset the examples were too few for."""
+    fit, name = router.fit, router.name
+
+    @functools.wraps(fit)
+    def fitted(self: Any, train: Any) -> Any:
+        if self.name != name:  # by the class derived from this one
+            return fit(self, train)
+        self.not_as_published = deviations(name, self.preset, {})
+        done = fit(self, train)
+        if self.as_published:
+            unlike = (*self.not_as_published, *too_small(self, train))
+            self.not_as_published = tuple(dict.fromkeys(unlike))
+        return done
+
+    router.fit = fitted
+
+
 def with_presets(router: Any) -> Any:
     """The class, which now takes `preset`; settings that are given besides win over its own.
 
@@ -93,6 +137,8 @@ def with_presets(router: Any) -> Any:
     `not_as_published` what differs, and `scale` where its scores then mean something else.
     """
     plain, name = router.__init__, router.name
+    if name in rows():
+        _with_limits(router)
 
     @functools.wraps(plain)
     def made(

@@ -88,6 +88,12 @@ class RouterDC(Trained):
             total = total + s["weight"] * near
         return total
 
+    def _unlike_published(self, n: int) -> tuple[str, ...]:
+        found, m = super()._unlike_published(n), self._shape[-1]
+        if self.as_published and not self.positional and self.settings["top"] > m // 2:
+            found += (f"top {self.settings['top']}: half of {m} models",)
+        return found
+
     @property
     def positional(self) -> bool:
         """Whether the order of columns decides which of equal models are trained."""
