@@ -102,12 +102,13 @@ def too_small(router: Any, train: Any) -> tuple[str, ...]:
     counts = {"questions": len(vectors), "models": train.labels.shape[1]}
     if "distinct questions" in limited.values():
         counts["distinct questions"] = len(np.unique(vectors, axis=0))
-    found = []
-    for setting, by in limited.items():
-        stated = getattr(router, "settings", vars(router))[setting]
-        for one in stated if isinstance(stated, tuple) else (stated,):
-            if one is not None and one > counts[by]:
-                found.append(f"{setting} {one:,}: {counts[by]:,} {by}")
+    stated = getattr(router, "settings", None) or vars(router)
+    found = [
+        f"{setting} {one:,}: {counts[by]:,} {by}"
+        for setting, by in limited.items()
+        for one in (values if isinstance(values := stated[setting], tuple) else (values,))
+        if one is not None and one > counts[by]
+    ]
     return tuple(found)
 
 
