@@ -94,17 +94,22 @@ def list_price(provider: str | None, model: str, *, batch: bool = False) -> Pric
         model: Its name at the provider, exact but for capitals.
         batch: Its price by batch files instead of the standard one.
     """
-    day = day_of_list()
-    company = None if provider is None or day is None else _company(provider)
-    if company is None or day is None:
+    day, found = day_of_list(), listed_model(provider, model)
+    prices = None if found is None or day is None else _prices(found[1], day, batch)
+    if found is None or prices is None:
+        return None
+    source = f"genai-prices {_version()}, {found[0]}/{found[1].id}" + (", batch" if batch else "")
+    return Price(date=day, source=source, **prices)
+
+
+def listed_model(provider: str | None, model: str) -> tuple[str, Any] | None:
+    """Id of an exact provider and the package's entry of its exact model; None where not listed."""
+    company = None if provider is None or day_of_list() is None else _company(provider)
+    if company is None:
         return None
     exact = [one for one in company.models if model.lower() in set(_names(one))]
     # Two entries that name one model contradict each other or follow each other: not one price.
-    prices = _prices(exact[0], day, batch) if len(exact) == 1 else None
-    if prices is None:
-        return None
-    source = f"genai-prices {_version()}, {company.id}/{exact[0].id}" + (", batch" if batch else "")
-    return Price(date=day, source=source, **prices)
+    return (company.id, exact[0]) if len(exact) == 1 else None
 
 
 def day_of_list() -> str | None:

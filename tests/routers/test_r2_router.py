@@ -60,8 +60,13 @@ def planted(n: int, seed: int) -> Examples:
     return Examples(queries, names, labels, {"usd": usd}, arms=arms)
 
 
-def chosen_by_loops(train: Examples, test: Queries, weight: float) -> list[str]:
-    """Each model at its best budget, then the best model, with scikit-learn's regressions."""
+def chosen_by_loops(
+    train: Examples, test: Queries, weight: float
+) -> tuple[list[str], list[list[float]]]:
+    """Each model at its best budget, then the best model, with scikit-learn's regressions.
+
+    Also the value of every arm.
+    """
     x, asked = train.queries.vectors().astype(float), test.vectors().astype(float)
 
     def regressed(values: np.ndarray) -> np.ndarray:
@@ -70,21 +75,23 @@ def chosen_by_loops(train: Examples, test: Queries, weight: float) -> list[str]:
 
     quality = {arm: np.clip(regressed(train.labels[:, k]), 0, 1) for k, arm in enumerate(ARMS)}
     paid = {arm: regressed(train.costs["usd"][:, k]) for k, arm in enumerate(ARMS)}
-    found = []
+    found, values = [], []
     for i, text in enumerate(test.questions):
         tokens = max(1, int(len(text.split()) * 1.3))
         best: dict[str, tuple[float, int | None]] = {}
+        values.append([])
         for model, (price_in, price_out) in PRICES.items():
             for budget in BUDGETS:
                 cost = max(0.0, paid[model, budget][i])
                 if budget is not None:
                     cost = tokens * price_in / 1e6 + budget * price_out / 1e6
                 value = (1 - weight) * quality[model, budget][i] - weight * cost
+                values[-1].append(value)
                 if model not in best or value > best[model][0]:
                     best[model] = (value, budget)
         model = max(best, key=lambda name: best[name][0])
         found.append(f"{model}@{best[model][1]}")
-    return found
+    return found, values
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.2, 0.5, 0.8])
@@ -94,7 +101,9 @@ def test_arms_are_chosen_as_by_a_loop_over_models_and_budgets(weight: float) -> 
     router.fit(train)
     scores = router.scores(test)
     chosen = [train.model_ids[k] for k in scores.argmax(axis=1)]
-    assert chosen == chosen_by_loops(train, test, weight)
+    wanted, values = chosen_by_loops(train, test, weight)
+    assert chosen == wanted
+    assert scores == pytest.approx(np.array(values), abs=1e-6)
     assert len(set(chosen)) > 1  # both kinds are told apart, so that the comparison can fail
     assert (traits_of(router).scale == "probability") == (weight == 0)
     assert weight or no_chances(scores) is None

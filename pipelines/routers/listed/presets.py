@@ -103,12 +103,11 @@ def too_small(router: Any, train: Any) -> tuple[str, ...]:
     if "distinct questions" in limited.values():
         counts["distinct questions"] = len(np.unique(vectors, axis=0))
     stated = getattr(router, "settings", None) or vars(router)
-    found = [
-        f"{setting} {one:,}: {counts[by]:,} {by}"
-        for setting, by in limited.items()
-        for one in (values if isinstance(values := stated[setting], tuple) else (values,))
-        if one is not None and one > counts[by]
-    ]
+    found: list[str] = []
+    for setting, by in limited.items():
+        values = stated[setting] if isinstance(stated[setting], tuple) else (stated[setting],)
+        most = [one for one in values if one is not None and one > counts[by]]
+        found += [f"{setting} {one:,}: {counts[by]:,} {by}" for one in most]
     return tuple(found)
 
 
