@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -111,8 +111,8 @@ class Contract:
     rules: Sequence[RowRule] = field(default=())
     #: Counted up when columns change meaning, come or go; a release's manifest names it.
     version: int = 1
-    #: Columns that may be null and that tables of earlier versions do not have.
-    added: Sequence[str] = ()
+    #: Columns that earlier versions do not have → the version that they came with; null there.
+    added: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -124,6 +124,19 @@ class Contract:
 
     def __getitem__(self, column: str) -> Column:
         return next(one for one in self.columns if one.name == column)
+
+    def of_version(self, version: int) -> Contract:
+        """The contract as an earlier version had it: without later columns, and rules on them."""
+        later = [name for name, since in self.added.items() if since > version]
+        if not later:
+            return self
+        return replace(
+            self,
+            columns=[one for one in self.columns if one.name not in later],
+            rules=[r for r in self.rules if not any(name in r.predicate for name in later)],
+            version=version,
+            added={name: since for name, since in self.added.items() if since <= version},
+        )
 
     def empty(self) -> pa.Table:
         return self.schema.empty_table()

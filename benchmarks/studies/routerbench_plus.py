@@ -14,9 +14,11 @@ on the release's test questions: the area over budgets and the peak, which it pr
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import os
 import resource
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("matrix", choices=("mmlu_pro", "planted"))
     parser.add_argument("--workspace", type=Path, default=Path("yard"))
     parser.add_argument("--questions", type=int, default=35_673, help="of the planted matrix")
+    parser.add_argument("--resamples", type=int, default=1_000, help="of the routers' intervals")
 
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
@@ -65,9 +68,10 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
             os.environ[EMBEDLLM] = before
     release = Path(done["release"]["path"])
     clock.stop("build")
-    verified = command(["verify", str(release)]) == 0
+    with contextlib.redirect_stdout(sys.stderr):  # the figures alone are the output
+        verified = command(["verify", str(release)]) == 0
     clock.stop("verify")
-    routers = cost_metrics(release, root / "cache")
+    routers = cost_metrics(release, root / "cache" / "embeddings", given.resamples)
     clock.stop("evaluate")
     return {
         "matrix": given.matrix,
@@ -75,6 +79,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         "verified": verified,
         **figures(release, planted),
         "routers": routers,
+        "resamples": given.resamples,
         "steps": clock.steps,
         "wall_s": round(sum(step["wall_s"] for step in clock.steps.values()), 1),
         "cpu_s": round(sum(step["cpu_s"] for step in clock.steps.values()), 1),
@@ -122,14 +127,16 @@ METRICS = (
 )
 
 
-def cost_metrics(release: Path, cache: Path) -> dict[str, dict[str, Any]]:
+def cost_metrics(release: Path, cache: Path, resamples: int) -> dict[str, dict[str, Any]]:
     """Router → metric → value with its interval, on the release's test questions.
 
     A metric that cannot be computed has its reason instead.
     """
     from routeyard.flows.evaluation.evaluate import evaluate
 
-    done = evaluate(release, ROUTERS, embed=True, cache=cache, pair_routers=False)
+    done = evaluate(
+        release, ROUTERS, embed=True, cache=cache, pair_routers=False, resamples=resamples
+    )
     found: dict[str, dict[str, Any]] = {name: {} for name in ROUTERS}
     for row in done.metrics.to_pylist():
         if row["router"] in found and row["metric"] in METRICS:

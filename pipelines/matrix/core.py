@@ -98,8 +98,7 @@ class Core:
         metadata: n JSON objects that the sources say of their questions, or none.
         kinds: model → `real` or `pseudo_specialist`; unnamed models are real.
         duplicates_known: whether anybody looked for near-duplicates, which `groups` are.
-        signals, hidden, hidden_of: as in `Queries`.
-        descriptors, arms: as in `Examples`.
+        signals, hidden, hidden_of, descriptors, arms: as in `Queries` and `Examples`.
     """
 
     query_ids: Sequence[str]
@@ -291,10 +290,8 @@ class Core:
 
     def examples(self, validation: Examples | None = None) -> Examples:
         """What a router may see of these queries when it trains."""
-        return Examples(
-            self.queries(), self.model_ids, self.labels, self.costs, validation,
-            self.descriptors, self.arms,
-        )  # fmt: skip
+        given = (self.labels, self.costs, validation, self.descriptors, self.arms)
+        return Examples(self.queries(), self.model_ids, *given)
 
     def training(self, scheme: str) -> Examples:
         """Train questions of a scheme, with its validation questions if it has any."""

@@ -186,8 +186,10 @@ def _company(provider: str) -> Any:
 def _serves(pattern: str, address: str) -> bool:
     """Whether an address is one of the pattern's, and not only begins like one."""
     found = re.match(pattern, address)
-    rest = address[found.end() :] if found else "x"
-    return bool(found) and (not rest or rest[0] in "/:" or address[: found.end()].endswith("/"))
+    if found is None:
+        return False
+    rest = address[found.end() :]
+    return not rest or rest[0] in "/:" or found.group().endswith("/")
 
 
 def _names(model: Any) -> Iterator[str]:

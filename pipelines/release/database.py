@@ -139,7 +139,8 @@ def comment(connection: Any, name: str, kind: str) -> None:
     """Describe a table, or a view of it, and each of its columns."""
     contract = contract_of(name)
     connection.execute(f'COMMENT ON {kind} "{name}" IS {quoted(contract.description)}')
-    for column in contract.columns:
+    there = connection.table(name).columns
+    for column in (one for one in contract.columns if one.name in there):
         says = column.full_description + (f" [{column.unit}]" if column.unit else "")
         connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(says)}')
 
@@ -163,8 +164,13 @@ def stored_rows(path: Path, names: Iterable[str], *, views: bool = True) -> dict
         }
 
 
-def database_content(path: Path, names: list[str]) -> tuple[str, dict[str, str]]:
+def database_content(
+    path: Path, names: Iterable[str], versions: Mapping[str, int] | None = None
+) -> tuple[str, dict[str, str]]:
     """Fingerprint of the file's content, and of each table in it.
+
+    Args:
+        versions: Table → version of the contract that it was written by, where not today's.
 
     Only of a file that holds the release's own definitions: its views are evaluated.
     """
@@ -173,7 +179,7 @@ def database_content(path: Path, names: list[str]) -> tuple[str, dict[str, str]]
     found: dict[str, str] = {}
     with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
         for name in names:
-            contract = contract_of(name)
+            contract = contract_of(name, (versions or {}).get(name))
             digest = Content(contract.schema)
             order = ", ".join(f'"{column}"' for column in order_of(contract))
             for part_of in _in_parts(connection, name):

@@ -120,9 +120,7 @@ def _compare(
             yield "was made by a development version between two layouts: build the release again"
             return
         if manifest.format >= 3:
-            with duckdb.connect(
-                str(_empty(Path(folder), manifest.format)), read_only=True
-            ) as fresh:
+            with duckdb.connect(str(_empty(Path(folder), manifest)), read_only=True) as fresh:
                 expected = objects(fresh)
         else:  # made before releases had these definitions: tables of their own columns only
             expected = {key: value for key, value in found.items() if _plain(key, value, held)}
@@ -148,7 +146,7 @@ def _compare(
             yield f"its table {name} has {count:,} rows, the Parquet file {rows[name]:,}"
     if not clean:
         return  # sorting rows without end would take memory without end
-    whole, each = database_content(path, held)
+    whole, each = database_content(path, held, _versions(manifest))
     for name, content in each.items():
         if name in manifest.tables and content != manifest.tables[name].content:
             yield f"its table {name} differs from the Parquet file's"
@@ -156,15 +154,21 @@ def _compare(
         yield "its content has another fingerprint than the manifest says"
 
 
-def _empty(folder: Path, written: int) -> Path:
-    """The database of a release without rows, of a format: every definition, none of the data."""
+def _versions(manifest: Manifest) -> dict[str, int]:
+    """Table → version of the contract that it was written by."""
+    return {name: entry.contract for name, entry in manifest.tables.items()}
+
+
+def _empty(folder: Path, manifest: Manifest) -> Path:
+    """A release's database without its rows: every definition, none of the data."""
     import pyarrow.parquet as pq
 
-    tables = {name: contract_of(name).empty() for name in IN_DATABASE}
+    versions = _versions(manifest)
+    tables = {name: contract_of(name, versions.get(name)).empty() for name in IN_DATABASE}
     pq.write_table(OUTCOMES.empty(), folder / "outcomes.parquet")
     path = folder / "empty.duckdb"
     summaries = Summaries(tables["queries"].column("task"), 0).tables()
-    if written < 4:
+    if manifest.format < 4:
         del summaries["leads"]
     write_database(
         tables,

@@ -27,7 +27,7 @@ def reread(
 
     None in its place means that it cannot be read or breaks its contract.
     """
-    contract = contract_of(name)
+    contract = contract_of(name, entry.contract)
     contents = Contents(contract.schema)
     rows, last, sound = 0, None, True
     held: list[pa.Table] = []
