@@ -100,6 +100,10 @@ def rules(**predicates: str) -> tuple[RowRule, ...]:
     return tuple(RowRule(name, predicate) for name, predicate in predicates.items())
 
 
+def _words(sql: str) -> list[str]:
+    return re.findall(r"\w+", sql)
+
+
 @dataclass(frozen=True)
 class Contract:
     """Columns, key and rules of one table. `check` is the only gate."""
@@ -127,13 +131,13 @@ class Contract:
 
     def of_version(self, version: int) -> Contract:
         """The contract as an earlier version had it: without later columns, and rules on them."""
-        later = [name for name, since in self.added.items() if since > version]
+        later = {name for name, since in self.added.items() if since > version}
         if not later:
             return self
         return replace(
             self,
             columns=[one for one in self.columns if one.name not in later],
-            rules=[r for r in self.rules if not any(name in r.predicate for name in later)],
+            rules=[one for one in self.rules if later.isdisjoint(_words(one.predicate))],
             version=version,
             added={name: since for name, since in self.added.items() if since <= version},
         )

@@ -63,8 +63,10 @@ def register(connection: Any, name: str, table: pa.Table | StoredTable) -> None:
             table = table.append_column(column, values)
         connection.register(name, table)
         return
-    types = {"double": "DOUBLE", "int64": "BIGINT", "string": "VARCHAR"}
-    kinds = {column: types[str(CONTRACTS[name][column].type)] for column in lacking}
+    types = {"double": "DOUBLE", "int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR"}
+    kinds = {
+        column: types.get(str(CONTRACTS[name][column].type), "VARCHAR[]") for column in lacking
+    }
     columns = ["*", *(f"CAST(NULL AS {kind}) AS {column}" for column, kind in kinds.items())]
     connection.from_parquet(str(table.path)).project(", ".join(columns)).create_view(
         name, replace=True

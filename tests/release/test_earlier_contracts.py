@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.release.checks.verify import verify_release
 from routeyard.pipelines.release import build, database
+from routeyard.pipelines.release.checks.verify import verify_release
 from routeyard.pipelines.release.reader import open_release
 from routeyard.pipelines.release.tables import contract_of
 from routeyard.schemas import MODELS
