@@ -344,7 +344,7 @@ def _of_families(seed: int = 0) -> Columns:
     }
 
 
-@pytest.mark.parametrize("seed", [0, 2, 3])
+@pytest.mark.parametrize("seed", [2, 3])
 def test_scores_alone_tell_that_two_arms_changed_places(seed: int) -> None:
     columns = _of_families(seed)
     assert "arms_swapped" not in kinds(audited(columns))
