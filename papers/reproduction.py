@@ -135,7 +135,7 @@ class _Cells:
             return f"{computed.release} has nothing for the column {one.study_column!r}"
         if lacks:
             return f"{computed.release} lacks {lacks}"
-        return f"{computed.release} has no row {row!r} with a column {one.study_column!r}"
+        return f"{computed.release} has no row {row!r}"
 
     def cell(self, one: PrintedCell) -> ReproducedCell:
         item = self.paper.items[one.item]

@@ -53,6 +53,7 @@ def curves(
     straight: tuple[float, float] | None = None,
     pool: Sequence[str] = (),
     legend: bool = True,
+    apart: Sequence[str] = (),
     look: Look = PAPER,
 ) -> str:
     """SVG of one curve per router.
@@ -66,6 +67,7 @@ def curves(
         straight: y at x = 0 and at x = 1 of a straight dotted line: chance.
         pool: As for `series`.
         legend: False where the page draws its own.
+        apart: Curves whose points are not joined.
     """
     import altair as alt
 
@@ -97,7 +99,9 @@ def curves(
     band = mark("area", "isValid(datum.low) && isValid(datum.high)", opacity=0.13).encode(
         x=span, y=low, y2="high:Q", color=colour, description="curve:N"
     )
-    line = mark("line", strokeWidth=2).encode(
+    loose = [k for k, told in enumerate(drawn) if told[0] in apart]
+    joined = " && ".join(f"datum.k !== {k}" for k in loose) or None
+    line = mark("line", joined, strokeWidth=2).encode(
         x=span, y=up, color=colour, strokeDash=dash, order="point:Q", description="curve:N"
     )
     dots = mark("point", filled=True, size=26, opacity=0.9).encode(
@@ -108,7 +112,8 @@ def curves(
     if len(layers) > 3:  # the other rows are no points of curves
         for layer in (band, line, dots):
             own = alt.FilterTransform("isValid(datum.k)")
-            layer.transform = [own, *(layer.transform or [])] if layer is band else [own]
+            more = layer.transform if isinstance(layer.transform, list) else []
+            layer.transform = [own, *more]
     chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
     return draw(chart, rows, name=name, title=title, look=look, series=True)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from markupsafe import Markup
 
 from routeyard.datacards.charts import bars, lines
+from routeyard.datacards.charts.colours import REFERENCES
 from routeyard.datacards.charts.draw import PAPER, Look
 from routeyard.datacards.charts.grids import MOST_CELLS, heatmap
 from routeyard.datacards.markdown import cell, table
@@ -104,7 +105,7 @@ def plot(about: Row, cells: pa.Table, curves: pa.Table | None, look: Look = PAPE
         return _bars(about, rows, look)
     if about["plot"] == "heat":
         return _heat(about, rows, look)
-    if about["plot"] == "lines" and curves is not None and curves.num_rows:
+    if about["plot"] in ("lines", "points") and curves is not None and curves.num_rows:
         return _lines(about, curves.to_pylist(), look)
     return None
 
@@ -160,6 +161,7 @@ def _heat(about: Row, rows: Sequence[Row], look: Look) -> str | None:
 
 def _lines(about: Row, rows: Sequence[Row], look: Look) -> str:
     points = [{**row, "router": row["series"], "point": k} for k, row in enumerate(rows)]
+    apart = {row["series"] for row in rows} - set(REFERENCES) if about["plot"] == "points" else ()
     return lines.curves(
         points,
         name=about["name"],
@@ -167,6 +169,7 @@ def _lines(about: Row, rows: Sequence[Row], look: Look) -> str:
         x=about["axes"][0],
         y=about["axes"][1],
         shares=(about["axes"][0].startswith("share"), "accuracy" in about["axes"][1]),
+        apart=sorted(apart),
         look=look,
     )
 

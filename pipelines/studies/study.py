@@ -54,8 +54,8 @@ class Study:
         needs: Names from `needs.NEEDS`, and `router:<name>`.
         rows: Heading of the first column.
         plot: `bars` of the column `plot_column` over rows, `heat` of rows and columns, or
-            `lines` of `curves`.
-        curves: For `lines`: the table of curves (columns `series`, `x`, `y`, `low`, `high`).
+            `lines` or `points` of `curves`; of `points` only references are joined.
+        curves: For `lines`, `points`: the table of curves (`series`, `x`, `y`, `low`, `high`).
         printed: Release name → (row, column) → the value that the paper prints for those data,
             in the scale of `StudyCell.value` (67.37 % is 0.6737).
         notes: How it is measured where the paper leaves a choice.
@@ -69,7 +69,7 @@ class Study:
     cells: Callable[[StudyContext], Sequence[StudyCell]]
     needs: tuple[str, ...] = ("labels",)
     rows: str = "model"
-    plot: Literal["bars", "heat", "lines"] | None = None
+    plot: Literal["bars", "heat", "lines", "points"] | None = None
     plot_column: str | None = None
     curves: Callable[[StudyContext], pa.Table] | None = None
     axes: tuple[str, str] = ("", "")

@@ -158,6 +158,21 @@ def test_every_mark_of_a_curve_carries_its_series() -> None:
     assert [said[k].split(":")[0] for k in "012"] == ["a|1", "b", "oracle"]
 
 
+def test_points_that_stand_apart_are_not_joined() -> None:
+    points = [
+        {"router": name, "point": k, "x": float(k), "y": 0.1 * k}
+        for name in ("routers", "oracle")
+        for k in range(3)
+    ]
+    for apart, per_series in (((), [4, 4]), (("routers",), [3, 4])):
+        svg = lines.curves(
+            points, name="c", title="t", x="x", y="y", legend=False, apart=apart, look=PAGE
+        )
+        marks = [n.attrib.get("data-series") for n in ET.fromstring(svg).iter()]
+        # Three dots each and, where they are joined, a line; references come last.
+        assert [marks.count("0"), marks.count("1")] == per_series
+
+
 def test_hues_read_on_white_and_on_the_dark_page() -> None:
     def light(colour: str) -> float:
         parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
