@@ -8,7 +8,7 @@ specialist and tasks that are hard for everyone.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,14 +50,18 @@ class Planted:
 MODELS, REDUNDANT, DUPLICATES = 112, 30, 0.06
 
 
-def plant(*, questions: int = 35_673, tasks: int = 80, twin_tasks: int = 12) -> Planted:
+def plant(
+    *, questions: int = 35_673, tasks: int = 80, twin_tasks: int = 12, names: Sequence[str] = ()
+) -> Planted:
     """A benchmark of `MODELS` models × `questions` in `tasks` tasks.
 
     Args:
+        names: Of the tasks, in the place of `tasks`: hard ones, then those with specialists first.
         twin_tasks: Tasks whose texts come from another task's words.
     """
     random = np.random.default_rng(0)
-    names = [f"task_{k:02d}" for k in range(tasks)]
+    names = list(names) or [f"task_{k:02d}" for k in range(tasks)]
+    tasks = len(names)
     own = tasks - twin_tasks
     twins = {names[own + k]: names[own - 1 - k] for k in range(twin_tasks)}
     words = [_words(k) for k in range(own)]

@@ -38,7 +38,7 @@ def _baselines(context: StudyContext) -> Evaluation:
 
 def _new_models(context: StudyContext) -> Evaluation:
     scheme = context.default_scheme()
-    unseen = context.core.unseen[scheme]
+    unseen = context.unseen
     makers = {
         name: partial(context.make(printed(name)), context.seed)
         for name in context.able([name for name in ROWS if name != "parametric"])

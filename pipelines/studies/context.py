@@ -103,6 +103,13 @@ class StudyContext:
 
         return default_scheme(self.core, self.scheme)
 
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Models that are held out: of the default scheme, else of the only one that has some."""
+        known = {name: models for name, models in self.core.unseen.items() if models}
+        only = next(iter(known.values())) if len(known) == 1 else ()
+        return known.get(self.default_scheme(), only)
+
     def evaluation(
         self, routers: Sequence[str], *, ood: bool = False, seeds: int = 1
     ) -> Evaluation:

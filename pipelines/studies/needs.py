@@ -30,7 +30,7 @@ _HAS: Mapping[str, Callable[[StudyContext], bool]] = {
     "steps": lambda g: _has_rows(g, "steps"),
     "judged": lambda g: any(basis.startswith("judge:") for basis in _bases(g)),
     "tuned": lambda g: _tuned(g),
-    "unseen_models": lambda g: bool(g.core.splits) and bool(g.core.unseen.get(g.default_scheme())),
+    "unseen_models": lambda g: bool(g.core.splits) and bool(g.unseen),
     "releases": lambda g: bool(g.joined) or len(g.domains) > 1,
     "many_models": lambda g: len(g.core.model_ids) > 2,
 }

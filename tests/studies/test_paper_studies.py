@@ -234,3 +234,14 @@ def test_what_a_release_lacks_is_named_with_the_command_that_makes_it() -> None:
     assert "routeyard fingerprint" in found[1]
     (found,) = lacking(STUDIES.get("probe_layers"), one)
     assert "routeyard hidden-states" in found[1]
+
+
+@pytest.mark.parametrize("scheme", ["dense", "unseen_models"])
+def test_models_that_a_rule_holds_out_are_unseen_whatever_its_scheme_is_called(scheme: str) -> None:
+    tables = release("0", POOL[:4], n=20)
+    rows = [{**row, "scheme": scheme} for row in tables["model_splits"].to_pylist()]
+    splits = pa.Table.from_pylist(rows, schema=tables["model_splits"].schema)
+    context = StudyContext("r", {**tables, "model_splits": splits}, reference)
+    assert context.unseen == tuple(sorted((POOL[1], POOL[3])))
+    needs = {need for need, _ in lacking(STUDIES.get("cscr_new_models"), context)}
+    assert "unseen_models" not in needs
