@@ -70,7 +70,7 @@ def route(
             _save(fitted, words, lexical, save)
     vector = None
     if words["encoder"] != "none":
-        vector = _encoded(question, words, lexical, place)
+        vector = _encoded([question], words, lexical, place)
     asked = (question,)
     queries = Queries(("question",), np.array([task]), vector, prompts=asked, questions=asked)
     scores = _scores(fitted, queries, words["model_ids"], place)
@@ -104,14 +104,14 @@ def _own_encoder(wanted: str, named: str) -> None:
 
 
 def _scores(fitted: Any, queries: Any, models: Sequence[str], place: Path) -> Floats:
-    """(1, m) scores; of a saved router any array may have any shape."""
+    """(n, m) scores; of a saved router any array may have any shape."""
     from routeyard.pipelines.routers import saved
 
     if not saved.is_saved(place):
         return np.asarray(fitted.scores(queries), dtype=np.float64)
     try:
         found = np.asarray(fitted.scores(queries), dtype=np.float64)
-        if found.shape != (1, len(models)) or not np.isfinite(found).all():
+        if found.shape != (len(queries.query_ids), len(models)) or not np.isfinite(found).all():
             raise ValueError("its scores are not one finite number for each model")
     except saved.SURPRISES as error:
         raise BadInput(
@@ -259,9 +259,44 @@ def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
     return found
 
 
-def _encoded(question: str, words: dict[str, Any], lexical: Lexical | None, place: Path) -> Vectors:
+def choices_of(place: Path, questions: Sequence[str], *, encoder: str = TFIDF) -> list[str]:
+    """The model that a saved router chooses for each question, by its highest score.
+
+    Args:
+        place: Folder of a router that `route` saved.
+        encoder: The encoder that it wants, where that is not one of the package.
+
+    Raises:
+        BadInput: there is no saved router, or it needs more than the question.
+        Unsafe: it wants an encoder from elsewhere, and nobody named it.
+    """
+    from routeyard.pipelines.routers import saved
+    from routeyard.pipelines.routers.base import Queries, traits_of
+
+    if not saved.is_saved(place):
+        raise BadInput(
+            "there is no saved router",
+            where=str(place),
+            next_step="save one: routeyard route RELEASE QUESTION --router knn --save FOLDER",
+        )
+    fitted, words = saved.load(place)
+    _can_route(fitted.name, traits_of(type(fitted)).needs)
+    _own_encoder(words["encoder"], encoder)
+    vectors = None
+    if words["encoder"] != "none":
+        lexical = _lexical(place, words) if words["encoder"] == TFIDF else None
+        vectors = _encoded(questions, words, lexical, place)
+    ids, asked = tuple(map(str, range(len(questions)))), tuple(questions)
+    queries = Queries(ids, np.full(len(ids), ""), vectors, prompts=asked, questions=asked)
+    scores = _scores(fitted, queries, words["model_ids"], place)
+    return [words["model_ids"][k] for k in scores.argmax(axis=1)]
+
+
+def _encoded(
+    questions: Sequence[str], words: dict[str, Any], lexical: Lexical | None, place: Path
+) -> Vectors:
     if lexical is not None:
-        return lexical.encode([question])
+        return lexical.encode(list(questions))
     from routeyard.pipelines import encoders
     from routeyard.pipelines.routers import saved
 
@@ -269,7 +304,7 @@ def _encoded(question: str, words: dict[str, Any], lexical: Lexical | None, plac
     if name == saved.TUNED:  # it came with the router
         name = str(saved.tuned_encoder(place))
     _same(words, encoders.weights_hash(name), Path(name))
-    return encoders.load(name, 1)([question])[0]
+    return encoders.load(name, 1)(list(questions))[0]
 
 
 def _same(words: dict[str, Any], found: str, where: Path) -> None:

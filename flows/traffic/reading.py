@@ -28,13 +28,16 @@ class Recorded:
     steps: pa.Table
     models: Mapping[str, Mapping[str, Any]]
     doubts: tuple[str, ...] = ()
+    #: What was asked in each step, in the order of `steps`; empty where it is not kept.
+    prompts: tuple[str | None, ...] = ()
 
 
-def read_steps(path: Path, *, session: str | None = None) -> Recorded:
+def read_steps(path: Path, *, session: str | None = None, prompts: bool = False) -> Recorded:
     """The steps at a path, checked against their contract.
 
     Args:
         session: Key that names the trajectory of a call in a log, where its format has none.
+        prompts: Keep what was asked, where the place holds it.
 
     Raises:
         BadInput: there are none.
@@ -56,9 +59,9 @@ def read_steps(path: Path, *, session: str | None = None) -> Recorded:
             return Recorded(STEPS.check(pq.read_table(file), where=str(file)), {})
     from routeyard.pipelines.ingest.logs.read import read_log
 
-    log = read_log(path, session=session)
+    log = read_log(path, session=session, prompts=prompts)
     left_out = (f"left out: {count:,} {why}" for why, count in log.left_out.items())
-    return Recorded(log.steps, {}, (*log.doubts, *left_out))
+    return Recorded(log.steps, {}, (*log.doubts, *left_out), tuple(log.prompts))
 
 
 def arm_prices(
@@ -106,3 +109,37 @@ def _pool_rows(path: Path) -> dict[str, dict[str, Any]]:
             if name.startswith("price_") and isinstance(value, int | float) and value < 0:
                 raise BadInput(f"{name} of {row['model_id']!r} is {value}", where=str(path))
     return {str(row["model_id"]): row for row in listed}
+
+
+def priced_from(
+    models: Mapping[str, Mapping[str, Any]], pools: Sequence[Path]
+) -> list[tuple[float, dict[str, Mapping[str, Any]]]]:
+    """(second from which they hold, model_id → row), in order of time; the first hold from ever.
+
+    Rows of a later `price_date` replace those of an earlier one from that day on.
+
+    Raises:
+        BadInput: a date is not one.
+    """
+    dated: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for number, pool in enumerate(pools):
+        for name, row in _pool_rows(pool).items():
+            day = str(row.get("price_date") or "") if number else ""
+            dated.setdefault(day, {})[name] = row
+    found: list[tuple[float, dict[str, Mapping[str, Any]]]] = []
+    now: dict[str, Mapping[str, Any]] = dict(models)
+    for day in sorted({"", *dated}):
+        now = now | dated.get(day, {})
+        found.append((_second(day), now))
+    return found
+
+
+def _second(day: str) -> float:
+    from datetime import UTC, datetime
+
+    if not day:
+        return float("-inf")
+    try:
+        return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+    except ValueError as error:
+        raise BadInput(f"{day!r} is no day", where="price_date") from error

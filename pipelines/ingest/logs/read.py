@@ -30,20 +30,23 @@ class Log:
         formats: Format → number of its records.
         left_out: Reason → number of records that were not taken.
         doubts: What a reader must know, one sentence each.
+        prompts: What the user asked first in the call of each step; None where it is not kept.
     """
 
     steps: pa.Table
+    prompts: list[str | None] = field(default_factory=list)
     formats: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     doubts: list[str] = field(default_factory=list)
 
 
-def read_log(path: Path, *, session: str | None = None) -> Log:
+def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -> Log:
     """The calls of a log, a file or a folder of files, in order of session and time.
 
     Args:
         session: Path of the key that names the trajectory of a call, such as
             `metadata.session_id`, where the format has none.
+        prompts: Keep what users asked, for a router that reads it.
 
     Raises:
         SourceError: no record is of a listed format, or a value is not of its kind.
@@ -58,7 +61,7 @@ def read_log(path: Path, *, session: str | None = None) -> Log:
             log.left_out["records of no listed format"] += 1
             continue
         log.formats[name] += 1
-        rows.append(row_of(LoggedCall(record, name, where), session, chains))
+        rows.append(row_of(LoggedCall(record, name, where), session, chains, prompts=prompts))
         if len(rows) == _TOGETHER:
             parts.append(_table(rows))
             rows = []
@@ -99,7 +102,7 @@ def _rows_of(path: Path) -> Iterable[dict[str, Any]]:
 #: Columns of a row while a log is read: those of `steps`, any of them unknown, and three more.
 _SCHEMA = pa.schema(
     [field.with_nullable(True) for field in STEPS.schema]
-    + [pa.field(name, pa.string()) for name in ("_parent_hash", "_session")]
+    + [pa.field(name, pa.string()) for name in ("_parent_hash", "_session", "_prompt")]
     + [pa.field("_alone", pa.bool_())]
 )
 
@@ -135,6 +138,8 @@ def _numbered(table: pa.Table, log: Log) -> pa.Table:
         sql = Path(__file__).with_name("number.sql").read_text(encoding="utf-8")
         numbers = connection.sql(sql.replace("{order}", order)).to_arrow_table()
     del calls
+    if table.column("_prompt").null_count < table.num_rows:
+        log.prompts = table.column("_prompt").take(numbers.column("place")).to_pylist()
     kept = [name for name in STEPS.column_names if name not in numbers.column_names]
     table = table.select(kept).take(numbers.column("place"))
     for name in ("sample", "step", "parent"):

@@ -112,11 +112,14 @@ def _at(record: Any, keys: Sequence[str]) -> Any:
     return None if record == "" else record
 
 
-def row_of(call: LoggedCall, session: str | None, chains: Chains) -> dict[str, Any]:
+def row_of(
+    call: LoggedCall, session: str | None, chains: Chains, *, prompts: bool = False
+) -> dict[str, Any]:
     """A row of `steps` that is not numbered yet, with its session and its parent's prefix.
 
     Args:
         session: Path of the key that names the trajectory, where the format has none.
+        prompts: Keep what the user asked, as far as the record holds it.
     """
     tokens = _tokens(call)
     cost = _cost(call, tokens["prompt_tokens"])
@@ -140,7 +143,20 @@ def row_of(call: LoggedCall, session: str | None, chains: Chains) -> dict[str, A
         "tools_offered": None if tools is None else _names(tools),
         "outcome": reading.number(call.value("outcome"), call.where),
         "propensity": reading.number(call.value("propensity"), call.where),
+        "_prompt": _asked(call) if prompts else None,
     }
+
+
+def _asked(call: LoggedCall) -> str | None:
+    """What the user said first; a prompt in words counts too."""
+    for message in call.opened("messages", list) or ():
+        if isinstance(message, dict) and message.get("role") == "user":
+            content = message.get("content")
+            if isinstance(content, list):
+                content = " ".join(str(p.get("text", "")) for p in content if isinstance(p, dict))
+            return None if content is None else str(content)
+    prompt = call.value("prompt")
+    return None if prompt is None else str(prompt)
 
 
 def _identity(call: LoggedCall, session: str | None, chains: Chains) -> dict[str, Any]:

@@ -1,0 +1,252 @@
+"""`routeyard shadow`: what a router would have cost and achieved on a gateway's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from routeyard.flows.traffic.achieved import Achieved, achieved, propensities_of
+from routeyard.flows.traffic.reading import Recorded, arm_prices, priced_from, read_steps
+from routeyard.pipelines.arrays import Ints
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.trajectories.arrays import Trajectories, trajectories_of
+from routeyard.pipelines.trajectories.audit import StepFinding, audit_steps
+from routeyard.pipelines.trajectories.daily import Savings, savings
+from routeyard.pipelines.trajectories.outcome import assumptions
+from routeyard.pipelines.trajectories.policies import policy_arms
+from routeyard.pipelines.trajectories.recorded import CacheCheck, UsageCost, cache_check, usage_cost
+
+
+@dataclass(frozen=True)
+class ShadowReport:
+    """One page about a router on a log.
+
+    Attributes:
+        shares: Arm → share of the steps that the log and the router give it.
+        cannot: What this log cannot tell, one sentence each.
+    """
+
+    router: str
+    steps: int
+    trajectories: int
+    tasks: int
+    shares: Mapping[str, tuple[float, float]]
+    usage: UsageCost
+    savings: Savings
+    achieved: Achieved
+    check: CacheCheck | None
+    findings: list[StepFinding]
+    cannot: list[str]
+    assumptions: list[str]
+
+    def data(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """The page, in Markdown."""
+        yield f"# {self.router} in the shadow of a log"
+        yield ""
+        yield f"{self.trajectories:,} trajectories of {self.tasks:,} tasks, {self.steps:,} calls."
+        yield from (f"- audit: {one}" for one in self.findings)
+        yield from (f"- {one}" for one in self.usage.lines())
+        yield ""
+        yield "| arm | calls in the log | calls of the router |"
+        yield "| --- | ---: | ---: |"
+        for arm, (logged, routed) in self.shares.items():
+            yield f"| {arm} | {logged:.1%} | {routed:.1%} |"
+        yield from self._cost()
+        yield from self._outcomes()
+        yield from ("", "## What this log cannot tell", "")
+        yield from (f"- {one}" for one in self.cannot)
+        yield from ("", "## What is assumed", "")
+        yield from (f"- {one}" for one in self.assumptions)
+
+    def _cost(self) -> Iterator[str]:
+        total = self.savings.total
+        yield from ("", "## Would it have been cheaper?", "")
+        if total.saved is None:
+            yield "It cannot be told: no trajectory's cost is known under both."
+        else:
+            yield (
+                f"Recorded {total.recorded:.4g} USD, with the router {total.routed:.4g}: saved "
+                f"{_interval(total.saved)} USD. Does it pay? {self.savings.pays.capitalize()}."
+            )
+        if self.savings.stops:
+            yield (
+                f"From {self.savings.stops} on, to the end of the log, it costs more than what was "
+                "recorded (95 %; the day was chosen by the same data)."
+            )
+        yield from ("", "| day | trajectories | recorded USD | router USD | saved USD (95 %) |")
+        yield "| --- | ---: | ---: | ---: | ---: |"
+        for day in (*self.savings.days, total):
+            saved = "unknown" if day.saved is None else _interval(day.saved)
+            lost = f" ({day.untold:,} not told)" if day.untold else ""
+            yield (
+                f"| {day.day} | {day.trajectories:,}{lost} | {day.recorded:.4g} | "
+                f"{day.routed:.4g} | {saved} |"
+            )
+
+    def _outcomes(self) -> Iterator[str]:
+        found = self.achieved
+        yield from ("", "## Would it have been as good?", "")
+        if found.logged is None or found.bounds is None or found.agreeing is None:
+            yield f"It cannot be told: {found.refused}."
+            return
+        yield (
+            f"{found.with_outcome:,} of {found.trajectories:,} trajectories have an outcome, "
+            f"{found.logged:.3f} in the mean. In {found.agreeing:.1%} of them the router chooses "
+            f"what was chosen; so its mean lies between {found.bounds[0]:.3f} and "
+            f"{found.bounds[1]:.3f}, whatever the other arms would have done."
+        )
+        if found.estimate is None:
+            yield f"No estimate within: {found.refused}."
+            return
+        yield from ("", "| estimate | mean outcome (95 %) |", "| --- | ---: |")
+        for one in (found.estimate.logged, *found.estimate.values):
+            yield f"| {one.estimator} | {one.value:.3f} ({one.low:.3f} to {one.high:.3f}) |"
+        yield ""
+        yield (
+            f"Effective sample size {found.estimate.effective:,.0f} of "
+            f"{found.estimate.decisions:,} decisions; least propensity "
+            f"{found.estimate.least_propensity:.3g}."
+        )
+        yield from (f"- {one}" for one in found.estimate.cautions)
+
+
+def shadow(
+    logs: Path,
+    router: str,
+    *,
+    pools: Sequence[Path] = (),
+    caches: Sequence[str] = (),
+    session: str | None = None,
+    encoder: str | None = None,
+    propensities: Literal["test", "context"] = "test",
+    resamples: int = 1_000,
+    seed: int = 0,
+) -> ShadowReport:
+    """A router's cost and outcomes on a log, with intervals, and what the log cannot tell.
+
+    Args:
+        logs: A gateway's log, or steps in any form that `replay_steps` takes.
+        router: A saved router's folder, which reads what users asked; a policy of `FORMS`; or a
+            file with an arm for every step.
+        pools: Files with prices; those of a later `price_date` hold from that day on.
+        propensities: `context` states that they do not depend on earlier outcomes.
+
+    Raises:
+        BadInput: no steps, no prices, or a router that cannot read this log.
+    """
+    saved = Path(router).is_dir()
+    recorded = read_steps(logs, session=session, prompts=saved)
+    periods = [(start, arm_prices(rows, None, caches))
+               for start, rows in priced_from(recorded.models, pools)]  # fmt: skip
+    if not periods or not periods[-1][1]:
+        raise BadInput(
+            "no prices are known",
+            where=str(logs),
+            next_step="give a file of models with price_in, price_out, price_cache_read and "
+            "price_cache_write (USD per 10^6 tokens): --pool pool.yaml",
+        )
+    steps = trajectories_of(recorded.steps)
+    names = tuple(sorted({*steps.arms, *(name for _, prices in periods for name in prices)}))
+    arm = (
+        _by_router(Path(router), recorded, steps, names, encoder)
+        if saved
+        else policy_arms(router, steps, names, recorded.steps)
+    )
+    last = periods[-1][1]
+    found = achieved(
+        steps, arm, names, propensities_of(recorded.steps, steps),
+        propensities=propensities, resamples=resamples, seed=seed,
+    )  # fmt: skip
+    saving = savings(steps, arm, periods, names, resamples=resamples, seed=seed)
+    return ShadowReport(
+        router=Path(router).name if saved else router,
+        steps=len(steps),
+        trajectories=int(steps.trajectory[-1]) + 1,
+        tasks=len(steps.tasks),
+        shares=_shares(steps, arm, names),
+        usage=usage_cost(steps, last),
+        savings=saving,
+        achieved=found,
+        check=cache_check(steps, last),
+        findings=audit_steps(recorded.steps),
+        cannot=_cannot(recorded, steps, arm, names, found, saving),
+        assumptions=assumptions(steps, names),
+    )
+
+
+def _by_router(
+    place: Path, recorded: Recorded, steps: Trajectories, names: tuple[str, ...],
+    encoder: str | None,
+) -> Ints:  # fmt: skip
+    """(n,) arm that a saved router chooses once for each trajectory, by what was asked first."""
+    from routeyard.flows.evaluation.route import choices_of
+    from routeyard.pipelines.lexical import NAME as TFIDF
+
+    first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
+    asked = [recorded.prompts[k] for k in steps.order[first]] if recorded.prompts else []
+    lacking = len(first) - sum(bool(one) for one in asked)
+    if lacking:
+        raise BadInput(
+            f"{lacking:,} of {len(first):,} trajectories do not say what was asked, which the "
+            "router reads",
+            where=str(place),
+            next_step="log the messages, or give the router's choices as a file with query_id, "
+            "model_id, sample, step and arm",
+        )
+    chosen = choices_of(place, [str(one) for one in asked], encoder=encoder or TFIDF)
+    unpriced = sorted(set(chosen) - set(names))
+    if unpriced:
+        raise BadInput(f"no price is known of {unpriced[0]!r}, which the router chooses")
+    return np.array([names.index(one) for one in chosen])[steps.trajectory]
+
+
+def _shares(
+    steps: Trajectories, arm: Ints, names: tuple[str, ...]
+) -> dict[str, tuple[float, float]]:
+    logged = np.array([names.index(name) for name in steps.arms])[steps.arm]
+    counts = [np.bincount(one, minlength=len(names)) / len(steps) for one in (logged, arm)]
+    return {
+        name: (float(counts[0][k]), float(counts[1][k]))
+        for k, name in enumerate(names)
+        if counts[0][k] or counts[1][k]
+    }
+
+
+def _cannot(
+    recorded: Recorded, steps: Trajectories, arm: Ints, names: tuple[str, ...], found: Achieved,
+    saving: Savings,
+) -> list[str]:  # fmt: skip
+    """What the log cannot tell of this router, and why."""
+    said = list(recorded.doubts)
+    logged = np.array([names.index(name) for name in steps.arms])[steps.arm]
+    if other := int((logged != arm).sum()):
+        said.append(
+            f"In {other:,} of {len(steps):,} calls the router chooses an arm that did not answer: "
+            "how long its answer would have been is the mean of its others, and whether the "
+            "trajectory would have gone the same way is not known."
+        )
+    if found.refused:
+        said.append(f"Outcomes under the router: {found.refused}.")
+    if saving.total.untold:
+        said.append(
+            f"{saving.total.untold:,} trajectories have no known cost: a price, a token count, or "
+            "any answer of the arm is missing."
+        )
+    if np.isnan(steps.read).all():
+        said.append("What was read from prompt caches: the log does not record cached tokens.")
+    if np.isnan(steps.latency).all():
+        said.append("Latency: the log does not record it.")
+    said.append("Traffic after the last day of the log, and prices that are not yet known.")
+    return said
+
+
+def _interval(estimate: tuple[float, float, float]) -> str:
+    return "{:.4g} ({:.4g} to {:.4g})".format(*estimate)

@@ -1,0 +1,143 @@
+"""A router in the shadow of a log: cost by day, outcomes, and what the log cannot tell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from routeyard.flows.cli import run
+from routeyard.flows.traffic.shadow import shadow
+from routeyard.pipelines.errors import BadInput
+
+PRICES = {"large": 10.0, "small": 1.0}
+
+
+def pool(path: Path, day: str = "2026-01-01", **prices: float) -> Path:
+    rows = [
+        {"model_id": name, "price_in": usd, "price_out": usd, "price_date": day}
+        for name, usd in prices.items()
+    ]
+    path.write_text(json.dumps({"models": rows}))
+    return path
+
+
+def log(path: Path, n: int = 400, *, logged: bool = True, outcomes: bool = True) -> Path:
+    """Four days of single calls: large in 70 %, small in 30 %; the small one is right in 60 %."""
+    generator = np.random.default_rng(0)
+    rows = []
+    for k in range(n):
+        large = generator.random() < 0.7
+        arm = "large" if large else "small"
+        row: dict[str, Any] = {
+            "task": f"t{k}", "session": f"s{k}", "model": arm, "prompt_tokens": 1_000,
+            "completion_tokens": 100,
+            "timestamp": f"2026-11-0{1 + 4 * k // n}T10:{k % 60:02}:00Z",
+        }  # fmt: skip
+        if logged:
+            row["propensity"] = 0.7 if large else 0.3
+        if outcomes:
+            row["outcome"] = float(generator.random() < (0.9 if large else 0.6))
+        rows.append(row)
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return path
+
+
+def test_cost_and_outcomes_with_propensities(tmp_path: Path) -> None:
+    logs, prices = log(tmp_path / "log.jsonl"), pool(tmp_path / "pool.json", **PRICES)
+    found = shadow(logs, "always:small", pools=[prices], resamples=300)
+    large = round(400 * found.shares["large"][0])
+    # 1,100 tokens at 10 or 1 USD per million.
+    assert found.savings.total.recorded == pytest.approx((large * 10 + (400 - large)) * 1.1e-3)
+    assert found.savings.total.routed == pytest.approx(400 * 1.1e-3)
+    assert found.savings.pays == "yes"
+    assert [day.day for day in found.savings.days] == [f"2026-11-0{k}" for k in range(1, 5)]
+    assert sum(day.recorded for day in found.savings.days) == pytest.approx(
+        found.savings.total.recorded
+    )
+    assert found.savings.stops is None
+    assert found.achieved.estimate is not None
+    by_name = {one.estimator: one for one in found.achieved.estimate.values}
+    assert by_name.keys() == {"ips", "snips", "dr"}
+    # With one propensity for each arm SNIPS is the mean of what the small arm did.
+    rows = [json.loads(line) for line in logs.read_text().splitlines()]
+    small = [row["outcome"] for row in rows if row["model"] == "small"]
+    assert by_name["snips"].value == pytest.approx(sum(small) / len(small))
+    assert found.achieved.estimate.effective == pytest.approx(len(small))
+    page = "\n".join(found.lines())
+    assert "Does it pay? Yes." in page
+    assert "Effective sample size" in page
+
+
+def test_without_propensities_only_bounds_are_told(tmp_path: Path) -> None:
+    logs = log(tmp_path / "log.jsonl", logged=False)
+    found = shadow(logs, "always:small", pools=[pool(tmp_path / "p.json", **PRICES)], resamples=300)
+    assert found.achieved.estimate is None
+    assert "have no propensity" in (found.achieved.refused or "")
+    assert found.achieved.bounds is not None
+    assert found.achieved.agreeing is not None
+    # By hand: what the small arm got right, and everything where the large one was asked.
+    rows = [json.loads(line) for line in logs.read_text().splitlines()]
+    right = sum(row["outcome"] for row in rows if row["model"] == "small") / 400
+    other = sum(row["model"] == "large" for row in rows) / 400
+    assert found.achieved.bounds == pytest.approx((right, right + other))
+    assert any("no propensity" in line for line in found.cannot)
+
+
+def test_without_outcomes_it_says_so(tmp_path: Path) -> None:
+    logs = log(tmp_path / "log.jsonl", outcomes=False)
+    found = shadow(logs, "always:small", pools=[pool(tmp_path / "p.json", **PRICES)], resamples=300)
+    assert found.achieved.bounds is None
+    assert "It cannot be told: no trajectory has an outcome" in "\n".join(found.lines())
+
+
+def test_the_day_on_which_new_prices_make_the_router_wrong(tmp_path: Path) -> None:
+    logs = log(tmp_path / "log.jsonl")
+    pools = [
+        pool(tmp_path / "p.json", **PRICES),
+        # The small arm becomes the dearer one on the third day.
+        pool(tmp_path / "q.json", "2026-11-03", small=30.0),
+    ]
+    found = shadow(logs, "always:small", pools=pools, resamples=300)
+    assert found.savings.stops == "2026-11-03"
+    saved = [day.saved[0] for day in found.savings.days if day.saved]
+    assert saved[0] > 0
+    assert saved[1] > 0
+    assert saved[2] < 0
+    assert "From 2026-11-03 on, to the end of the log, it costs more" in "\n".join(found.lines())
+    with pytest.raises(BadInput, match="is no day"):
+        shadow(logs, "always:small",
+               pools=[pools[0], pool(tmp_path / "r.json", "soon", small=1.0)])  # fmt: skip
+
+
+def test_several_decisions_with_one_outcome_are_refused(tmp_path: Path) -> None:
+    rows = [
+        {"task": f"t{k}", "session": f"s{k}", "model": "large", "prompt_tokens": 1_000 + step,
+         "completion_tokens": 100, "timestamp": f"2026-11-01T10:{k % 60:02}:0{step}Z",
+         "propensity": 0.5, "outcome": 1.0}
+        for k in range(80) for step in range(2)
+    ]  # fmt: skip
+    logs = tmp_path / "log.jsonl"
+    logs.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    found = shadow(logs, "always:small", pools=[pool(tmp_path / "p.json", **PRICES)], resamples=300)
+    assert "depend on what happened before" in (found.achieved.refused or "")
+    # The small arm never answered: its costs are unknown, and so is what it saves.
+    assert found.savings.total.saved is None
+    assert found.savings.pays == "cannot be told"
+    assert any("80 trajectories have no known cost" in line for line in found.cannot)
+
+
+def test_the_command_writes_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs, prices = log(tmp_path / "log.jsonl", 120), pool(tmp_path / "pool.json", **PRICES)
+    words = ["shadow", str(logs), "--router", "always:small", "--pool", str(prices)]
+    page = tmp_path / "page.md"
+    assert run([*words, "--out", str(page), "--resamples", "200"]) == 0
+    assert page.read_text() == capsys.readouterr().out
+    assert run([*words, "--json", "--resamples", "200"]) == 0
+    assert json.loads(capsys.readouterr().out)["savings"]["pays"] == "yes"
+    # A router that reads questions needs a log that holds them.
+    assert run(["shadow", str(logs), "--router", str(tmp_path), "--pool", str(prices)]) == 2
+    assert "do not say what was asked" in capsys.readouterr().err
