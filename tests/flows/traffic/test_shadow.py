@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import routeyard
 from routeyard.flows.cli import run
 from routeyard.flows.traffic.shadow import shadow
 from routeyard.pipelines.errors import BadInput
+from tests.support.worded_release import worded_release
 
 PRICES = {"large": 10.0, "small": 1.0}
 
@@ -141,3 +143,29 @@ def test_the_command_writes_its_page(tmp_path: Path, capsys: pytest.CaptureFixtu
     # A router that reads questions needs a log that holds them.
     assert run(["shadow", str(logs), "--router", str(tmp_path), "--pool", str(prices)]) == 2
     assert "do not say what was asked" in capsys.readouterr().err
+
+
+def test_a_saved_router_reads_what_users_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    release = worded_release(tmp_path / "toy" / "1.0.0")
+    saved = tmp_path / "saved"
+    first = routeyard.route(release, "river castle king", router="ridge", save=saved)
+    arms = sorted(first["scores"])
+    asked = ["river castle king", "king", "castle garden river", "stone"]
+    rows = [
+        {"session_id": f"s{k}", "timestamp": f"2026-11-01T10:0{k}:00Z",
+         "request": {"model": arms[0], "messages": [{"role": "user", "content": text}]},
+         "response": {"usage": {"prompt_tokens": 10, "completion_tokens": 5}}}
+        for k, text in enumerate(asked)
+    ]  # fmt: skip
+    logs = tmp_path / "log.jsonl"
+    logs.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    prices = pool(tmp_path / "pool.json", **dict.fromkeys(arms, 1.0))
+    found = shadow(logs, str(saved), pools=[prices], resamples=200)
+    chosen = [routeyard.route(saved, text)["model_id"] for text in asked]
+    expected = {arm: chosen.count(arm) / len(asked) for arm in arms}
+    assert {arm: routed for arm, (_, routed) in found.shares.items()} == {
+        arm: share for arm, share in expected.items() if share or arm == arms[0]
+    }
+    assert found.router == "saved"
