@@ -27,6 +27,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.pairs import default_pair
 from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.io.staging import write_text
+from routeyard.pipelines.lexical import NAME as TFIDF
 from routeyard.pipelines.matrix.reading import core_of
 
 #: Where `--data` reads recorded matrices.
@@ -103,6 +104,8 @@ def reproduce(
                 known, stand.context, folder / "zoo" / stand.context.release,
                 routers=routers, encoders=encoders, cache=cache,
                 search=bool(on) if search is None else search,
+                # What is spread over encoders is rehearsed with two of them.
+                beside=() if on or data else [TFIDF],
             )  # fmt: skip
     with counter("studies", "studies") as count:
 

@@ -137,6 +137,14 @@ class _Cells:
             return f"{computed.release} lacks {lacks}"
         return f"{computed.release} has no row {row!r}"
 
+    @staticmethod
+    def _empty(computed: Computed) -> str:
+        """Why a study came to nothing: what it notes where it has no value; empty where it has."""
+        if any(cell.value is not None or cell.text for cell in computed.cells):
+            return ""
+        notes = dict.fromkeys(cell.note for cell in computed.cells if cell.note)
+        return f"{computed.release}: {'; '.join(notes) or 'nothing was measured'}"
+
     def cell(self, one: PrintedCell) -> ReproducedCell:
         item = self.paper.items[one.item]
         if item.counts:
@@ -210,7 +218,7 @@ class _Cells:
                 on, reason = "", item.lacks
             else:
                 computed = self.run.study(item.study, benchmark)
-                on, reason = computed.release, computed.reason
+                on, reason = computed.release, computed.reason or self._empty(computed)
             if reason:
                 missing[benchmark] = reason
             else:

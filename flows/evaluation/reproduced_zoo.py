@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from routeyard.flows.console import line
@@ -32,6 +31,7 @@ def zoo_figures(
     encoders: Sequence[str],
     search: bool,
     cache: Path,
+    beside: Sequence[str] = (),
 ) -> ZooFigures:
     """Figures of the paper's routers on a release; cells that lie there are not fitted again.
 
@@ -39,6 +39,7 @@ def zoo_figures(
         routers: Of the paper's routers only these; empty for all.
         encoders: As `routeyard zoo run` takes them; empty for those of the paper's that are here.
         search: All settings and seeds of the protocol; else each router's first setting once.
+        beside: Encoders that are taken beside the paper's where none are named.
     """
 
     def ran() -> tuple[zoo.Zoo, CellInputs]:
@@ -52,7 +53,10 @@ def zoo_figures(
         return found
 
     def here() -> dict[str, Vectors]:
-        return context.once("vectors", partial(_vectors, paper, context, encoders, cache))
+        wanted = encoders or (*paper.encoders.values(), *beside)
+        return context.once(
+            "vectors", lambda: _vectors(context, wanted, cache, needed=bool(encoders))
+        )
 
     def by_encoder() -> Mapping[str, Evaluation]:
         done, bench = context.once("zoo run", ran)
@@ -75,21 +79,21 @@ def _bare(core: Core) -> Core:
 
 
 def _vectors(
-    paper: Paper, context: StudyContext, encoders: Sequence[str], cache: Path
+    context: StudyContext, encoders: Sequence[str], cache: Path, *, needed: bool
 ) -> dict[str, Vectors]:
-    """Encoder → vectors; of the paper's encoders those whose weights are here.
+    """Encoder → vectors; of those that are not needed the ones whose weights are here.
 
     Raises:
         BadInput: no encoder can be had.
     """
     found: dict[str, Vectors] = {}
-    for name in encoders or paper.encoders.values():
+    for name in encoders:
         try:
             found |= vectors(
                 context.tables, context.core, [name], scheme=context.default_scheme(), cache=cache
             )
         except (RouteyardError, OSError) as error:
-            if encoders:
+            if needed:
                 raise
             line("left out", f"encoder {name}: {str(error.args[0]).splitlines()[0]}")
     if not found:

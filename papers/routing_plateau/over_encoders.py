@@ -75,7 +75,8 @@ def table(context: StudyContext, metrics: Mapping[str, tuple[str, Unit]]) -> Seq
         for name in routers:
             one = found.get(name)
             if one is None:
-                cells.append(StudyCell(name, heading, None, unit, note="not measured"))
+                why = _why_not(done, name, metric.replace("{measure}", measure_of(context)))
+                cells.append(StudyCell(name, heading, None, unit, note=why))
                 continue
             cells.append(StudyCell(name, heading, one.mean, unit, one.low, one.high))
             spread = "one encoder" if one.spread is None else None
@@ -87,6 +88,15 @@ def table(context: StudyContext, metrics: Mapping[str, tuple[str, Unit]]) -> Seq
         short = None if apart is not None else "fewer than five routers"
         cells.append(StudyCell(TOP, heading, apart, unit, note=short))
     return cells
+
+
+def _why_not(done: Mapping[str, Evaluation], router: str, metric: str) -> str:
+    """Why a metric of a router is not known with any encoder."""
+    for one in done.values():
+        for row in one.metrics.to_pylist():
+            if row["router"] == router and row["metric"] == metric and row["reason"]:
+                return str(row["reason"])
+    return "not measured"
 
 
 def exchange_over_pairs(context: StudyContext) -> Sequence[StudyCell]:
