@@ -5,30 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow.compute as pc
-
 from routeyard.flows.console import counter, line
-from routeyard.flows.evaluation.evaluate import CACHE, ENCODER
-from routeyard.flows.evaluation.kept import store_in
-from routeyard.flows.evaluation.released import Tables, out_folder, read_with, with_embeddings
+from routeyard.flows.evaluation.evaluate import CACHE
+from routeyard.flows.evaluation.released import out_folder
+from routeyard.flows.evaluation.reproduced_stands import stands_of
 from routeyard.flows.evaluation.reproduced_zoo import zoo_figures
-from routeyard.flows.evaluation.study import context_of, named, write_study
+from routeyard.flows.evaluation.study import named, write_study
 from routeyard.flows.recipe import find, load, read_yaml, shipped
 from routeyard.papers import PAPERS
 from routeyard.papers.paper import Paper
 from routeyard.papers.reproduction import Reproduction, reproduction
-from routeyard.papers.stands import Counts, Stand, alike, prepared
+from routeyard.papers.stands import Counts
 from routeyard.papers.tally import tally
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.pairs import default_pair
-from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.io.staging import write_text
 from routeyard.pipelines.lexical import NAME as TFIDF
-from routeyard.pipelines.matrix.reading import core_of
 
 #: Where `--data` reads recorded matrices.
 DATA = "ROUTEYARD_DATA"
@@ -97,7 +91,7 @@ def reproduce(
     for release in releases.values():
         out_folder(release, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    stands = _stands(known, releases, [Path(place) for place in also], cache, resamples)
+    stands = stands_of(known, releases, [Path(place) for place in also], cache, resamples)
     if known.zoo:
         for stand in {id(one): one for one in stands.values()}.values():
             stand.context.zoo = zoo_figures(
@@ -218,49 +212,6 @@ def asked_counts(name: str) -> Counts | None:
         for part in ("train", "validation", "test"):
             found[source, part] = float(getattr(parts, part) or 0)
     return found
-
-
-def _stands(
-    paper: Paper, releases: Mapping[str, Path], also: Sequence[Path], cache: Path, resamples: int
-) -> dict[str, Stand]:
-    how: dict[str, Any] = {"embeddings": None, "cache": cache, "encoder": ENCODER}
-    embed = {releases[name] for name in releases if paper.benchmarks[name].embed}
-    places = set(releases.values())
-    learnt = {releases.get(paper.benchmarks[n].trained_on or "", p) for n, p in releases.items()}
-    whole = {place: read_with(place, also) for place in places}
-    tables = {}
-    for place, own in whole.items():
-        part = own if place in learnt else tested_part(own)
-        tables[place] = with_embeddings(part, embed=place in embed, **how)
-    contexts: dict[tuple[Path, Path | None], Stand] = {}
-    found = {}
-    for name, place in releases.items():
-        benchmark = paper.benchmarks[name]
-        source = releases.get(benchmark.trained_on or "")
-        key = (place, source if source != place else None)
-        if key not in contexts:
-            first, tested = place, {}
-            if key[1] is not None:
-                first, tested = key[1], {named(place)[0]: tables[place]}
-            context = context_of(
-                first, tables[first], tested=tested, resamples=resamples, pair=benchmark.pair,
-                kept=partial(store_in, cache),
-            )  # fmt: skip
-            if context.pair is not None and set(context.pair) - set(context.core.model_ids):
-                context.pair = default_pair(context.core)
-            contexts[key] = Stand(context, whole=whole[place] if tested else None)
-        stand = alike(contexts[key], name, benchmark.size, benchmark.release)
-        found[name] = prepared(paper, stand)
-    return found
-
-
-def tested_part(tables: Tables) -> Tables:
-    """The tables of a release that is only tested on: its other questions are never read."""
-    splits, queries = tables["splits"], tables["queries"]
-    wanted = pc.equal(splits.column("scheme"), default_scheme(core_of(tables), None))
-    test = splits.filter(pc.and_(wanted, pc.equal(splits.column("split"), "test")))
-    asked = pc.is_in(queries.column("query_id"), value_set=test.column("query_id").combine_chunks())
-    return tables.also("queries", queries.filter(asked))
 
 
 def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:

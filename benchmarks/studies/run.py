@@ -17,11 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.studies.page import HEAD, cut, parts_of
 from routeyard.flows.cli import run
 from routeyard.flows.evaluation import study as do
+from routeyard.flows.evaluation.reproduced_stands import pair_in_place
 from routeyard.pipelines.studies import STUDIES
 from routeyard.pipelines.studies.needs import lacking
 
@@ -87,7 +86,7 @@ def studied(release: Path, out: Path, given: argparse.Namespace) -> str:
     about = do.context_of(release, tables, **shared)
     pair = None
     if about.core.n_models > 2 and about.core.splits:
-        pair = pair_of(about.core, about.default_scheme())
+        pair = pair_in_place(about.core, about.default_scheme())
     if pair is not None:
         about = do.context_of(release, tables, pair=pair, **shared)
     done: list[str] = []
@@ -114,13 +113,6 @@ def studied(release: Path, out: Path, given: argparse.Namespace) -> str:
     if pair is not None:
         said += f" Pair of models, where a study needs one: {pair[0]}, then {pair[1]}."
     return f"{title}\n\n{said}\n{rest}"
-
-
-def pair_of(core: Any, scheme: str) -> tuple[str, str]:
-    """(small, large) of a pool: the model of median accuracy on train, and the best one."""
-    means = np.nanmean(core.labels[core.rows(scheme, "train")], axis=0)
-    order = np.argsort(means, kind="stable")
-    return core.model_ids[order[(len(order) - 1) // 2]], core.model_ids[order[-1]]
 
 
 @contextmanager

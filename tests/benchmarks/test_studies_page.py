@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.studies.page import cut, parts_of
-from benchmarks.studies.run import TooLong, limited, pair_of
+from benchmarks.studies.run import TooLong, limited
 from benchmarks.zoo.matrices import core_of
+from routeyard.flows.evaluation.reproduced_stands import pair_in_place
 
 
 def test_the_pair_is_the_median_and_the_best_on_train() -> None:
@@ -20,7 +21,7 @@ def test_the_pair_is_the_median_and_the_best_on_train() -> None:
     labels[10:] = 1 - labels[10:]
     names, ids = ["a", "b", "c", "d", "e"], [f"q{k:02d}" for k in range(20)]
     core = core_of(ids, names, labels, ["t"] * 20, ["train"] * 10 + ["test"] * 10)
-    assert pair_of(core, "dense") == ("c", "a")
+    assert pair_in_place(core, "dense") == ("c", "a")
 
 
 def test_a_study_stops_when_its_processor_time_is_used_up() -> None:

@@ -1,0 +1,85 @@
+"""The releases of a reproduction as studies read them: one context for each, embedded once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from routeyard.flows.console import line
+from routeyard.flows.evaluation.evaluate import ENCODER
+from routeyard.flows.evaluation.kept import store_in
+from routeyard.flows.evaluation.released import Tables, read_with, with_embeddings
+from routeyard.flows.evaluation.study import context_of, named
+from routeyard.papers.paper import Paper
+from routeyard.papers.stands import Stand, alike, prepared
+from routeyard.pipelines.evaluate.pairs import default_pair
+from routeyard.pipelines.experiment.splits import default_scheme
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.ranking import single_means
+from routeyard.pipelines.matrix.reading import core_of
+
+
+def stands_of(
+    paper: Paper, releases: Mapping[str, Path], also: Sequence[Path], cache: Path, resamples: int
+) -> dict[str, Stand]:
+    """Benchmark → the release that stands for it, with what its paper puts in where it lacks it.
+
+    Args:
+        releases: Benchmark → folder of its release.
+        also: Tables beside the releases.
+        cache: Where embeddings and predictions are kept.
+    """
+    how: dict[str, Any] = {"embeddings": None, "cache": cache, "encoder": ENCODER}
+    embed = {releases[name] for name in releases if paper.benchmarks[name].embed}
+    places = set(releases.values())
+    learnt = {releases.get(paper.benchmarks[n].trained_on or "", p) for n, p in releases.items()}
+    whole = {place: read_with(place, also) for place in places}
+    tables = {}
+    for place, own in whole.items():
+        part = own if place in learnt else tested_part(own)
+        tables[place] = with_embeddings(part, embed=place in embed, **how)
+    contexts: dict[tuple[Path, Path | None], Stand] = {}
+    found = {}
+    for name, place in releases.items():
+        benchmark = paper.benchmarks[name]
+        source = releases.get(benchmark.trained_on or "")
+        key = (place, source if source != place else None)
+        if key not in contexts:
+            first, tested = place, {}
+            if key[1] is not None:
+                first, tested = key[1], {named(place)[0]: tables[place]}
+            context = context_of(
+                first, tables[first], tested=tested, resamples=resamples, pair=benchmark.pair,
+                kept=partial(store_in, cache),
+            )  # fmt: skip
+            if context.pair is not None and set(context.pair) - set(context.core.model_ids):
+                context.pair = pair_in_place(context.core, context.default_scheme())
+                line("pair", f"{' and '.join(context.pair)} on {context.release}")
+            contexts[key] = Stand(context, whole=whole[place] if tested else None)
+        stand = alike(contexts[key], name, benchmark.size, benchmark.release)
+        found[name] = prepared(paper, stand)
+    return found
+
+
+def pair_in_place(core: Core, scheme: str) -> tuple[str, str]:
+    """(small, large) of a pool that lacks the paper's: of more than two models the one of median
+    accuracy on train and the most accurate."""
+    if (pair := default_pair(core)) is not None:
+        return pair
+    means = single_means(core.labels[core.rows(scheme, "train")])
+    order = np.argsort(np.where(np.isnan(means), -np.inf, means), kind="stable")
+    return core.model_ids[order[(len(order) - 1) // 2]], core.model_ids[order[-1]]
+
+
+def tested_part(tables: Tables) -> Tables:
+    """The tables of a release that is only tested on: its other questions are never read."""
+    splits, queries = tables["splits"], tables["queries"]
+    wanted = pc.equal(splits.column("scheme"), default_scheme(core_of(tables), None))
+    test = splits.filter(pc.and_(wanted, pc.equal(splits.column("split"), "test")))
+    asked = pc.is_in(queries.column("query_id"), value_set=test.column("query_id").combine_chunks())
+    return tables.also("queries", queries.filter(asked))
