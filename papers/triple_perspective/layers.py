@@ -13,7 +13,7 @@ from routeyard.pipelines.signals.local_model import LocalModel
 #: Reads the questions in the place of the small model.
 READER = encoders.ALIASES["minilm"]
 #: Tokens of a question that it reads.
-LONGEST = 128
+LONGEST = 64
 
 
 def with_layers(stand: Stand) -> Stand:

@@ -77,7 +77,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
             out = root / "out"
             made[name] = (
                 routeyard.reproduce(
-                    name, places, out=out, workspace=root / "yard", search=False, resamples=100,
+                    name, places, out=out, workspace=root / "yard", cache=root / "cache",
+                    search=False, resamples=100,
                     encoders=["e"] if name == "routing_plateau" else [],
                     routers=["knn", "kmeans", "mlp", "zooter", "carrot", "mess-plus"],
                 ),
@@ -248,7 +249,7 @@ def test_a_release_that_is_only_tested_on_needs_no_train_questions(tmp_path: Pat
     tested = written(tmp_path / "small_mmlu", tables)
     one = routeyard.reproduce(
         "confidence_router", [f"Questions with preferences={learnt}", f"MMLU={tested}"],
-        out=tmp_path / "out", resamples=50,
+        out=tmp_path / "out", cache=tmp_path / "cache", resamples=50,
     )  # fmt: skip
     cell = next(c for c in one.cells if (c.row, c.column) == ("TO-Router kNN", "MMLU CPT(50%)"))
     assert cell.value is not None
