@@ -11,6 +11,7 @@ from routeyard.datacards.charts.bars import bars
 from routeyard.datacards.charts.draw import PAGE
 from routeyard.datacards.charts.grids import MOST_CELLS, agreement, heatmap
 from routeyard.datacards.charts.models import accuracy_bars, cost_accuracy
+from routeyard.datacards.sections import pool_sources
 from routeyard.datacards.site import figures
 from routeyard.datacards.site.release import SiteRelease
 
@@ -32,10 +33,27 @@ def content(book: SiteRelease) -> dict[str, Any]:
         "removed": removed,
         "removals": first,
         "decided": figures.decided(book),
+        "pool_sources": pool_sources(book.manifest.recipe, {"prices": _prices(models)}),
         "certificate": book.certificate,
         "sentences": sentences(book.certificate) if book.certificate else [],
         "charts": _charts(book, models, tasks, cells),
     }
+
+
+def _prices(models: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows as the card's SQL `prices` has them, of models as the site has them."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in models:
+        if row["price_in"] is not None or row["price_out"] is not None:
+            key = (row["price_source"] or "", row["price_date"] or "")
+            groups.setdefault(key, []).append(row)
+    return [
+        {
+            "price_source": source, "price_date": day, "models": len(rows),
+            "up_to": min((r["price_up_to"] for r in rows if r.get("price_up_to")), default=None),
+        }
+        for (source, day), rows in sorted(groups.items(), key=lambda one: (-len(one[1]), one[0]))
+    ]  # fmt: skip
 
 
 def _charts(

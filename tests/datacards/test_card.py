@@ -120,6 +120,25 @@ def test_a_simulated_pool_is_said_plainly(write, tables):
     assert "**Simulated pool.** All 3 models" in (path / "README.md").read_text()
 
 
+def test_where_prices_and_sizes_were_read_is_said_with_the_day(write, tables):
+    rows = tables["models"].to_pylist()
+    listed = {"price_in": 1.0, "price_out": 2.0, "price_date": "2026-11-10", "price_up_to": 200_000}
+    for row in rows[:2]:
+        row |= listed | {"price_source": "genai-prices 0.2.3, openai/a"}
+    rows[2] |= {"price_in": 3.0, "price_out": 4.0, "price_date": "2020-01-01", "price_source": None}
+    names = [row["model_id"] for row in rows]
+    pool = {
+        "models": [{"model_id": names[0], "params_b": 7, "params_source": "a page (read today)"}]
+    }
+    path = write({**tables, "models": MODELS.from_rows(rows)}, recipe={"pool": pool}).path
+    card = (path / "README.md").read_text()
+    assert (
+        "Prices were read 2026-11-10 (genai-prices 0.2.3, openai/a: 2 models; of prompts up to "
+        "200,000 tokens); 2020-01-01 (as the recipe states them: 1 model)." in card
+    )
+    assert f"The size of {names[0]}: a page (read today)." in card
+
+
 def test_waivers_are_listed(write):
     waiver = {"gate": "metering", "reason": "the recordings hold neither prices nor usage"}
     card = (write(waivers=[waiver]).path / "README.md").read_text()
