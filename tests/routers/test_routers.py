@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from routeyard.pipelines.errors import BadInput, UnknownName
+from routeyard.pipelines.matrix.examples import Arms
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries, Router
 from routeyard.pipelines.routers.base import model_means, squared_error
 from routeyard.pipelines.routers.neighbours.knn import KNN, nearest
@@ -34,7 +35,9 @@ def planted(n: int = 500, m: int = 3, d: int = 12, seed: int = 0, missing: float
         hidden_of="m0",
     )  # fmt: skip
     descriptors = {"logit_footprint": np.eye(m, 4, dtype=np.float32)}
-    return Examples(queries, tuple(f"m{k}" for k in range(m)), labels, descriptors=descriptors)
+    arms = Arms(np.zeros(m), np.resize([50.0, np.nan], m), np.ones(m), np.ones(m))
+    names = tuple(f"m{k}" for k in range(m))
+    return Examples(queries, names, labels, descriptors=descriptors, arms=arms)
 
 
 def with_validation(train: Examples, held: Examples) -> Examples:

@@ -11,6 +11,7 @@ import pytest
 
 from routeyard.flows.evaluation.route import route
 from routeyard.pipelines.errors import BadInput, RouteyardError, Unsafe
+from routeyard.pipelines.matrix.examples import Arms
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import traits_of
 from routeyard.pipelines.routers.saved import load, save, tuned_encoder
@@ -31,7 +32,8 @@ def examples(n: int, seed: int) -> Examples:
     )  # fmt: skip
     descriptors = {"text_footprint": np.eye(3, 5, dtype=np.float32)}
     usd = np.tile([1.0, 2.0, 4.0], (n, 1))
-    return Examples(queries, ("a", "b", "c"), labels, {"usd": usd}, None, descriptors)
+    arms = Arms(np.zeros(3), np.array([50.0, 400.0, np.nan]), np.ones(3), np.ones(3))
+    return Examples(queries, ("a", "b", "c"), labels, {"usd": usd}, None, descriptors, arms)
 
 
 @pytest.mark.parametrize("name", sorted(ROUTERS.builtin))
