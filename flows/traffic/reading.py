@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,14 +65,18 @@ def read_steps(path: Path, *, session: str | None = None, prompts: bool = False)
 
 
 def arm_prices(
-    models: Mapping[str, Mapping[str, Any]], pool: Path | None, caches: Sequence[str]
+    models: Mapping[str, Mapping[str, Any]],
+    pool: Path | None,
+    caches: Sequence[str],
+    arms: Iterable[str] = (),
 ) -> dict[str, ArmPrice]:
-    """Arm → price and cache rule: of the pool file, else of the release.
+    """Arm → price and cache rule: of the pool file, else of the release, else the list price.
 
     Args:
         pool: A YAML file with `models`: `model_id`, `price_in`, `price_out`, `price_cache_read`,
             `price_cache_write` in USD per 10^6 tokens.
         caches: `ARM=RULE` each; a rule alone is that of all arms.
+        arms: Names as gateways write them, `provider/model`, whose list prices may stand in.
 
     Raises:
         BadInput: the file has no models, or a rule is of no arm.
@@ -80,6 +84,7 @@ def arm_prices(
     rows = dict(models)
     if pool is not None:
         rows |= _pool_rows(pool)
+    rows |= {name: row for name in arms if name not in rows and (row := _listed(name))}
     named = [one.rpartition("=") for one in caches]
     for arm, _, rule in named:
         cache_rule(rule)
@@ -88,6 +93,20 @@ def arm_prices(
     of_all = next((rule for arm, _, rule in named if not arm), None)
     rules = {arm: rule for arm, _, rule in named if arm}
     return {name: price_of_row(row, rules.get(name, of_all)) for name, row in rows.items()}
+
+
+def arms_in(policies: Iterable[str], recorded: Iterable[str]) -> set[str]:
+    """Names of arms that answered, and what may be names of arms in policies."""
+    return {*recorded, *(part for text in policies for part in text.split(":") if "/" in part)}
+
+
+def _listed(name: str) -> dict[str, Any] | None:
+    """Row with the list price of `provider/model`; None where that exact one is not listed."""
+    from routeyard.pipelines.metering.list_prices import list_price
+
+    provider, _, model = name.partition("/")
+    found = list_price(provider, model) if model else None
+    return None if found is None else {"model_id": name, "provider": provider, **found.columns}
 
 
 def _pool_rows(path: Path) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.flows.traffic.reading import arm_prices, read_steps
+from routeyard.flows.traffic.reading import arm_prices, arms_in, read_steps
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.trajectories.arrays import trajectories_of
 from routeyard.pipelines.trajectories.audit import StepFinding, audit_steps
@@ -97,7 +97,8 @@ def replay_steps(
         BadInput: there are no steps or no prices, or a policy cannot be read.
     """
     recorded = read_steps(path, session=session)
-    prices = arm_prices(recorded.models, pool, caches)
+    steps = trajectories_of(recorded.steps)
+    prices = arm_prices(recorded.models, pool, caches, arms_in(policies, steps.arms))
     if not prices:
         raise BadInput(
             "no prices are known",
@@ -105,7 +106,6 @@ def replay_steps(
             next_step="give a file of models with price_in, price_out, price_cache_read and "
             "price_cache_write (USD per 10^6 tokens): --pool pool.yaml",
         )
-    steps = trajectories_of(recorded.steps)
     names = tuple(sorted({*prices, *steps.arms}))
     chosen = {text: policy_arms(text, steps, names, recorded.steps) for text in policies}
     costs = policy_costs(steps, chosen, prices, names, resamples=resamples, seed=seed)
@@ -137,7 +137,11 @@ def _rules(
         rule = cache_rule(price.rule)
         stated = {"in": price.input, "out": price.output, "read": price.read, "write": price.write}
         told = ", ".join(f"{word} {usd:g}" for word, usd in stated.items() if usd is not None)
-        yield f"{name}: USD per 10^6 tokens {told}; cache {rule.name} ({rule.source})"
+        where = f" ({price.source})" if price.source else ""
+        long = "" if price.up_to is None else f", for prompts up to {price.up_to:,} tokens"
+        yield (
+            f"{name}: USD per 10^6 tokens {told}{long}{where}; cache {rule.name} ({rule.source})"
+        )
 
 
 def _total(one: PolicyCost) -> str:

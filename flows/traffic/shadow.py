@@ -10,7 +10,13 @@ from typing import Any, Literal
 import numpy as np
 
 from routeyard.flows.traffic.achieved import Achieved, achieved, propensities_of
-from routeyard.flows.traffic.reading import Recorded, arm_prices, priced_from, read_steps
+from routeyard.flows.traffic.reading import (
+    Recorded,
+    arm_prices,
+    arms_in,
+    priced_from,
+    read_steps,
+)
 from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.trajectories.arrays import Trajectories, trajectories_of
@@ -144,8 +150,12 @@ def shadow(
     """
     saved = Path(router).is_dir()
     recorded = read_steps(logs, session=session, prompts=saved)
-    periods = [(start, arm_prices(rows, None, caches))
-               for start, rows in priced_from(recorded.models, pools)]  # fmt: skip
+    steps = trajectories_of(recorded.steps)
+    arms = arms_in([] if saved else [router], steps.arms)
+    periods = [
+        (start, arm_prices(rows, None, caches, arms))
+        for start, rows in priced_from(recorded.models, pools)
+    ]
     if not periods or not periods[-1][1]:
         raise BadInput(
             "no prices are known",
@@ -153,7 +163,6 @@ def shadow(
             next_step="give a file of models with price_in, price_out, price_cache_read and "
             "price_cache_write (USD per 10^6 tokens): --pool pool.yaml",
         )
-    steps = trajectories_of(recorded.steps)
     names = tuple(sorted({*steps.arms, *(name for _, prices in periods for name in prices)}))
     arm = (
         _by_router(Path(router), recorded, steps, names, encoder)

@@ -40,6 +40,8 @@ class ArmPrice:
     Attributes:
         read: Of tokens read from the cache; unknown where the provider states none.
         write: Of tokens written to it, where the rule has a premium.
+        up_to: Prompt tokens up to which the prices hold; what a longer prompt costs is unknown.
+        source: Where the prices were read, and when; empty where a person stated them.
     """
 
     input: float | None
@@ -47,6 +49,8 @@ class ArmPrice:
     read: float | None = None
     write: float | None = None
     rule: str = "none"
+    up_to: int | None = None
+    source: str = ""
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -100,9 +104,11 @@ def price_of_row(row: Mapping[str, Any], rule: str | None = None) -> ArmPrice:
     read = row.get("price_cache_read")
     if rule is None and read is None:
         named = "none"
+    told = (row.get("price_source"), row.get("price_date"))
     return ArmPrice(
-        row.get("price_in"), row.get("price_out"), read, row.get("price_cache_write"), named
-    )
+        row.get("price_in"), row.get("price_out"), read, row.get("price_cache_write"), named,
+        row.get("price_up_to"), ", ".join(str(one) for one in told if one),
+    )  # fmt: skip
 
 
 @cache

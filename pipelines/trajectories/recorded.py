@@ -62,6 +62,8 @@ def usage_cost(steps: Trajectories, prices: Mapping[str, ArmPrice]) -> UsageCost
         (write, price([one.write for one in rows])), (steps.completion, output),
     ]  # fmt: skip
     usd = np.sum([np.where(n == 0, 0.0, n * p) for n, p in charged], axis=0) / 1e6
+    longest = price([np.inf if one.up_to is None else one.up_to for one in rows])
+    usd = np.where(steps.prompt > longest, np.nan, usd)
     fresh = (steps.prompt * input_ + steps.completion * output) / 1e6
     known = ~np.isnan(usd)
     told = steps.cost[known]

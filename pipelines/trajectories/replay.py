@@ -95,6 +95,7 @@ class _PriceTable:
     block: Floats
     premium: Bools
     keeps_output: Bools
+    up_to: Floats
 
     @classmethod
     def of(cls, prices: Mapping[str, ArmPrice], names: tuple[str, ...]) -> _PriceTable:
@@ -114,6 +115,7 @@ class _PriceTable:
             column([rule.block for rule in rules]),
             np.array([rule.premium for rule in rules]),
             np.array([rule.output for rule in rules]),
+            column([np.inf if one.up_to is None else one.up_to for one in rows]),
         )
 
 
@@ -174,4 +176,4 @@ def _prompt_cost(
     priced = [(rest - write, table.input), (read, table.read), (write, table.write)]
     # A price that nothing is charged at need not be known.
     usd = sum(np.where(tokens == 0, 0.0, tokens * price[arm]) for tokens, price in priced)
-    return np.asarray(usd) / 1e6, write
+    return np.where(steps.prompt > table.up_to[arm], np.nan, np.asarray(usd) / 1e6), write

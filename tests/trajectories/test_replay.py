@@ -241,3 +241,10 @@ def test_tables_without_the_key_are_refused() -> None:
         trajectories_of(planted().drop_columns(["step"]))
     with pytest.raises(BadInput, match="there are no steps"):
         trajectories_of(planted().slice(0, 0))
+
+
+def test_prompts_longer_than_the_prices_hold_for_have_no_cost() -> None:
+    steps = trajectories_of(pa.Table.from_pylist([row("t", 0, 0), row("t", 0, 1)]))
+    prices = {"strong": ArmPrice(5, 25, 0.5, 6.25, "anthropic", up_to=1_999)}
+    (cost,) = policy_costs(steps, {"p": np.zeros(2, int)}, prices, ("strong",), resamples=100)
+    assert (cost.usd, cost.untold) == (None, {"a price is not known": 2})

@@ -108,3 +108,24 @@ def test_what_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "small" in capsys.readouterr().err
     (tmp_path / "pool.yaml").write_text("models: [1]\n")
     assert run(["replay", log, "--pool", pool]) == 2
+
+
+def test_list_prices_stand_in_for_exact_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, _ = files(
+        tmp_path, call("a", 0, "openai/gpt-4.1", 2_000, 0), call("a", 1, "openai/gpt-4.1", 2_100, 0)
+    )
+    policies = ["-p", "recorded", "-p", "always:openai/gpt-4.1-mini", "--json"]
+    assert run(["replay", log, *policies]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["prices"]["openai/gpt-4.1"]["rule"] == "openai"
+    assert "genai-prices" in found["prices"]["openai/gpt-4.1"]["source"]
+    recorded, mini = found["costs"]
+    assert recorded["usd"] > 0
+    # The other arm never answered; its price alone does not tell what it would have said.
+    assert mini["usd"] is None
+    # A model that is not listed under exactly that name has no price.
+    log, _ = files(tmp_path, call("a", 0, "openai/gpt-4.1-of-mine", 2_000, 0))
+    assert run(["replay", log]) == 2
+    assert "no prices are known" in capsys.readouterr().err
