@@ -78,8 +78,10 @@ class ShadowReport:
         if total.saved is None:
             yield "It cannot be told: no trajectory's cost is known under both."
         else:
+            known = total.trajectories - total.untold
+            part = f"Of {known:,} trajectories with a known cost: r" if total.untold else "R"
             yield (
-                f"Recorded {total.recorded:.4g} USD, with the router {total.routed:.4g}: saved "
+                f"{part}ecorded {total.recorded:.4g} USD, with the router {total.routed:.4g}: saved "
                 f"{_interval(total.saved)} USD. Does it pay? {self.savings.pays.capitalize()}."
             )
         if self.savings.stops:

@@ -43,7 +43,8 @@ class Savings:
     Attributes:
         stops: Day before which savings so far were at their highest, if the policy surely costs
             more from then to the end (95 %; the day was chosen by the same data); else None.
-        pays: Whether the whole saving is surely above 0, surely below, or cannot be told.
+        pays: Whether the whole saving is surely above 0, surely below, or cannot be told, as where
+            the cost of some trajectories is unknown.
     """
 
     total: DaySaving
@@ -145,7 +146,7 @@ def _saving(day: str, cost: Floats, task: Ints, resamples: int, seed: int) -> Da
 
 
 def _pays(total: DaySaving) -> str:
-    if total.saved is None:
+    if total.saved is None or total.untold:
         return "cannot be told"
     _, low, high = total.saved
     return "yes" if low > 0 else "no" if high < 0 else "cannot be told"

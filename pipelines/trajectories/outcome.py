@@ -11,7 +11,7 @@ from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.trajectories.arrays import Trajectories
 from routeyard.pipelines.trajectories.caches import ArmPrice
-from routeyard.pipelines.trajectories.replay import StepCosts, replay
+from routeyard.pipelines.trajectories.replay import StepCosts, first_reads, replay
 
 #: More tasks than this are put together at random, which leaves the spread of a sum as it is.
 MOST_GROUPS = 20_000
@@ -207,8 +207,16 @@ def assumptions(steps: Trajectories, arms: Sequence[str]) -> list[str]:
     said = [
         "each trajectory would have been the same under every policy: same steps, prompts and "
         "times; whether another arm would have succeeded is not said",
-        "each trajectory starts with an empty cache, and prompts are as long in every arm's tokens",
+        "prompts are as long in every arm's tokens",
     ]
+    reads = first_reads(steps)
+    if reads.any():
+        said.append(
+            f"{int((reads > 0).sum()):,} trajectories read {reads.sum():,.0f} tokens in their "
+            "first call, which other traffic left in the cache: for every policy that is a bound"
+        )
+    else:
+        said.append("each trajectory starts with an empty cache")
     if count := int(steps.assumed.sum()):
         said.append(
             f"{count:,} prompts without a recorded parent extend the one before, as they do not "

@@ -100,7 +100,7 @@ def cache_check(steps: Trajectories, prices: Mapping[str, ArmPrice]) -> CacheChe
     known = ~np.isnan(steps.read)
     if not known.any():
         return None
-    predicted = replay(steps, steps.arm, prices, steps.arms).read_most
+    predicted = replay(steps, steps.arm, prices, steps.arms, shared=False).read_most
     return CacheCheck(
         float(predicted[known].sum()), float(steps.read[known].sum()), int(known.sum())
     )

@@ -43,7 +43,12 @@ class StepCosts:
 
 
 def replay(
-    steps: Trajectories, arm: Ints, prices: Mapping[str, ArmPrice], names: tuple[str, ...]
+    steps: Trajectories,
+    arm: Ints,
+    prices: Mapping[str, ArmPrice],
+    names: tuple[str, ...],
+    *,
+    shared: bool = True,
 ) -> StepCosts:
     """Cost of each step when `arm` serves it.
 
@@ -55,9 +60,14 @@ def replay(
     Args:
         arm: (n,) number in `names` of the arm that serves each step.
         prices: Price and cache rule by name of the arm.
+        shared: The first call of a trajectory may read what was recorded that it read, from the
+            cache of another trajectory; that is not known of another arm, and so a bound.
     """
     table = _PriceTable.of(prices, names)
     read_least, read_most = _read(steps, arm, table)
+    if shared:
+        borrowed = np.where(table.ttl[arm] > 0, first_reads(steps), 0.0)
+        read_most = np.maximum(read_most, np.minimum(borrowed, steps.prompt))
     least, write = _prompt_cost(steps, arm, table, read_most)
     most, _ = _prompt_cost(steps, arm, table, read_least)
     answered = np.array([names.index(name) if name in names else -1 for name in steps.arms])
@@ -80,6 +90,12 @@ def replay(
         switch=switch,
         lost=np.where(switch, least - warm, 0.0),
     )
+
+
+def first_reads(steps: Trajectories) -> Floats:
+    """(n,) tokens that the first call of a trajectory read from a cache; 0 elsewhere."""
+    first = np.diff(steps.trajectory, prepend=-1) != 0
+    return np.where(first, np.nan_to_num(steps.read), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
