@@ -162,3 +162,13 @@ def _second(day: str) -> float:
         return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
     except ValueError as error:
         raise BadInput(f"{day!r} is no day", where="price_date") from error
+
+
+def with_ends(estimate: tuple[float, float, float]) -> str:
+    """An estimate with its interval; one task alone has none.
+
+    >>> with_ends((2.0, 1.0, 3.5)), with_ends((2.0, float("nan"), float("nan")))
+    ('2 (1 to 3.5)', '2 (one task)')
+    """
+    value, low, high = estimate
+    return f"{value:.4g} (one task)" if low != low else f"{value:.4g} ({low:.4g} to {high:.4g})"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.flows.traffic.reading import arm_prices, arms_in, read_steps
+from routeyard.flows.traffic.reading import arm_prices, arms_in, read_steps, with_ends
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.trajectories.arrays import trajectories_of
 from routeyard.pipelines.trajectories.audit import StepFinding, audit_steps
@@ -152,7 +152,7 @@ def _total(one: PolicyCost) -> str:
 
 
 def _interval(estimate: tuple[float, float, float] | None) -> str:
-    return "unknown" if estimate is None else "{:.4g} ({:.4g} to {:.4g})".format(*estimate)
+    return "unknown" if estimate is None else with_ends(estimate)
 
 
 def _unknown(one: PolicyCost) -> Iterator[str]:

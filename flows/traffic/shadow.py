@@ -16,6 +16,7 @@ from routeyard.flows.traffic.reading import (
     arms_in,
     priced_from,
     read_steps,
+    with_ends,
 )
 from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.errors import BadInput
@@ -81,8 +82,9 @@ class ShadowReport:
             known = total.trajectories - total.untold
             part = f"Of {known:,} trajectories with a known cost: r" if total.untold else "R"
             yield (
-                f"{part}ecorded {total.recorded:.4g} USD, with the router {total.routed:.4g}: saved "
-                f"{_interval(total.saved)} USD. Does it pay? {self.savings.pays.capitalize()}."
+                f"{part}ecorded {total.recorded:.4g} USD, with the router {total.routed:.4g}: "
+                f"saved {with_ends(total.saved)} USD. Does it pay? "
+                f"{self.savings.pays.capitalize()}."
             )
         if self.savings.stops:
             yield (
@@ -92,7 +94,7 @@ class ShadowReport:
         yield from ("", "| day | trajectories | recorded USD | router USD | saved USD (95 %) |")
         yield "| --- | ---: | ---: | ---: | ---: |"
         for day in (*self.savings.days, total):
-            saved = "unknown" if day.saved is None else _interval(day.saved)
+            saved = "unknown" if day.saved is None else with_ends(day.saved)
             lost = f" ({day.untold:,} not told)" if day.untold else ""
             yield (
                 f"| {day.day} | {day.trajectories:,}{lost} | {day.recorded:.4g} | "
@@ -257,7 +259,3 @@ def _cannot(
         said.append("Latency: the log does not record it.")
     said.append("Traffic after the last day of the log, and prices that are not yet known.")
     return said
-
-
-def _interval(estimate: tuple[float, float, float]) -> str:
-    return "{:.4g} ({:.4g} to {:.4g})".format(*estimate)

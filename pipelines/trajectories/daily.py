@@ -11,6 +11,7 @@ from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.trajectories.arrays import Trajectories
 from routeyard.pipelines.trajectories.caches import ArmPrice
+from routeyard.pipelines.trajectories.outcome import FEWEST_TASKS
 from routeyard.pipelines.trajectories.replay import replay
 
 DAY = 86_400
@@ -138,7 +139,8 @@ def _saving(day: str, cost: Floats, task: Ints, resamples: int, seed: int) -> Da
         codes = np.unique(task, return_inverse=True)[1]
         by_task = np.bincount(codes, each).astype(np.float64)
         drawn = Draws(len(by_task), resamples, seed).sums(by_task[:, None])[:, 0]
-        saved = (float(each.sum()), *interval(drawn))
+        known_ends = len(by_task) >= FEWEST_TASKS
+        saved = (float(each.sum()), *(interval(drawn) if known_ends else (np.nan, np.nan)))
     return DaySaving(
         day, int(known.size), float(cost[:, 0].sum()), float(cost[:, 1].sum()), saved,
         int((~known).sum()),

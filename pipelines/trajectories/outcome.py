@@ -15,6 +15,8 @@ from routeyard.pipelines.trajectories.replay import StepCosts, first_reads, repl
 
 #: More tasks than this are put together at random, which leaves the spread of a sum as it is.
 MOST_GROUPS = 20_000
+#: With fewer tasks nothing is known of how they differ: an interval is unknown.
+FEWEST_TASKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def policy_costs(
     means = _mean_output(split[0], len(names)) * output / 1e6
     each = [_each(part, means, split[1][:, 0]) for part in split[2:]]
     return [
-        total.with_intervals(mine, each[0], int(trials.sum()))
+        total.with_intervals(mine, each[0], int(trials.sum()), len(steps.tasks))
         for total, mine in zip(whole, each, strict=True)
     ]
 
@@ -128,9 +130,11 @@ class _Totals:
             float(np.nansum(costs.prompt_least) + np.nansum(costs.output)),
         )  # fmt: skip
 
-    def with_intervals(self, each: Floats, first: Floats, trials: int) -> PolicyCost:
+    def with_intervals(self, each: Floats, first: Floats, trials: int, tasks: int) -> PolicyCost:
         """`each` and `first` are (1 + resamples, 2): least and most USD per trajectory."""
         told = not self.untold and not np.isnan(each[0]).any()
+        if tasks < FEWEST_TASKS:
+            each, first = (np.where(np.arange(len(x))[:, None], np.nan, x) for x in (each, first))
         saved = None
         if told and not np.isnan(first[0]).any():
             low = interval(first[1:, 0] - each[1:, 1])[0]

@@ -259,3 +259,11 @@ def test_what_the_first_call_read_from_other_traffic_is_a_bound() -> None:
     # The rules alone do not predict it.
     alone = replay(steps, np.zeros(2, int), PRICES, NAMES, shared=False)
     assert alone.read_most.tolist() == [0, 2_000]
+
+
+def test_one_task_has_no_interval() -> None:
+    steps = trajectories_of(pa.Table.from_pylist([row("t", trial, 0) for trial in range(5)]))
+    (cost,) = policy_costs(steps, {"p": np.zeros(5, int)}, PRICES, NAMES, resamples=100)
+    assert cost.usd is not None
+    assert cost.each is not None
+    assert np.isnan(cost.each[1:]).all()
