@@ -62,6 +62,8 @@ def stands_of(
                 line("pair", f"{' and '.join(context.pair)} on {context.release}")
             contexts[key] = Stand(context, whole=whole[place] if tested else None)
         stand = alike(contexts[key], name, benchmark.size, benchmark.release)
+        if paper.prepare and stand.unlike:
+            line("prepare", f"{name}: what {stand.release} lacks")
         found[name] = prepared(paper, stand)
     return found
 
