@@ -19,6 +19,7 @@ _HAS: Mapping[str, Callable[[StudyContext], bool]] = {
     # An empty table may also mean that nobody looked.
     "duplicates": lambda g: _has_rows(g, "duplicates") or "embeddings" in g.tables,
     "cost": lambda g: bool(g.core.costs),
+    "some_cost": lambda g: bool(g.core.costs or g.core.part_costs),
     "pair": lambda g: g.pair is not None or len(g.core.model_ids) == 2,
     "pseudo_specialists": lambda g: (
         "pseudo_specialist" in g.tables["models"].column("kind").to_pylist()

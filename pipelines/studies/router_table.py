@@ -60,8 +60,10 @@ def cells_of(
 
 
 def measure_of(context: StudyContext) -> str:
-    """The cost measure that comparisons use: usd, tokens, latency or params."""
-    return first_measure(context.core.costs) or ""
+    """The cost measure that comparisons use: usd, tokens, latency or params; else one that is known
+    of some models, whose figures are those of the sub-pool."""
+    core = context.core
+    return first_measure(core.costs) or first_measure(core.part_costs) or ""
 
 
 def curve_table(done: Evaluation, curve: str, measure: str | None = None) -> pa.Table:
