@@ -78,7 +78,9 @@ def recorded_results(origin: str) -> Results | NoResults:
         return NoResults()
     # Without the name of a model, a table of questions with some figure looks the same.
     guesses = [n.says for n in found.notes if n.about == "arm" and n.kind == "question"]
-    asked = found.table.column("prompt").null_count < found.table.num_rows
+    # Several trials of one question are no questions.
+    trials = "sample" in found.columns and max(found.table.column("sample").to_pylist()) > 0
+    asked = not trials and found.table.column("prompt").null_count < found.table.num_rows
     answered = "text" in found.columns and not is_weak(found.columns["text"])
     weak = asked or is_weak(found.columns.get("score", ""), "score")
     if guesses and weak and not answered:

@@ -110,7 +110,9 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
     if "query" not in found:
         lacks.append(f"no column of the recording names the question: fields.query ({columns})")
         found["query"] = "id"
-    models, asked, nameless = _named(paths, found)
+    # A column that is not there names no row.
+    read = {name: found[name] for name in ("model", "query") if name != "query" or not lacks}
+    models, asked, nameless = _named(paths, read)
     if not lacks:
         lacks = _join(asked, found["query"], guess, table)
     entry = {"path": relative(place, recipe), "fields": found}
@@ -126,8 +128,8 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
 
 def _named(paths: Sequence[Path], found: Mapping[str, str]) -> tuple[set[str], set[str], list[str]]:
     """Models and questions that all rows of a recording name, and what rows lack of them."""
-    read = {name: compile_field(found[name], where="--recording") for name in ("model", "query")}
-    seen: dict[str, set[str]] = {name: set() for name in read}
+    read = {name: compile_field(of, where="--recording") for name, of in found.items()}
+    seen: dict[str, set[str]] = {name: set() for name in ("model", "query")}
     without: dict[str, list[str]] = {name: [] for name in read}
     count = 0
     for path in paths:

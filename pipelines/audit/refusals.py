@@ -31,11 +31,12 @@ def recurring_answers(answers: Answers) -> Iterator[Found]:
     An arm may answer many questions with a letter or a number; it answers them with one sentence
     where it refuses, or where its harness writes the sentence.
     """
-    told = np.asarray(pc.fill_null(pc.count_substring_regex(answers.texts("text"), r"\S+"), 0))
-    fit = (told >= WORDS) & (answers.lengths("text") <= LONGEST) & ~failed(answers)
+    start = pc.utf8_slice_codeunits(answers.texts("text"), 0, COMPARED)
+    told = np.asarray(pc.fill_null(pc.count_substring(start, " "), 0))
+    fit = (told >= WORDS - 1) & (answers.lengths("text") <= LONGEST) & ~failed(answers)
     for arm, rows, words in _clusters(answers, "text", fit):
         says = f"{len(rows):,} answers are {words!r}, and next to none is right"
-        yield Found(answers.arms[arm], f"{says}: refusals or errors, not answers", rows)
+        yield Found(answers.arms[arm], f"{says}: a refusal, an error or no answer", rows)
 
 
 def recurring_errors(answers: Answers) -> Iterator[Found]:
@@ -48,7 +49,7 @@ def recurring_errors(answers: Answers) -> Iterator[Found]:
     total = np.maximum(counts(answers.arm, len(answers.arms), answers.score >= 0), 1)
     if len(answers.arms) < 3:
         return
-    words = _words(answers, "error")
+    words = _words(answers.texts("error"))
     code = np.where(wrong, words.indices.fill_null(-1), -1)
     size = len(words.dictionary)
     each = np.bincount(
@@ -68,9 +69,9 @@ def recurring_errors(answers: Answers) -> Iterator[Found]:
         yield Found(answers.arms[arm], says, rows)
 
 
-def _words(answers: Answers, column: str) -> pa.DictionaryArray:
+def _words(texts: pa.Array) -> pa.DictionaryArray:
     """Starts of texts without numbers and hashes, coded."""
-    start = pc.utf8_slice_codeunits(answers.texts(column), 0, 2 * COMPARED)
+    start = pc.utf8_slice_codeunits(texts, 0, 2 * COMPARED)
     plain = pc.replace_substring_regex(pc.utf8_lower(start), r"\s+", " ")
     plain = pc.utf8_trim_whitespace(pc.replace_substring_regex(plain, _OWN, "…"))
     return pc.utf8_slice_codeunits(plain, 0, COMPARED).dictionary_encode()
@@ -82,7 +83,7 @@ def _clusters(answers: Answers, column: str, fit: Mask) -> Iterator[tuple[int, C
     usable = np.flatnonzero(fit & ~np.isnan(score))
     if not len(usable):
         return
-    words = _words(answers, column).take(pa.array(usable))
+    words = _words(answers.texts(column).take(pa.array(usable)))
     size = len(words.dictionary)
     key = answers.arm[usable] * size + np.asarray(words.indices)
     order = np.argsort(key, kind="stable")

@@ -15,6 +15,7 @@ from routeyard.flows.recipe import load
 from routeyard.flows.recipe_check import faults
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ingest.guessing.scorers import suggest
+from routeyard.pipelines.mapping.fields import compile_field
 
 QUESTIONS = [
     {"item": f"gsm-#{i}", "Problem Text": f"What is {i} + {i}?", "GT": f"# {2 * i}"}
@@ -204,3 +205,22 @@ def test_a_scorer_is_tried_on_what_a_model_would_say() -> None:
         # `em` compares the marker as well: nothing that a model says is right by it.
         found = suggest(asked, [[f"{marker}{name}"] for name in names], [[]] * 20)
         assert found.scorer != "em"
+
+
+def test_units_and_scales_of_a_recording_are_those_of_any_results(tmp_path: Path) -> None:
+    rows = [{"item": q["item"], "model": m, "output": "4", "percent": 100 * (i % 2), "score":
+             100 * (i % 2), "latency_ms": 1500, "cost_cents": 2, "stop_reason": "length"}
+            for m in ("big", "small") for i, q in enumerate(QUESTIONS)]  # fmt: skip
+    questions, answers = table(tmp_path / "q.csv", QUESTIONS), table(tmp_path / "runs.csv", rows)
+    start_recipe(tmp_path / "r.yaml", str(questions), given={}, recording=str(answers))
+    checked, _ = load(str(tmp_path / "r.yaml"))
+    fields = checked.collect.recorded[0].fields.model_dump(exclude_none=True)
+    read = {name: compile_field(str(of), where="test")(rows[1]) for name, of in fields.items()}
+    assert (read["score"], read["latency_s"], read["cost_usd"]) == (1.0, 1.5, 0.02)
+    assert (read["finish_reason"], read["query"]) == ("length", "gsm-#1")
+    assert faults(str(tmp_path / "r.yaml")) == []
+    # Without a column that names the question, that is what the recipe lacks.
+    nameless = [{k: v for k, v in row.items() if k != "item"} for row in rows]
+    answers = table(tmp_path / "n.csv", nameless)
+    done = start_recipe(tmp_path / "n.yaml", str(questions), given={}, recording=str(answers))
+    assert "names the question: fields.query" in done.lacks[0]

@@ -63,6 +63,4 @@ def _group(group: str) -> dict[str, Role]:
 _TABLE = yaml.safe_load(files(__package__).joinpath("roles.yaml").read_text(encoding="utf-8"))
 #: Roles in a table of questions, in the order in which they take columns.
 QUESTION_ROLES = _group("questions")
-#: Roles in a table of answers; the names are the fields of a recording.
-ANSWER_ROLES = _group("answers")
 PASSAGE = _group("context")["passage"]

@@ -55,11 +55,20 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
             "question" if _as_often(key) else "repeated",
             f"{again:,} rows answer a question again and no column says why: they are taken for "
             "further samples, in the order of the file"
-            + ("" if _as_often(key) else "; other questions have fewer rows"),
+            + ("" if _as_often(key) else f"; other questions have fewer rows{_differ(done, key)}"),
             "sample", again,
         )  # fmt: skip
         sample = _counted([arm, suite, question])
     return {"arm": arm, "suite": suite, "question": question, "sample": sample}
+
+
+def _differ(done: Assigned, key: list[pa.ChunkedArray]) -> str:
+    """How many answers have rows with different scores, as the end of a sentence."""
+    if "score" not in done.roles:
+        return ""
+    scores = texts(done.table.column(done.roles["score"]))
+    more = _distinct([*key, scores]) - _distinct(key)
+    return f", and {more:,} state another score than the row before" if more else ""
 
 
 def _as_often(key: list[pa.ChunkedArray]) -> bool:

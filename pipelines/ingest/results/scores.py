@@ -13,7 +13,10 @@ from routeyard.pipelines.ingest.results.roles import (
     is_weak,
     rank_of,
 )
-from routeyard.pipelines.ingest.results.values import numbers, scale_of, some
+from routeyard.pipelines.ingest.results.values import numbers, plain, scale_of, some
+
+#: Names of columns that say which metric a score is of.
+_METRICS = ("metric", "metricname", "scorer", "grader", "evaluator", "scoretype", "metrictype")
 
 
 def taken(done: Assigned) -> frozenset[str]:
@@ -41,6 +44,7 @@ def find_score(done: Assigned, around: set[str]) -> None:
         seldom = 2 * column.null_count > len(column)
         return (seldom, constant(column), unsure, one.rank, one.column)  # type: ignore[attr-defined]
 
+    _several_metrics(done)
     ranked = sorted(found, key=order)
     best = ranked[0]
     done.roles["score"] = best.column
@@ -61,6 +65,22 @@ def find_score(done: Assigned, around: set[str]) -> None:
             "answer is right, or only that there is one?",
             "score",
         )
+
+
+def _several_metrics(done: Assigned) -> None:
+    """Note a column that names several metrics of the scores beside it."""
+    for name in done.table.column_names:
+        if plain(name.rpartition(".")[2]) not in _METRICS or name.startswith("("):
+            continue
+        seen = sorted({str(value) for value in some(done.table.column(name), 2000)})
+        if 1 < len(seen) <= 50 and all(len(one) <= 40 for one in seen):
+            shown = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
+            done.note(
+                "choice",
+                f"{name!r} names {len(seen)} metrics ({shown}): scores of several kinds are in "
+                "one column, and a mean over suites mixes them",
+                "score",
+            )
 
 
 def _negated(done: Assigned, around: set[str]) -> bool:

@@ -83,6 +83,7 @@ def test_traps_of_original_layouts_are_named(data: Path) -> None:
     arena = read_results(data / "shapes" / "routerarena_cached")
     assert "'success' is True in every row" in kinds(arena, "choice")
     assert "1 scores are not in [0, 1] (-0.0330189)" in kinds(arena, "value")
+    assert "'evaluation_result.metric' names 6 metrics" in kinds(arena, "choice")
     mint = read_results(data / "shapes" / "mint_multiturn")
     assert "'state.latest_output.success' is False in every row" in kinds(mint, "choice")
     logs = kinds(read_results(data / "shapes" / "inspect_logs"), "status")
