@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from routeyard.datacards.certified import sentences
 from routeyard.datacards.cite import bibtex
-from routeyard.datacards.front_matter import front_matter
+from routeyard.datacards.front_matter import front_matter, outcome_configs
 from routeyard.datacards.losses import causes, sentence
 from routeyard.datacards.markdown import environment
 from routeyard.datacards.numbers import card_numbers
@@ -59,6 +59,7 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
             looked=looked_for_duplicates(facts["recipe"]),
             leaks=_leaks(tables, facts["recipe"]),
             certificate=(certificate := (facts["figures"].get("certify") or {}).get("certificate")),
+            configs=outcome_configs(tables, facts.get("files") or {}),
             sentences=sentences(certificate) if certificate else [],
             zoo=_zoo(words.zoo),
             recorded=recorded_words(facts["recipe"], facts.get("figures") or {}),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import yaml
 
+from routeyard.schemas.split_files import SPLITS, config_name, folder_names, split_file
 from routeyard.schemas.stored import StoredTable, register
 from routeyard.schemas.untrusted_text import visible
 
@@ -26,8 +27,8 @@ _HUB_NAMES = {"odc-by-1.0": "odc-by", "noassertion": "unknown"}
 def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:
     """YAML between two `---` lines.
 
-    `configs` names one configuration per table, so that
-    `datasets.load_dataset(<folder>, "outcomes")` loads it, also without a network.
+    `configs` names one configuration per table, and for `outcomes` one per split scheme, so that
+    `datasets.load_dataset(<folder>, "outcomes", split="test")` loads it, also without a network.
     """
     release = facts["recipe"].get("release") or {}
     # `datasets` cannot load a table without rows, so such a table is no configuration.
@@ -35,6 +36,9 @@ def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[st
     # What router authors load first stands first.
     first = next((name for name in ("outcomes", "labels") if name in tables), None)
     tables = {name: tables[name] for name in sorted(tables, key=lambda name: name != first)}
+    schemes = outcome_configs(tables, facts.get("files") or {})
+    files = {table: schemes.get(table) or {"train": f"data/{table}.parquet"} for table in tables}
+    configs = {**files, **schemes}
     licence, name = hub_license(
         release.get("license"), [source.get("license") for source in facts["sources"]]
     )
@@ -53,18 +57,41 @@ def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[st
         "size_categories": [size_category(max(t.num_rows for t in tables.values()))],
         "configs": [
             {
-                "config_name": table,
-                "data_files": [{"split": "train", "path": f"data/{table}.parquet"}],
-                **({"default": True} if table == first else {}),
+                "config_name": config,
+                "data_files": [{"split": split, "path": path} for split, path in files.items()],
+                **({"default": True} if config == first else {}),
             }
-            for table in tables
+            for config, files in configs.items()
         ],
-        "dataset_info": [_info(table, rows) for table, rows in tables.items()],
+        "dataset_info": [
+            _info(config, tables[config.partition("__")[0]].schema) for config in configs
+        ],
     }
     if release.get("doi"):
         head["doi"] = release["doi"]
     text = yaml.safe_dump(_visible(head), sort_keys=False, allow_unicode=True, width=100)
     return f"---\n{text}---\n"
+
+
+def outcome_configs(
+    tables: Mapping[str, pa.Table | StoredTable], files: Collection[str]
+) -> dict[str, dict[str, str]]:
+    """Configuration of `outcomes` → split → its file: `outcomes` for the usual scheme.
+
+    What `datasets` calls the split `all` is every split of a configuration together.
+    Empty for a release made before it held these files.
+    """
+    splits = tables.get("splits")
+    if "outcomes" not in tables or splits is None:
+        return {}
+    rows = splits.read(["scheme"]) if isinstance(splits, StoredTable) else splits
+    schemes = set(rows.column("scheme").to_pylist())
+    found = {}
+    for scheme, folder in folder_names(schemes).items():
+        paths = {split: split_file(folder, split) for split in SPLITS}
+        if there := {split: path for split, path in paths.items() if path in files}:
+            found[config_name(scheme, folder, schemes)] = there
+    return found
 
 
 def _visible(value: Any) -> Any:
@@ -124,11 +151,11 @@ def size_category(rows: int) -> str:
     return next((name for k, name in enumerate(_SIZES, 3) if rows < 10**k), "n>1B")
 
 
-def _info(name: str, table: pa.Table | StoredTable) -> dict[str, Any]:
+def _info(name: str, schema: pa.Schema) -> dict[str, Any]:
     # No byte sizes: those of a table with measured times differ between equal runs.
     return {
         "config_name": name,
-        "features": [_feature(field.name, field.type) for field in table.schema],
+        "features": [_feature(field.name, field.type) for field in schema],
     }
 
 

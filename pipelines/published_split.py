@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from routeyard.schemas.split_files import PUBLISHED
+
 #: Name of the scheme; where it is, it is the default of `evaluate` and the other commands.
-SCHEME = "upstream"
+SCHEME = PUBLISHED
 #: What sources call our three splits.
 NAMES: Mapping[str, str] = {
     "train": "train", "training": "train",

@@ -11,7 +11,7 @@ from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.core import Core, complete_measure
 from routeyard.pipelines.matrix.ranking import mean_costs, ranked
-from routeyard.pipelines.published_split import SCHEME
+from routeyard.schemas.split_files import usual_scheme
 
 #: One in so many train questions is taken for validation where a scheme has none.
 HELD = 8
@@ -28,8 +28,7 @@ def default_scheme(core: Core, asked: str | None = None) -> str:
             "the release has no split into train and test questions",
             next_step="give the recipe a `split` section",
         )
-    usual = [name for name in (SCHEME, "dense") if name in core.splits]
-    chosen = asked or next(iter(usual), min(core.splits))
+    chosen = asked or usual_scheme(core.splits)
     if asked is not None:
         core.rows(asked, "test")
     return chosen

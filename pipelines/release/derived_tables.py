@@ -14,6 +14,7 @@ from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.io.untrusted import RELEASED, bounded
 from routeyard.pipelines.matrix.dense import Matrix
 from routeyard.pipelines.release.fingerprint import Contents
+from routeyard.pipelines.release.outcome_splits import OutcomeSplits, SplitWriter
 from routeyard.pipelines.release.outcomes import blocks
 from routeyard.pipelines.release.summaries import Summaries, metered
 from routeyard.pipelines.release.tables import GroupWriter
@@ -30,7 +31,7 @@ NUMBERED = "numbered"
 def derive(
     released: Mapping[str, pa.Table | StoredTable], folder: Path
 ) -> tuple[TableEntry, dict[str, pa.Table]]:
-    """Write `outcomes.parquet`, `labels_wide.parquet` and the summaries of a release's tables.
+    """Write outcomes (whole and by split), `labels_wide.parquet` and summaries of a release.
 
     One pass over labels and responses by blocks of queries: no more than a block is
     in memory, apart from summaries of about 50 bytes per query.
@@ -45,14 +46,19 @@ def derive(
     responses = folder / "data/responses.parquet" if "responses" in released else None
     counted = Summaries(queries.column("task"), len(names))
     contents = Contents(OUTCOMES.schema)
+    splits = OutcomeSplits(
+        columns_of(released["splits"], ["scheme", "query_id", "split"]), query_ids
+    )
     rows = 0
     file = f"data/{OUTCOMES.name}.parquet"
     with (
         GroupWriter(folder / WIDE, wide_schema(names), sorted_ids=["query_id"]) as wide,
         GroupWriter(folder / file, OUTCOMES.schema, counting=["query_no"]) as writer,
+        SplitWriter(splits, folder) as by_split,
     ):
         for block in blocks(folder / "data/labels.parquet", responses, query_ids, model_ids):
             writer.write(block.rows)
+            by_split.write(block.rows)
             contents.update(block.rows)
             rows += block.rows.num_rows
             counted.add(block)

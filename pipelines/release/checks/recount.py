@@ -25,12 +25,14 @@ from routeyard.pipelines.release.derived_tables import (
 )
 from routeyard.pipelines.release.finding import Finding, first_line
 from routeyard.pipelines.release.fingerprint import Content
+from routeyard.pipelines.release.outcome_splits import OutcomeSplits, SplitContents
 from routeyard.pipelines.release.outcomes import blocks
 from routeyard.pipelines.release.summaries import Summaries, metered
 from routeyard.pipelines.release.write_table import ids_of
 from routeyard.schemas import OUTCOMES, StoredTable
 from routeyard.schemas.errors import ContractError
 from routeyard.schemas.manifest import Manifest
+from routeyard.schemas.split_files import FOLDER
 
 _LONG = frozenset({"queries", "models", "labels"})
 
@@ -58,6 +60,10 @@ def recount(
     responses = tables.get("responses")
     summaries = Summaries(queries.column("task"), len(names))
     wide, outcomes = Content(wide_schema(names.to_pylist())), Content(OUTCOMES.schema)
+    splits = None
+    if manifest.format >= 9 and "splits" in tables:
+        columns = columns_of(tables["splits"], ["scheme", "query_id", "split"])
+        splits = SplitContents(OutcomeSplits(columns, query_ids))
     try:
         for block in blocks(
             release / manifest.tables["labels"].file,
@@ -68,10 +74,14 @@ def recount(
             ids = query_ids.slice(block.first, block.shape[0])
             wide.update(wide_rows(ids, block.score, names.to_pylist()))
             outcomes.update(block.rows)
+            if splits:
+                splits.update(block.rows)
             summaries.add(block)
     except ContractError:
         return []  # a row without its query or model: `_references` names it
-    findings = list(_wide(release, readable, wide.hexdigest()))
+    findings = list(_repeated(release, WIDE, readable, wide.hexdigest()))
+    if splits:
+        findings += _by_split(release, manifest, readable, splits.digests())
     if "outcomes" in tables:
         entry = manifest.tables["outcomes"]
         if outcomes.hexdigest() != entry.content:
@@ -89,20 +99,31 @@ def recount(
     return findings
 
 
-def _wide(release: Path, readable: set[str], expected: str) -> Iterator[Finding]:
-    path = release / WIDE
-    if WIDE not in readable:
+def _by_split(
+    release: Path, manifest: Manifest, readable: set[str], expected: Mapping[str, str]
+) -> Iterator[Finding]:
+    there = {name for name in manifest.files if name.startswith(f"{FOLDER}/")}
+    for name in sorted(there ^ expected.keys()):
+        says = "is missing" if name in expected else "is a split that the release does not have"
+        yield Finding("file", name, says)
+    for name in sorted(there & expected.keys()):
+        yield from _repeated(release, name, readable, expected[name])
+
+
+def _repeated(release: Path, name: str, readable: set[str], expected: str) -> Iterator[Finding]:
+    """A file that says once more what the tables say, against the fingerprint of their values."""
+    if name not in readable:
         return
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(release / name)
         found = Content(file.schema_arrow)
         for batch in file.iter_batches(1 << 17):
             found.update(pa.Table.from_batches([batch]))
     except (OSError, ValueError, pa.ArrowException) as error:
-        yield Finding("parquet", WIDE, f"cannot be read: {first_line(error)}")
+        yield Finding("parquet", name, f"cannot be read: {first_line(error)}")
         return
     if found.hexdigest() != expected:
-        yield Finding("content", WIDE, "says something else than the long table of labels")
+        yield Finding("content", name, "says something else than the release's tables")
 
 
 def _files(
