@@ -12,11 +12,19 @@ from prefect import flow, task
 from routeyard.flows import console
 from routeyard.flows.console.summary import markdown
 from routeyard.flows.recipe import load, with_collect
+from routeyard.flows.results import BuildResult
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import RELEASE, Stage, walk
 from routeyard.flows.tracking.assets import materialising
 from routeyard.flows.tracking.log import log, stops_in_words
-from routeyard.flows.tracking.run import call, each, publish_markdown, start, tracked
+from routeyard.flows.tracking.run import (
+    call,
+    each,
+    publish_markdown,
+    run_name,
+    start,
+    tracked,
+)
 from routeyard.flows.workspace.code import CARD, reached_code
 from routeyard.flows.workspace.fixtures import fixtures
 from routeyard.flows.workspace.memory_needs import check_build
@@ -29,7 +37,7 @@ from routeyard.pipelines.io.staging import write_json
 from routeyard.schemas.recipe import Recipe
 
 
-@flow(name="routeyard-build", flow_run_name="build {recipe}")
+@flow(name="routeyard-build", flow_run_name=run_name("build"))
 def build(
     recipe: str,
     workspace: str = "yard",
@@ -170,16 +178,19 @@ def run_build(
     shards: int = 1,
     scale: float | None = None,
     ports: Decision | None = None,
-) -> dict[str, Any]:
+) -> BuildResult:
     """Build a release: `build` through Prefect when an API is configured, directly otherwise.
 
-    Args, returns: see `build`.
+    Args: see `build`.
+
+    Returns:
+        `release` (folder), `stages` and, by key, all that `routeyard build --json` prints.
 
     Raises:
         RecipeError: the recipe does not fit.
         GateFailed: a gate stops the release. BudgetReached, ProviderError: answers are missing.
     """
-    return start(  # type: ignore[no-any-return]
+    done = start(
         build,
         recipe=str(recipe),
         workspace=str(workspace),
@@ -190,6 +201,7 @@ def run_build(
         scale=scale,
         ports=ports,
     )
+    return BuildResult(done)
 
 
 def _summary(done: dict[str, StageResult]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 from routeyard.flows.build import Completing
 from routeyard.flows.plan_offline import is_stated, most_asked, stated_plan, summary
 from routeyard.flows.recipe import load, notes_of, with_collect
+from routeyard.flows.results import BuildPlan
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import walk
 from routeyard.flows.workspace.fixtures import fixtures
@@ -31,7 +32,7 @@ def plan_build(
     *,
     scale: float | None = None,
     read_sources: bool = False,
-) -> dict[str, Any]:
+) -> BuildPlan:
     """JSON-ready plan: questions, and per model calls, tokens and USD still to spend.
 
     Unknown figures are null. For recorded responses there is nothing to ask. Where the
@@ -42,7 +43,7 @@ def plan_build(
     checked = scaled(with_collect(checked, collect or {}), scale)
     root = Path(workspace).absolute()
     if not read_sources and is_stated(checked, base):
-        return {**_head(checked, root), **stated_plan(checked)}
+        return BuildPlan({**_head(checked, root), **stated_plan(checked)})
     with fixtures(checked, root, serve=False):
         context = BuildContext(checked.name, root, base)
         found = walk(checked, context, Completing(context), until="ingest")
@@ -62,14 +63,16 @@ def plan_build(
     if figures["released"]:
         figures["notes"] += _released(str(recipe), checked, root)
     if checked.collect.provider == "recorded":
-        return {**figures, "calls": 0, "cost_usd": 0.0, "estimated_usd": 0.0, "models": []}
+        nothing = {"calls": 0, "cost_usd": 0.0, "estimated_usd": 0.0, "models": []}
+        return BuildPlan({**figures, **nothing})
 
     if checked.collect.agent is not None:
         figures["notes"].append(
             f"an agent takes up to {checked.collect.agent.steps} calls for an answer: calls and "
             "cost are the most that all can take, and what the ledger holds is not taken off"
         )
-        return {**figures, **most_asked(checked, [table.num_rows] * len(checked.pool.models))}
+        most = most_asked(checked, [table.num_rows] * len(checked.pool.models))
+        return BuildPlan({**figures, **most})
 
     with open_ledger(root) if ledger_exists(root) else nullcontext() as ledger:
         pool_and_rules = (table, checked.pool, checked.collect, ledger)
@@ -87,7 +90,7 @@ def plan_build(
             "'strategy: informative' asks in rounds and stops early: calls and cost are the most "
             "that it can ask"
         )
-    return {**figures, **asked, "estimated_usd": asked["cost_usd"]}
+    return BuildPlan({**figures, **asked, "estimated_usd": asked["cost_usd"]})
 
 
 def power_of(recipe: Recipe, questions: int) -> list[str]:

@@ -17,7 +17,7 @@ from routeyard.flows.status import last_run, status
 from routeyard.flows.tracking import artifacts, events
 from routeyard.flows.tracking.log import log, stops_in_words
 from routeyard.flows.tracking.notify import notify as tell
-from routeyard.flows.tracking.run import publish_markdown, start
+from routeyard.flows.tracking.run import publish_markdown, run_name, start
 from routeyard.flows.tracking.runners import Runner, on
 from routeyard.pipelines.errors import GateFailed, RouteyardError, VersionExists
 from routeyard.schemas.recipe import Recipe
@@ -26,7 +26,7 @@ from routeyard.schemas.untrusted_text import fenced
 _HOUR = 3600.0
 
 
-@flow(name="routeyard-refresh", flow_run_name="refresh {recipe}", timeout_seconds=24 * _HOUR)
+@flow(name="routeyard-refresh", flow_run_name=run_name("refresh"), timeout_seconds=24 * _HOUR)
 def refresh(
     recipe: str,
     workspace: str = "yard",
@@ -83,7 +83,7 @@ def refresh(
             raise
 
 
-@flow(name="routeyard-refresh-inline", flow_run_name="refresh {recipe.name}")
+@flow(name="routeyard-refresh-inline", flow_run_name=run_name("refresh"))
 def refresh_inline(
     recipe: Recipe,
     workspace: str = "yard",

@@ -35,13 +35,21 @@ def write(places: Sequence[Path], out: Path, *, results: Sequence[Path] = ()) ->
             workspace are found by themselves.
 
     Raises:
-        BadInput: no release there, two that share a folder, or `out` holds something else.
+        BadInput: no release or results there, two releases that share a folder, or `out` holds
+            something else.
     """
     from routeyard.datacards.site.write import write_site
     from routeyard.pipelines.release import open_release
 
     found = releases(places)
     _check_out(out)
+    for place in results:
+        if not place.is_dir():
+            raise BadInput(
+                "there is no such folder of results",
+                where=str(place),
+                next_step="give the --out of `routeyard evaluate`, `zoo run` or `study`",
+            )
     workspaces = [path.parents[2] for path in found if path.parents[1].name == "releases"]
     looked = list(_result_folders([*results, *workspaces]))
     with ExitStack() as stack:

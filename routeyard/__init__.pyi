@@ -19,6 +19,11 @@ from routeyard.flows.build import run_build as _build
 
 build = _build
 
+# Audits
+from routeyard.flows.audits.anything import audit_path as _audit
+
+audit = _audit
+
 # Evaluation
 from routeyard.flows.evaluation.evaluate import evaluate as evaluate
 from routeyard.flows.evaluation.evaluate import certify as certify

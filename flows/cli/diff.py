@@ -42,6 +42,8 @@ def command(
                 f"{name}: {', '.join(f'{n:,} {kind}' for kind, n in counts[name].items())}"
             )
             lines.append(to_text(table.slice(0, rows), "table"))
+            if (more := table.num_rows - rows) > 0:
+                lines.append(f"… and {more:,} more rows of {name} (--rows N, --out DIR or --json)")
     data: dict[str, object] = {"before": found.before, "after": found.after, "same": found.empty}
     data |= {"counts": counts, "tables": found.tables, "files": files}
     return Output(data, [*lines, *map(str, files)])

@@ -34,6 +34,9 @@ def command(
     Args:
         read: Read hub sources even where the recipe states counts.
     """
+    from routeyard.flows.console import line
+
+    line("plan", f"reads the sources of {recipe}")
     from routeyard.flows.plan import plan_build, show
 
     changes = collect_changes(reask, reask_truncated)

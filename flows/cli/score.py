@@ -45,12 +45,21 @@ def command(
         question: Question of `--output`.
     """
     import json
+    from itertools import chain
 
+    from routeyard.pipelines.errors import BadInput
     from routeyard.pipelines.scorers.score_answers import one_answer, rows, score_row
 
     if output is not None:
         answers = iter([one_answer(output, reference or [], choice or [], question)])
     else:
         answers = rows(None if file is None or str(file) == "-" else file)
-    found = (score_row(row, scorer) for row in answers)
+    first = next(answers, None)
+    if first is None:
+        raise BadInput(
+            "there is no answer to score",
+            where="standard input" if file is None or str(file) == "-" else str(file),
+            next_step="give --output TEXT --reference TEXT, or one object a line",
+        )
+    found = (score_row(row, scorer) for row in chain([first], answers))
     return Output(found, (json.dumps(one, ensure_ascii=False) for one in found))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Annotated, Any, get_type_hints
@@ -12,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from routeyard.flows.cli.options import Resamples
-from routeyard.pipelines.experiment.settings import EvaluationSettings
+from routeyard.pipelines.experiment.settings import EvaluationSettings, setting_helps
 
 #: Settings that are written otherwise on a command line: option, type, default.
 _WRITTEN: dict[str, tuple[str, Any, Any]] = {
@@ -96,10 +95,7 @@ def settings_of(written: dict[str, Any]) -> EvaluationSettings:
 
 def _documented(text: str, options: dict[str, inspect.Parameter]) -> str:
     """The docstring of a command with the helps of its settings among its `Args`."""
-    about = inspect.cleandoc(EvaluationSettings.__doc__ or "").partition("Attributes:\n")[2]
-    helps = dict(re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", about, re.MULTILINE))
+    helps = setting_helps()
     if "\n\nArgs:\n" not in text:
         text += "\n\nArgs:"
-    return text + "".join(
-        f"\n    {one.name}: {' '.join(helps[name].split())}" for name, one in options.items()
-    )
+    return text + "".join(f"\n    {one.name}: {helps[name]}" for name, one in options.items())

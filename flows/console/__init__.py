@@ -61,7 +61,8 @@ def printer() -> Console:
 
 def line(stage: str, text: str) -> None:
     """Print a line about a stage."""
-    _console.print(Text.assemble((f"{stage:<9}", "bold"), " ", text), soft_wrap=True)
+    style = "bold yellow" if stage in ("note", "waived") else "bold cyan"
+    _console.print(Text.assemble((f"{stage:<9}", style), " ", text), soft_wrap=True)
 
 
 def hours(seconds: float) -> str:

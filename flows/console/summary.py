@@ -105,9 +105,9 @@ def console_summary(release: Path, status: str) -> None:
     for text in _facts(said):
         console.print(text)
     console.print(f"\nrelease   {release} ({status})", soft_wrap=True)
-    console.print("\nTry:")
-    for sql in _SQL["to_try"]:
-        console.print(f'  routeyard query {release} "{sql}"', soft_wrap=True, markup=False)
+    console.print("\nNext:")
+    for words in (f"view {release}", f"query {release} leaderboard", f"audit {release}"):
+        console.print(f"  routeyard {words}", soft_wrap=True, markup=False)
 
 
 def _models(release: Path, said: dict[str, Any]) -> Table:

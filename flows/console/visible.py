@@ -6,10 +6,19 @@ place where signs that a terminal acts on become visible.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any, TextIO
 
 from routeyard.schemas.untrusted_text import visible
+
+
+def coloured(stream: TextIO) -> bool:
+    """Whether a stream gets colours: a terminal does, unless `NO_COLOR` is set; with
+    `FORCE_COLOR` every stream does."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
 
 
 class Visible:

@@ -17,7 +17,7 @@ from routeyard.flows.evaluation.released import (
 from routeyard.flows.evaluation.router_specs import from_code, from_file, makers, pair_scorers
 from routeyard.flows.workspace.memory_needs import BASE
 from routeyard.pipelines import memory
-from routeyard.pipelines.experiment.settings import EvaluationSettings
+from routeyard.pipelines.experiment.settings import EvaluationSettings, lists_settings
 from routeyard.pipelines.matrix.reading import core_of
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ CACHE = Path("yard/cache/embeddings")
 ENCODER = EvaluationSettings.encoder
 
 
+@lists_settings
 def evaluate(
     release: str | Path,
     routers: Sequence[str] | Mapping[str, Any] | None = None,
@@ -41,6 +42,7 @@ def evaluate(
     embeddings: Path | None = None,
     also: Sequence[str | Path] = (),
     cache: Path | None = CACHE,
+    picks: Mapping[str, Mapping[str, float]] | None = None,
     **more: Any,
 ) -> Evaluation:
     """Compare routers on a release: metrics with intervals, curves, tests.
@@ -61,8 +63,8 @@ def evaluate(
         also: Files or folders of tables beside the release: descriptors, hidden states,
             signals, entropies, preferences.
         cache: Folder of embeddings and predictions; None keeps no predictions.
-        more: Settings by name, such as `seeds=5`: see `EvaluationSettings`; and `picks`, a
-            judge's: router → query → 1 where its answer was preferred, else 0.
+        picks: A judge's: router → query → 1 where its answer was preferred, else 0.
+        more: Settings by name, such as `seeds=5`; they replace those of `settings`.
 
     Returns:
         An `Evaluation`: Arrow tables `metrics`, `curves`, `comparisons`, `profiles`,
@@ -71,7 +73,6 @@ def evaluate(
     Raises:
         BadInput: no release there, no such router or split scheme.
     """
-    picks = more.pop("picks", None)
     how = (settings or EvaluationSettings()).but(**more)
     tables = with_beside(read_release(Path(release)), [Path(place) for place in also])
     tables = with_embeddings(tables, embeddings, how.embed, cache or CACHE, how.encoder, how.scheme)
@@ -182,7 +183,11 @@ def certify(
     embed: bool = False,
     encoder: str = ENCODER,
     cache: Path = CACHE,
-    **settings: Any,
+    scheme: str | None = None,
+    measure: str | None = None,
+    resamples: int = EvaluationSettings.resamples,
+    seed: int = 0,
+    cluster: str | None = None,
 ) -> Certificate:
     """Whether a release can tell routers apart, and how surely.
 
@@ -191,8 +196,11 @@ def certify(
         embeddings: As for `evaluate`.
         embed: Compute embeddings that the release lacks, with `encoder`.
         cache: Folder of embeddings and predictions.
-        settings: `scheme`, `measure`, `resamples`, `seed`, `cluster`: see
-            `routeyard.pipelines.evaluate.certificate.certify`.
+        scheme: Split scheme. Default: the release's own, `upstream` before `dense`.
+        measure: Cost measure: `usd`, `tokens`, `latency` or `params`. Default: the first there is.
+        resamples: Number of bootstrap resamples.
+        seed: Seed of the bootstrap.
+        cluster: Resample whole groups: `duplicates` or `task`. Default: single questions.
 
     Returns:
         A `Certificate` with `verdict`, `words` and `to_json()`.
@@ -203,4 +211,7 @@ def certify(
 
     tables = with_embeddings(read_release(Path(release)), embeddings, embed, cache, encoder)
     store = store_in(cache, registered(list(REFERENCE)))
-    return run(core_of(tables, whole=False), store=store, **settings)
+    return run(
+        core_of(tables, whole=False), store=store, scheme=scheme, measure=measure,
+        resamples=resamples, seed=seed, cluster=cluster,
+    )  # fmt: skip

@@ -23,6 +23,7 @@ def recipe_text(
     lacks: Sequence[str],
     empty: int,
     rows: int,
+    near_duplicates: bool = True,
 ) -> str:
     """The recipe with what was guessed as comments."""
     about = [f"{name}: {why}." for name, why in guess.reasons.items()]
@@ -34,7 +35,8 @@ def recipe_text(
     release: dict[str, Any] = {"title": name, "description": "", "license": "NOASSERTION"}
     release |= {"known_issues": answers.known_issues} if answers.known_issues else {}
     # Ids are not embedded: they would be near-duplicates of each other.
-    curate = [{"rule": "dedup", "threshold": 0.999}] if answers.has_texts else []
+    looks = answers.has_texts and near_duplicates
+    curate = [{"rule": "dedup", "threshold": 0.999}] if looks else []
     return _TEXT.format(
         lacks="".join(f"# LACKS: {one}\n" for one in lacks),
         head=_yaml({"name": name, "version": "1.0.0"}),

@@ -58,6 +58,8 @@ def start_recipe(
     config: str | None = None,
     split: str | None = None,
     recording: str | None = None,
+    results: Results | None = None,
+    near_duplicates: bool = True,
 ) -> NewRecipe:
     """Read the first questions, guess what their columns hold, and write the recipe.
 
@@ -66,6 +68,8 @@ def start_recipe(
         given: field → column, where a person knows better.
         provider: Address of an OpenAI-compatible provider; its model list fills the pool.
         recording: A file of answers that somebody has already; its models fill the pool.
+        results: What `recorded_results` read there, where it was read already.
+        near_duplicates: The recipe looks for them; it embeds every question.
 
     Raises:
         BadInput: the recipe exists, nothing can be read, a column does not exist, or the
@@ -79,9 +83,9 @@ def start_recipe(
         )
     no_results = NoResults()
     if not (given or provider or recording or scorer or config):
-        found = recorded_results(origin)
+        found = results or recorded_results(origin)
         if isinstance(found, Results):
-            return _of_results(from_results(found, origin, recipe), recipe)
+            return _of_results(from_results(found, origin, recipe), recipe, near_duplicates)
         no_results = found
     source, rows, unread = first_rows(origin, recipe, config, split)
     table = Table(rows)
@@ -113,16 +117,26 @@ def start_recipe(
         empty = sum(not any(text.strip() for text in texts) for texts in references)
     if empty:
         source["missing_reference"] = "remove"
-    text = recipe_text(_name(recipe), source, answers, guess, suggested, lacks, empty, len(rows))
+    text = recipe_text(
+        _name(recipe), source, answers, guess, suggested, lacks, empty, len(rows), near_duplicates
+    )
     _write(recipe, text)
     return NewRecipe(recipe, len(rows), guess, suggested, answers.words, lacks, unread)
 
 
-def _of_results(made: ResultsRecipe, recipe: Path) -> NewRecipe:
+def _of_results(made: ResultsRecipe, recipe: Path, near_duplicates: bool) -> NewRecipe:
     """The recipe of somebody's results, written."""
     answers, scorer = made.answers, made.scorer
     text = recipe_text(
-        _name(recipe), made.source, answers, made.guess, scorer, answers.lacks, 0, made.rows
+        _name(recipe),
+        made.source,
+        answers,
+        made.guess,
+        scorer,
+        answers.lacks,
+        0,
+        made.rows,
+        near_duplicates,
     )
     _write(recipe, text)
     return NewRecipe(recipe, made.rows, made.guess, scorer, answers.words, answers.lacks, [])

@@ -23,6 +23,22 @@ def tracked() -> bool:
     return FlowRunContext.get() is not None
 
 
+def run_name(verb: str) -> Callable[[], str]:
+    """Name of a flow run: the verb, the benchmark and its version."""
+
+    def name() -> str:
+        from prefect.runtime import flow_run
+
+        from routeyard.flows.recipe import load
+
+        given = dict(flow_run.parameters)
+        recipe = given["recipe"]
+        checked = load(recipe)[0] if isinstance(recipe, str) else recipe
+        return f"{verb} {checked.name} {given.get('version') or checked.version}"
+
+    return name
+
+
 def start(flow: Any, **parameters: Any) -> Any:
     """Run a flow through Prefect when an API is configured, else directly."""
     return flow(**parameters) if api_configured() else flow.fn(**parameters)

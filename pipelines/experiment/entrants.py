@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.errors import BadInput, did_you_mean
 from routeyard.pipelines.experiment.given import Predictions, read_predictions
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Router, Traits, architectures_of, traits_of
@@ -122,12 +122,20 @@ def class_of(spec: RouterSpec) -> Any:
             next_step="write it as module:Class or file.py:Class",
         )
     try:
-        found = getattr(_module(module), attribute)
+        there = _module(module)
     except (ImportError, AttributeError, OSError) as error:
         raise BadInput(
             f"router {spec.target!r} cannot be imported: {error}",
             next_step="name a file that exists, or install the module",
         ) from error
+    found = getattr(there, attribute, None)
+    if found is None:
+        classes = [name for name, one in vars(there).items() if callable(getattr(one, "fit", None))]
+        raise BadInput(
+            f"there is no {attribute!r} in {Path(module).name}",
+            where=module,
+            next_step=did_you_mean(attribute, classes),
+        )
     lacks = [name for name in ("fit", "scores") if not callable(getattr(found, name, None))]
     if lacks:
         raise BadInput(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, ParamSpec, TypeVar
 
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.metrics.tradeoff import Bands
 
+P = ParamSpec("P")
+R = TypeVar("R")
 #: Seeds of the plateau study's protocol: of its first stage, and of the finalists beside it.
 FIRST_SEED = 42
 MORE_SEEDS = (1337, 2026, 7, 99)
@@ -24,24 +28,24 @@ class EvaluationSettings:
         split: Split that is measured.
         seeds: Fits per router, for mean ± sd: a number (seeds 0, 1, …), seeds with commas
             between, or `zoo` for those of `zoo run`. Metrics are of the first.
-        resamples: Bootstrap resamples.
+        resamples: Number of bootstrap resamples.
         seed: Seed of the bootstrap.
         cluster: Resample whole groups: duplicates or task.
-        points: Settings of each deferral curve.
+        points: Number of points of each deferral curve.
         scaling: How utility scales costs: min-max, …
         pair: Two models, small,large, for binary routing. Default: those of a pool of two.
         pair_routers: Also train the pair routers.
         binary_by: How a pool's router routes a pair: by the small one's confidence, or by
             the difference of both.
         basis: Preferences that pair routers learn from, by what decided them.
-        bands: Shares of the gap: LPM ends, MPM begins, low band, high band.
+        bands: Shares of the gap, 0 to 1: LPM ends, MPM begins, low band, high band.
         ood: Retrain without each task group (and without the models that the release calls
             unseen) and measure the change.
         ood_groups: name=pattern,pattern, or stem, math, …: hold such tasks out. Again for more.
         reference: Model that v_r compares with. Default: best on train.
         timed: Time the routers; such files differ from run to run.
         embed_seconds: Seconds it takes to embed one question, added to the time of a decision.
-        usd_per_hour: Price of the machine that routes; implies timed.
+        usd_per_hour: Price of the machine that routes, in USD per hour; implies timed.
         embed: Compute the embeddings that the release lacks.
         encoder: What computes them.
     """
@@ -91,6 +95,32 @@ class EvaluationSettings:
     def to_json(self) -> dict[str, Any]:
         """Every setting by name, as JSON holds it."""
         return {**asdict(self), "ood_groups": {k: list(v) for k, v in self.ood_groups}}
+
+
+def setting_helps() -> dict[str, str]:
+    """Setting → what it is, in one line, from the docstring of `EvaluationSettings`."""
+    about = inspect.cleandoc(EvaluationSettings.__doc__ or "").partition("Attributes:\n")[2]
+    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", about, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def lists_settings(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that takes settings as `**more`, whose signature and help name each of them."""
+    own = inspect.signature(function)
+    base, helps = EvaluationSettings(), setting_helps()
+    named = [
+        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY,
+                          default=getattr(base, one.name), annotation=one.type)
+        for one in fields(base)
+    ]  # fmt: skip
+    kept = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    function.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[*kept, *named]
+    )
+    told = "".join(f"\n    {one.name}: {helps[one.name]} [{one.default!r}]" for one in named)
+    text = inspect.cleandoc(function.__doc__ or "")
+    function.__doc__ = f"{text}\n\nSettings, with their defaults:{told}\n"
+    return function
 
 
 def seeds_of(given: int | str | Sequence[int]) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,10 @@ from routeyard.pipelines.arrays import Array, Floats, Ints, ratio
 from routeyard.pipelines.io.row_groups import column_batches, positions, positions_within
 from routeyard.pipelines.matrix.memmap import allocate, blocks
 from routeyard.schemas import OUTCOMES, StoredTable
+from routeyard.schemas.notebook import html_card
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _IDS = ["query_id", "model_id"]
 _VALUES = [
@@ -48,13 +52,47 @@ def dense(rows: Ints, columns: Ints, values: pa.ChunkedArray, shape: tuple[int, 
     return ratio(total, n).reshape(shape)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Matrix:
-    """Values of shape (len(queries), len(models)); NaN where nothing is known."""
+    """Values of shape (len(queries), len(models)); NaN where nothing is known.
+
+    Attributes:
+        measure: What the values are: `score`, `cost_usd`, …
+    """
 
     values: Array
     queries: list[str]
     models: list[str]
+    measure: str = "score"
+
+    @property
+    def missing(self) -> int:
+        """Number of cells without a value."""
+        return int(np.isnan(self.values).sum())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame of one row per query and one column per model; NaN is unknown."""
+        import pandas as pd
+
+        index = pd.Index(self.queries, name="query_id")
+        return pd.DataFrame(
+            self.values, index=index, columns=pd.Index(self.models, name="model_id")
+        )
+
+    def __repr__(self) -> str:
+        n, m = self.values.shape
+        return f"Matrix of {self.measure}: {n:,} queries × {m:,} models, {self.missing:,} missing"
+
+    def _repr_html_(self) -> str:
+        with np.errstate(invalid="ignore"):
+            known = (~np.isnan(self.values)).sum(axis=0)
+            means = np.nansum(self.values, axis=0) / np.where(known, known, np.nan)
+        rows = [
+            {"model": model, f"mean {self.measure}": float(mean), "queries": int(count)}
+            for model, mean, count in zip(self.models, means, known, strict=True)
+        ]
+        facts = {"queries": len(self.queries), "models": len(rows), "missing": self.missing}
+        return html_card(f"matrix of {self.measure}", facts, rows)
 
     def to_table(self) -> pa.Table:
         """`query_id` and one column per model; NaN becomes null."""
@@ -79,7 +117,7 @@ def scatter(
     known = (q >= 0) & (m >= 0)
     numbers = rows.column(value).cast(pa.float64()).to_numpy()
     values[q[known], m[known]] = numbers[known]
-    return Matrix(values, list(queries), list(models))
+    return Matrix(values, list(queries), list(models), value)
 
 
 def read_outcomes(

@@ -6,8 +6,9 @@ import shutil
 import tempfile
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,20 +21,33 @@ from routeyard.pipelines.release.query.connection import connect
 from routeyard.pipelines.release.query.process import SqlProcess
 from routeyard.pipelines.release.sealed_files import sealed
 from routeyard.pipelines.release.storage import fetch, is_url
+from routeyard.pipelines.release.table_view import ReleaseTable
 from routeyard.pipelines.release.tables import contract_of, read_parquet
 from routeyard.pipelines.release.yank import yanked
 from routeyard.schemas.manifest import Manifest
+from routeyard.schemas.notebook import html_card
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
+#: Tables whose rows the short form counts.
+_COUNTED = ("queries", "models", "labels", "responses")
+#: Measures of `matrix`: the columns of `outcomes` that are numbers.
+MEASURES = (
+    "score", "correct", "cost_usd", "latency_s",
+    "prompt_tokens", "completion_tokens", "reasoning_tokens",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
 class OpenRelease:
     """One release, read-only. Use as a context manager or call `close`.
 
+    Each table is an attribute: `release.labels.to_pandas()`, `.to_polars()`, `.to_arrow()`.
+
     with open_release("releases/demo/1.0.0") as release:
-        labels = release.pandas("labels")
+        labels = release.labels.to_pandas()
         scores = release.matrix("score")      # queries × models, NaN = no label
     """
 
@@ -57,6 +71,37 @@ class OpenRelease:
         if self.copy:
             shutil.rmtree(self.copy, ignore_errors=True)
 
+    def __getattr__(self, name: str) -> ReleaseTable:
+        """The table of that name."""
+        if name.startswith("_") or name in type(self).__dataclass_fields__:
+            raise AttributeError(name)
+        if name not in self.tables:
+            known = did_you_mean(name, [*self.tables, *dir(type(self))])
+            raise AttributeError(f"this release has no table or method {name!r}; {known}")
+        return self._table(name)
+
+    def _table(self, name: str) -> ReleaseTable:
+        relation = self.connection.table(name)
+        whole = relation.to_arrow_table if name not in self.tables else partial(self.arrow, name)
+        return ReleaseTable(name, relation, whole)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self.tables, "outcomes"})
+
+    def __repr__(self) -> str:
+        rows = {name: entry.rows for name, entry in self.manifest.tables.items()}
+        counts = ", ".join(f"{rows[name]:,} {name}" for name in _COUNTED if name in rows)
+        return f"Release {self.manifest.name} {self.manifest.version}: {counts} ({self.path})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"table": name, "rows": self.manifest.tables[name].rows,
+             "columns": ", ".join(contract_of(name).column_names)}
+            for name in self.tables
+        ]  # fmt: skip
+        facts = {"folder": self.path, "fingerprint": self.manifest.fingerprint[:12]}
+        return html_card(f"{self.manifest.name} {self.manifest.version}", facts, rows)
+
     @property
     def tables(self) -> list[str]:
         """Names of the tables whose files are here (add-ons may not have been fetched)."""
@@ -79,36 +124,45 @@ class OpenRelease:
         )
 
     @property
-    def outcomes(self) -> Any:
-        """One row per query and model with score and cost, as a DuckDB relation.
+    def outcomes(self) -> ReleaseTable:
+        """One row per query and model with score and cost.
 
-        `.df()`, `.arrow()`, `.filter(…)` go on from there. A release made before it held
-        `outcomes` answers with the same columns, joined from labels and responses.
+        A release made before it held `outcomes` answers with the same columns, joined from
+        labels and responses.
         """
-        return self.connection.table("outcomes")
+        return self._table("outcomes")
 
     def pandas(self, table: str) -> pd.DataFrame:
         """A table as a data frame; ids are categories, null stays null."""
-        columns = self.arrow(table)
-        ids = {"query_id", "model_id", "scorer", "decided_by", "split"} & set(columns.column_names)
-        frame: pd.DataFrame = columns.to_pandas(categories=sorted(ids))
-        return frame
+        return self._table(self._known(table)).to_pandas()
 
-    def matrix(self, value: Literal["score", "correct", "cost_usd"] = "score") -> Matrix:
-        """Values as (queries × models) float32; NaN where there is none.
+    def matrix(self, measure: str = "score") -> Matrix:
+        """A measure as (queries × models) float32; NaN where there is none.
 
-        `cost_usd` is the sum over samples, NaN when any of them is unknown.
+        Args:
+            measure: `score` and `correct` of the label; `cost_usd` (USD), `prompt_tokens`,
+                `completion_tokens` and `reasoning_tokens` (counts) as sums over samples,
+                `latency_s` (seconds) as their mean; NaN when any sample's is unknown.
+
+        Raises:
+            UnknownName: there is no such measure.
         """
-        if value == "score" and WIDE in self.manifest.files and (self.path / WIDE).exists():
+        if measure not in MEASURES:
+            raise UnknownName(
+                f"there is no measure {measure!r}",
+                where=str(self.path),
+                next_step=f"{did_you_mean(measure, MEASURES)} (measures: {', '.join(MEASURES)})",
+            )
+        if measure == "score" and WIDE in self.manifest.files and (self.path / WIDE).exists():
             return read_wide(self.path / WIDE)
         queries = self.arrow("queries").column("query_id").to_pylist()
         models = self.arrow("models").column("model_id").to_pylist()
-        if value == "cost_usd":
-            sql = "SELECT query_id, model_id, cost_usd FROM outcomes"
-            rows = self.connection.sql(sql).to_arrow_table()
+        if measure in ("score", "correct"):
+            rows = self.arrow("labels").select(["query_id", "model_id", measure])
         else:
-            rows = self.arrow("labels").select(["query_id", "model_id", value])
-        return scatter(rows, value, queries=queries, models=models, dtype=np.float32)
+            sql = f"SELECT query_id, model_id, {measure} FROM outcomes"
+            rows = self.connection.sql(sql).to_arrow_table()
+        return scatter(rows, measure, queries=queries, models=models, dtype=np.float32)
 
     def labels_wide(self) -> pa.Table:
         """Labels as one row per query and one float column per model; null = no label."""

@@ -18,7 +18,11 @@ ROOT = Path(__file__).parents[2]
 
 def call(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "routeyard", *words], cwd=cwd, capture_output=True, text=True
+        [sys.executable, "-m", "routeyard", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
     )
 
 
@@ -65,7 +69,13 @@ def test_every_command_module_is_listed() -> None:
         (["build"], 2, "recipe"),
         (["build", "no_such"], 2, "there is no recipe"),
         (["build", "demo", "--until", "lable"], 2, "did you mean 'label'"),
-        (["build", "demo", "--jbos", "2"], 2, "--jbos"),
+        (["build", "demo", "--jbos", "2"], 2, "did you mean '--jobs'"),
+        (["build", "demo", "--jobs", "two"], 2, "where: routeyard build"),
+        (["build", "demo", "--jobs"], 2, "routeyard build --help"),
+        (["build", "demo", "demo"], 2, "where: routeyard build"),
+        (["zoo"], 2, "routeyard zoo --help"),
+        (["score"], 2, "there is no answer to score"),
+        (["site", ".", "--out", "site", "--results", "nowhere"], 2, "neither a release"),
         (["recipe", "shwo"], 2, "recipe show"),
     ],
 )
@@ -76,13 +86,15 @@ def test_bad_input_exits_2_and_says_what_to_do(words: list[str], code: int, says
     assert "Traceback" not in done.stderr
 
 
-def test_recipe_show_prints_every_default_and_is_itself_a_recipe(tmp_path: Path) -> None:
-    shown = call("recipe", "show", "demo").stdout
-    assert "threshold: 0.999" in shown  # the rule's own default
-    assert "seed: 0" in shown
+@pytest.mark.parametrize("words", [[], ["--defaults"]])
+def test_recipe_show_prints_what_is_itself_a_recipe(tmp_path: Path, words: list[str]) -> None:
+    shown = call("recipe", "show", "demo", *words).stdout
+    # Defaults, such as a rule's own, are printed when they are asked for.
+    assert ("shuffle_seed" in shown) == bool(words)
+    assert (shown.count("\n") > 300) == bool(words)
     path = tmp_path / "again.yaml"
     path.write_text(shown)
-    again = call("recipe", "show", str(path))
+    again = call("recipe", "show", str(path), *words)
     assert again.stdout == shown, again.stderr
 
 

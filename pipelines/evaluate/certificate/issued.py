@@ -20,6 +20,7 @@ from routeyard.pipelines.matrix.core import Core, first_measure
 from routeyard.pipelines.matrix.ranking import mean_costs
 from routeyard.pipelines.metrics.baselines import best_single
 from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.schemas.notebook import html_card
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,18 @@ class Certificate:
     verdict: str
     words: str
     rule: str = RULE
+
+    def __repr__(self) -> str:
+        return f"Certificate: {self.verdict}. {self.words}"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"router": one.router, "accuracy": one.accuracy, "gain over the best model": one.gain,
+             "low": one.gain_low, "high": one.gain_high}
+            for one in self.routers
+        ]  # fmt: skip
+        facts = {"verdict": self.verdict, "questions": self.n_queries, "models": self.n_models}
+        return html_card("certificate", {**facts, "": self.words}, rows)
 
     def to_json(self) -> dict[str, Any]:
         """Plain dictionaries, lists and numbers; keys in a fixed order."""

@@ -41,6 +41,7 @@ from routeyard.pipelines.metrics.evaluation_data import EvaluationData, prepare
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.metrics.spec import SharedFacts
 from routeyard.pipelines.routers.base import Queries
+from routeyard.schemas.notebook import html_card
 
 #: Reference names that no router may take.
 REFERENCES = ("oracle", "task oracle", "best single")
@@ -73,6 +74,20 @@ class Evaluation:
     ranking: Sequence[Mapping[str, Any]]
     facts: Mapping[str, Any]
     settings: EvaluationSettings
+
+    def __repr__(self) -> str:
+        first = self.ranking[0] if self.ranking else None
+        best = f"; first {first['router']} with accuracy {first['value']:.4f}" if first else ""
+        return f"Evaluation of {len(self.ranking)} routers{best}"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"router": one["router"], "accuracy": one["value"],
+             "places": f"{one['best_place']} to {one['worst_place']}"}
+            for one in self.ranking
+        ]  # fmt: skip
+        facts = {"split": self.settings.split, "resamples": self.settings.resamples}
+        return html_card(f"evaluation of {len(rows)} routers", facts, rows)
 
 
 def evaluate(
