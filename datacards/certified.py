@@ -11,8 +11,9 @@ from routeyard.datacards.markdown import UNKNOWN, texts
 
 @dataclass(frozen=True, slots=True)
 class FigureSentence:
-    """One figure: a short name, its value and interval as text, and a sentence."""
+    """One figure: its key, a short name, its value and interval as text, and a sentence."""
 
+    key: str
     name: str
     value: str
     interval: str
@@ -43,7 +44,7 @@ def _said(name: str, figure: Mapping[str, Any]) -> FigureSentence:
     elif kind == "points" and low is not None and high is not None and low <= 0 <= high:
         sentence += " The interval holds zero: there may be nothing to gain."
     return FigureSentence(
-        short, UNKNOWN if value is None else number(value, kind), interval, sentence.strip()
+        name, short, UNKNOWN if value is None else number(value, kind), interval, sentence.strip()
     )
 
 

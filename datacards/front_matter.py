@@ -36,9 +36,7 @@ def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[st
     # What router authors load first stands first.
     first = next((name for name in ("outcomes", "labels") if name in tables), None)
     tables = {name: tables[name] for name in sorted(tables, key=lambda name: name != first)}
-    schemes = outcome_configs(tables, facts.get("files") or {})
-    files = {table: schemes.get(table) or {"train": f"data/{table}.parquet"} for table in tables}
-    configs = {**files, **schemes}
+    configs = _configs(tables, facts.get("files") or {})
     licence, name = hub_license(
         release.get("license"), [source.get("license") for source in facts["sources"]]
     )
@@ -71,6 +69,15 @@ def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[st
         head["doi"] = release["doi"]
     text = yaml.safe_dump(_visible(head), sort_keys=False, allow_unicode=True, width=100)
     return f"---\n{text}---\n"
+
+
+def _configs(
+    tables: Mapping[str, pa.Table | StoredTable], files: Collection[str]
+) -> dict[str, dict[str, str]]:
+    """Configuration → split → file; a table but `outcomes` is one split, `train`."""
+    schemes = outcome_configs(tables, files)
+    whole = {name: {"train": f"data/{name}.parquet"} for name in tables}
+    return {**whole, **schemes}
 
 
 def outcome_configs(

@@ -10,9 +10,9 @@ from typing import Any
 from prefect import flow, task
 
 from routeyard.flows import console
+from routeyard.flows.console.results import BuildResult
 from routeyard.flows.console.summary import markdown
 from routeyard.flows.recipe import load, with_collect
-from routeyard.flows.results import BuildResult
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import RELEASE, Stage, walk
 from routeyard.flows.tracking.assets import materialising

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.build import Completing
+from routeyard.flows.console.results import BuildPlan
 from routeyard.flows.plan_offline import is_stated, most_asked, stated_plan, summary
 from routeyard.flows.recipe import load, notes_of, with_collect
-from routeyard.flows.results import BuildPlan
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import walk
 from routeyard.flows.workspace.fixtures import fixtures

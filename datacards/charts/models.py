@@ -94,22 +94,32 @@ def cost_accuracy(
 ) -> str:
     """Accuracy over mean cost per 1,000 questions, log cost, with the frontier as steps.
 
-    Labels go to the frontier first and then to whatever has room; all the others are told
-    by the chart's marks and the table beside it.
+    A model has its colour and sign; routers are diamonds and references crosses, without hue.
+    The frontier is that of models and routers. Labels go to routers and references, then to the
+    frontier, then to whatever has room; the others are told by the marks and the table beside.
 
     Args:
-        models: model_id, accuracy, cost (USD per 1,000 questions, above zero).
+        models: model_id, accuracy, cost (USD per 1,000 questions, above zero) and, where not all
+            are models, role: `model`, `router` or `reference`.
         pool: All models of the release, as in `accuracy_bars`.
     """
     import altair as alt
 
     hue = colours(pool)
-    on_frontier = set(frontier(models))
+    real = [row for row in models if row.get("role") != "reference"]
+    on_frontier = set(frontier(real))
+    routed = any(row.get("role") == "router" for row in models)
     logs = [math.log10(row["cost"]) for row in models]
     pad = max((max(logs) - min(logs)) * 0.06, 0.1)
     low, high = min(logs) - pad, max(logs) + pad
-    best = sorted(models, key=lambda m: (m["model_id"] not in on_frontier, -m["accuracy"]))
+    best = sorted(
+        models,
+        key=lambda m: (
+            m.get("role", "model") == "model", m["model_id"] not in on_frontier, -m["accuracy"]
+        ),
+    )  # fmt: skip
     levels = [row["accuracy"] for row in models]
+    levels += [row["low"] for row in models if row.get("role") == "router" and row.get("low")]
     bottom, top = max(0.0, min(levels) - 0.06), min(1.0, max(levels) + 0.06)
     at = {
         row["model_id"]: (
@@ -122,15 +132,16 @@ def cost_accuracy(
         [(*at[row["model_id"]], short(row["model_id"])) for row in best],
         _WIDTH,
         _HEIGHT,
-        blocked=_steps([at[name] for name in frontier(models)]),
+        blocked=_steps([at[name] for name in frontier(real)]),
     )
     rows = [
         {
             "x": row["cost"],
             "y": row["accuracy"],
-            "colour": hue[row["model_id"]][0],
-            "sign": hue[row["model_id"]][1],
+            **_sign(row, hue, look),
             "frontier": row["model_id"] in on_frontier,
+            "low": row.get("low") if row.get("role") == "router" else None,
+            "high": row.get("high"),
             "label": short(row["model_id"]),
             "side": None if where is None else SIDES.index(where),
             "says": _says(row),
@@ -142,9 +153,10 @@ def cost_accuracy(
         scale=alt.Scale(type="log", domain=[10**low, 10**high], nice=False),
         axis=alt.Axis(title="mean cost (USD per 1,000 questions, log scale)", format="$~g"),
     )
+    up = alt.Scale(domain=[bottom, top], nice=False)
     y = alt.Y(
         "y:Q",
-        scale=alt.Scale(domain=[bottom, top], nice=False),
+        scale=up,
         axis=alt.Axis(title="accuracy", format="%"),
     )
     steps = mark(
@@ -155,9 +167,13 @@ def cost_accuracy(
         strokeDash=[5, 4],
         aria=False,
     ).encode(x=x, y=y, order="x:Q")
-    points = mark("point", filled=True, size=75, opacity=1).encode(
+    spread = mark("rule", "isValid(datum.low)", strokeWidth=1, opacity=0.6, aria=False).encode(
+        x=x, y=alt.Y("low:Q", scale=up), y2="high:Q"
+    )
+    points = mark("point", filled=True, opacity=1).encode(
         x=x,
         y=y,
+        size=alt.Size("size:Q", scale=None),
         color=alt.Color("colour:N", scale=None),
         shape=alt.Shape("sign:N", scale=None),
         description="says:N",
@@ -169,9 +185,20 @@ def cost_accuracy(
         for k, (anchor, dx, dy) in enumerate(SIDES)
         if any(row["side"] == k for row in rows)
     ]
-    chart = alt.layer(steps, points, *words).properties(width=_WIDTH, height=_HEIGHT)
+    chart = alt.layer(steps, *([spread] if routed else []), points, *words).properties(
+        width=_WIDTH, height=_HEIGHT
+    )
     title = f"Accuracy over mean cost of {len(models)} models; the dashed line is the frontier"
     return draw(chart, rows, name=name, title=title, look=look)
+
+
+def _sign(row: Row, hue: Mapping[str, tuple[str, str]], look: Look) -> dict[str, Any]:
+    """Colour, shape and size of a mark; what is no model has no hue."""
+    if row.get("role", "model") == "model":
+        colour, sign = hue[row["model_id"]]
+        return {"colour": colour, "sign": sign, "size": 75}
+    router = row["role"] == "router"
+    return {"colour": look.ink, "sign": "diamond" if router else "cross", "size": 130}
 
 
 def _steps(corners: Sequence[tuple[float, float]]) -> list[Box]:

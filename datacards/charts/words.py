@@ -47,6 +47,10 @@ def name_legend(title: str, labels: Sequence[str]) -> Any:
     """A legend below the chart with one name per place."""
     import altair as alt
 
+    # Columns are laid out by the renderer's font; a page's may be wider.
+    longest = max((len(short(label)) for label in labels), default=0)
+    columns = 3 if longest <= 12 else 2 if longest <= 22 else 1
     return alt.Legend(
-        title=title, orient="bottom", columns=3, columnPadding=44, labelExpr=named(labels)
-    )
+        title=title, orient="bottom", columns=columns, columnPadding=2.5 * longest + 20,
+        labelLimit=0, labelExpr=named(labels),
+    )  # fmt: skip

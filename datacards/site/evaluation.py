@@ -74,10 +74,7 @@ def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str
         "name": name,
         "title": one.title,
         "facts": _facts(one.facts),
-        "columns": [
-            (metric.format(measure), heading, kind, says.format(MEASURES[measure][0]))
-            for metric, heading, kind, says in COLUMNS
-        ],
+        "columns": _columns(measure, ranking),
         "measure": MEASURES[measure],
         "ranking": ranking,
         "n_test": n_test,
@@ -92,6 +89,19 @@ def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str
         "transfer": _transfer(one.ood, name, pool),
         "metrics": metrics,
     }
+
+
+def _columns(measure: str, ranking: list[Row]) -> list[tuple[str, str, str, str]]:
+    """Columns of the ranking; one that says nothing of any router is left out."""
+    columns = [
+        (metric.format(measure), heading, kind, says.format(MEASURES[measure][0]))
+        for metric, heading, kind, says in COLUMNS
+    ]
+    return [
+        column
+        for column in columns
+        if any((row.get(column[0]) or {}).get("value") is not None for row in ranking)
+    ]
 
 
 def _facts(facts: Mapping[str, Any]) -> list[str]:
@@ -124,17 +134,21 @@ def _ranking(metrics: list[Row], places: Mapping[str, Mapping[str, Any]], n_test
         place = places.get(name)
         row["place"] = None if place is None else (place["best_place"], place["worst_place"])
         n = (row.get("accuracy") or {}).get("n")
+        row["kind"] = kind_of(name)
         row["over"] = n if n is not None and n < n_test else None
     return sorted(rows.values(), key=_by_accuracy)
 
 
 def _routers(ranking: list[Row]) -> list[Row]:
     """Neither single models nor what routers are compared with."""
-    return [
-        row
-        for row in ranking
-        if row["router"] not in REFERENCES and not row["router"].startswith("single:")
-    ]
+    return [row for row in ranking if row["kind"] == "router"]
+
+
+def kind_of(name: str) -> str:
+    """What stands behind a name of an evaluation: a router, a single model or a reference."""
+    if name.startswith("single:"):
+        return "model"
+    return "reference" if name in REFERENCES else "router"
 
 
 def _by_accuracy(row: Row) -> tuple[float, str]:

@@ -13,6 +13,7 @@ from routeyard.datacards.charts.grids import MOST_CELLS, agreement, heatmap
 from routeyard.datacards.charts.models import accuracy_bars, cost_accuracy
 from routeyard.datacards.sections import pool_sources
 from routeyard.datacards.site import figures
+from routeyard.datacards.site.headline import headline
 from routeyard.datacards.site.release import SiteRelease
 
 CHARTS = ("accuracy", "cost", "heatmap", "specialists", "likeness")
@@ -23,7 +24,11 @@ def content(book: SiteRelease) -> dict[str, Any]:
     models = figures.models(book)
     tasks, cells = figures.tasks(book)
     removed, first = figures.removals(book)
+    evaluated = book.evaluations[0] if book.evaluations else None
+    simulated = any(row["simulated"] for row in models)
     return {
+        "answer": headline(evaluated, models, simulated=simulated),
+        "simulated": simulated,
         "counts": figures.counts(book),
         "models": models,
         "tasks": tasks,

@@ -19,9 +19,9 @@ from routeyard.pipelines.release.derived_tables import WIDE, read_wide
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.query.connection import connect
 from routeyard.pipelines.release.query.process import SqlProcess
+from routeyard.pipelines.release.query.table_view import ReleaseTable
 from routeyard.pipelines.release.sealed_files import sealed
 from routeyard.pipelines.release.storage import fetch, is_url
-from routeyard.pipelines.release.table_view import ReleaseTable
 from routeyard.pipelines.release.tables import contract_of, read_parquet
 from routeyard.pipelines.release.yank import yanked
 from routeyard.schemas.manifest import Manifest

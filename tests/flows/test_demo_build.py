@@ -159,7 +159,9 @@ def test_status_says_fresh_and_names_what_a_change_makes_stale(
     rows = json.loads(call("status", "demo", "--workspace", demo_yard, "--json").stdout)
     assert {row["state"] for row in rows} == {"fresh"}
     recipe = tmp_path / "demo.yaml"
-    text = call("recipe", "show", "demo").stdout.replace("threshold: 0.999", "threshold: 0.99")
+    text = call("recipe", "show", "demo", "--defaults").stdout.replace(
+        "threshold: 0.999", "threshold: 0.99"
+    )
     recipe.write_text(text)
     rows = json.loads(call("status", recipe, "--workspace", demo_yard, "--json").stdout)
     states = {row["stage"]: row for row in rows}

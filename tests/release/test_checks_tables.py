@@ -14,7 +14,7 @@ from routeyard.pipelines.release.checks.database import (
     check_database,
     objects,
 )
-from routeyard.pipelines.release.checks.recount import _files, _same, _summaries, _wide, recount
+from routeyard.pipelines.release.checks.recount import _files, _repeated, _same, _summaries, recount
 from routeyard.pipelines.release.checks.reread import reread
 from routeyard.pipelines.release.checks.tables import check_references
 from routeyard.schemas import StoredTable
@@ -174,8 +174,8 @@ def test_nothing_is_counted_again_where_a_table_is_not_sound(sound, manifest):
 
 def test_what_was_counted_again_and_differs(sound, tmp_path):
     wide, few = "data/labels_wide.parquet", {"metered": pa.table({"a": [1]})}
-    assert places(_wide(sound, {wide}, "b")) == [("content", wide)]
-    assert places(_wide(sound, set(), "b")) == []
+    assert places(_repeated(sound, wide, {wide}, "b")) == [("content", wide)]
+    assert places(_repeated(sound, wide, set(), "b")) == []
     assert places(_files(sound, {"numbered/metered.parquet"}, few)) == [
         ("content", "numbered/metered.parquet")
     ]
@@ -183,7 +183,7 @@ def test_what_was_counted_again_and_differs(sound, tmp_path):
     for name in (wide, "numbered/metered.parquet", "tiny.duckdb"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"noise" * 99)
-    assert places(_wide(tmp_path, {wide}, "b")) == [("parquet", wide)]
+    assert places(_repeated(tmp_path, wide, {wide}, "b")) == [("parquet", wide)]
     assert places(_files(tmp_path, {"numbered/metered.parquet"}, few)) == [
         ("parquet", "numbered/metered.parquet")
     ]

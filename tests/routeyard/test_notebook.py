@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import routeyard
-from routeyard.flows.results import BuildPlan, BuildResult
+from routeyard.flows.console.results import BuildPlan, BuildResult
 from routeyard.schemas.notebook import html_card
 
 ROOT = Path(__file__).parents[2]
@@ -22,7 +22,8 @@ ROOT = Path(__file__).parents[2]
 RUN = """
 import ast, json, sys
 names = {}
-for cell in json.load(open(sys.argv[1]))["cells"]:
+from pathlib import Path
+for cell in json.loads(Path(sys.argv[1]).read_text())["cells"]:
     if cell["cell_type"] != "code":
         continue
     body = ast.parse("".join(cell["source"])).body

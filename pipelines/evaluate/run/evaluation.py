@@ -21,7 +21,7 @@ from routeyard.pipelines.evaluate.rows import (
     table,
 )
 from routeyard.pipelines.evaluate.run.between import comparisons, pair_levels, traded
-from routeyard.pipelines.evaluate.run.fitted import Fitted, fitted
+from routeyard.pipelines.evaluate.run.fitted import Fitted, fitted, on_validation
 from routeyard.pipelines.evaluate.run.references import (
     agreement,
     plain_references,
@@ -172,6 +172,7 @@ def evaluate(
             **facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools),
             "bands": list(astuple(how.bands)),
             **_told(done),
+            "validation": on_validation(data, experiment) if how.split == "test" else {},
         },
         settings=how.but(scheme=scheme, pair=chosen),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.rows import MetricRow, metric
@@ -80,6 +82,25 @@ def fitted(
                 ]
             )
     return told
+
+
+def on_validation(data: EvaluationData, experiment: Experiment) -> dict[str, float]:
+    """Accuracy of each router on the validation questions; empty where there are none.
+
+    Who names one of several routers by its accuracy on the test questions names the luckiest;
+    this is what one is chosen by.
+    """
+    held = data.train.validation
+    if held is None:
+        return {}
+    known = ~np.isnan(held.labels)
+    asked = known.any(axis=1)
+    found = {}
+    for name in experiment.routers:
+        scores = experiment.fit_of(name, 0).scores(held.queries)
+        choice = best(scores[asked], known[asked], data.order)
+        found[name] = float(at_choice(held.labels[asked], choice).mean())
+    return found
 
 
 def _accuracy(data: EvaluationData, scores: Floats) -> float:

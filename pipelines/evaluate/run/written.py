@@ -41,6 +41,7 @@ class WrittenFacts(BaseModel):
     missing: list[str] | None = None
     bands: Annotated[list[float], Len(4, 4)] | None = None
     costs_lacking: dict[str, list[str] | dict[str, Any]] | None = None
+    validation: dict[str, float] | None = None
 
 
 class WrittenRank(BaseModel):

@@ -18,6 +18,8 @@ from routeyard.pipelines.io.untrusted import RELEASED, physical_memory, reading
 from routeyard.pipelines.release.database import LOCKED
 from routeyard.pipelines.release.derived_tables import (
     WIDE,
+    OutcomeSplits,
+    SplitContents,
     columns_of,
     numbered,
     wide_rows,
@@ -25,7 +27,6 @@ from routeyard.pipelines.release.derived_tables import (
 )
 from routeyard.pipelines.release.finding import Finding, first_line
 from routeyard.pipelines.release.fingerprint import Content
-from routeyard.pipelines.release.outcome_splits import OutcomeSplits, SplitContents
 from routeyard.pipelines.release.outcomes import blocks
 from routeyard.pipelines.release.summaries import Summaries, metered
 from routeyard.pipelines.release.write_table import ids_of

@@ -68,7 +68,7 @@ class ReleaseTable:
         return list(self.relation.columns)
 
     def __len__(self) -> int:
-        return int(self.relation.count("*").fetchone()[0])
+        return int(self.relation.count("*").fetchall()[0][0])
 
     def __repr__(self) -> str:
         return f"{self.name}: {len(self):,} rows; {', '.join(self.columns)}"

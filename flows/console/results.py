@@ -8,7 +8,7 @@ from typing import Any
 from routeyard.schemas.notebook import html_card
 
 
-class Result(dict[str, Any]):
+class StepFigures(dict[str, Any]):
     """Figures by name, shown as a card in a notebook."""
 
     def _shown(self) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
@@ -23,7 +23,7 @@ class Result(dict[str, Any]):
         return html_card(*self._shown())
 
 
-class BuildPlan(Result):
+class BuildPlan(StepFigures):
     """What a build would ask and cost. Unknown figures are None."""
 
     @property
@@ -61,7 +61,7 @@ class BuildPlan(Result):
         return title, {**facts, "cost": usd or "unknown", "notes": len(self.notes)}, self.models
 
 
-class BuildResult(Result):
+class BuildResult(StepFigures):
     """A build: its stages, and the release if it came so far."""
 
     @property

@@ -1,0 +1,109 @@
+"""The answer of a release in one sentence, the picture that shows it, and the ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from routeyard.datacards.charts.draw import PAGE
+from routeyard.datacards.charts.models import cost_accuracy
+from routeyard.datacards.site.evaluation import EvaluationTables, kind_of
+
+Row = dict[str, Any]
+
+
+def headline(
+    one: EvaluationTables | None, models: Sequence[Row], *, simulated: bool
+) -> dict[str, Any]:
+    """`sentence`, `rows` (routers, single models and references, best first) and `chart`.
+
+    A router is named by its accuracy on the validation questions, and told by that on the test
+    questions; so is the single model. Without an evaluation the sentence is about the models.
+
+    Args:
+        models: Rows of the leaderboard.
+        simulated: Programs stand in for models, so that no figure is about real ones.
+    """
+    rows = [] if one is None else _rows(one)
+    sentence = _of_routers(one, rows) if one is not None else None
+    sentence = sentence or _of_models(models)
+    if sentence and simulated:
+        sentence += " The models are simulated: no figure is about real ones."
+    priced = [row for row in rows if row["cost"]]
+    chart = None
+    if len(priced) > 1:
+        pool = [row["model_id"] for row in models]
+        drawn = cost_accuracy(priced, pool=pool, name="answer", look=PAGE)
+        chart = Markup(drawn)  # noqa: S704  escaped by `draw`
+    return {"sentence": sentence, "rows": rows, "chart": chart}
+
+
+def _rows(one: EvaluationTables) -> list[Row]:
+    """Accuracy with its interval and cost (USD per 1,000 questions) on the test questions."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in one.metrics.to_pylist():
+        if row["split"] == "test" and not row["router"].startswith(("small:", "large:")):
+            found.setdefault(row["router"], {})[row["metric"]] = row
+    places = {row["router"]: row for row in one.ranking}
+    rows = []
+    for name, told in found.items():
+        accuracy = told.get("accuracy") or {}
+        # "best single" is the single model that another row names.
+        if accuracy.get("value") is None or name == "best single":
+            continue
+        cost = (told.get("mean_cost[usd]") or {}).get("value")
+        place = places.get(name)
+        rows.append(
+            {
+                "model_id": name.removeprefix("single:"),
+                "role": kind_of(name),
+                "accuracy": accuracy["value"],
+                "low": accuracy.get("low"),
+                "high": accuracy.get("high"),
+                "cost": None if cost is None else 1000 * cost,
+                "place": None if place is None else (place["best_place"], place["worst_place"]),
+            }
+        )
+    return sorted(rows, key=lambda row: (-row["accuracy"], row["model_id"]))
+
+
+def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
+    """The router that is best on the validation questions, beside the best single model."""
+    validation: Mapping[str, float] = one.facts.get("validation") or {}
+    by_name = {(row["role"], row["model_id"]): row for row in rows}
+    known = [name for name in validation if ("router", name) in by_name]
+    single = by_name.get(("model", one.facts.get("best_single")))
+    if not known or single is None:
+        return None
+    router = by_name["router", min(known, key=lambda name: (-validation[name], name))]
+    words = (
+        f"Routing with {router['model_id']} answers {_share(router)} of the test questions right; "
+        f"the best single model, {single['model_id']}, {_share(single)}"
+    )
+    if router["cost"] and single["cost"]:
+        words += f". Routing costs {_times(router['cost'] / single['cost'])} what that model costs"
+    return f"{words}."
+
+
+def _of_models(models: Sequence[Row]) -> str | None:
+    labelled = [row for row in models if row["accuracy"] is not None]
+    if not labelled:
+        return None
+    best = labelled[0]
+    return f"The best of {len(models)} models, {best['model_id']}, answers {_share(best)} right."
+
+
+def _share(row: Row) -> str:
+    said = f"{100 * row['accuracy']:.1f} %"
+    if row["low"] is None or row["high"] is None:
+        return said
+    return f"{said} ({100 * row['low']:.1f} to {100 * row['high']:.1f})"
+
+
+def _times(ratio: float) -> str:
+    """How many times as much: 1/76 of, 41 % of, 3 times."""
+    if ratio < 0.1:
+        return f"1/{1 / ratio:.0f} of"
+    return f"{100 * ratio:.0f} % of" if ratio < 2 else f"{ratio:.2g} times"
