@@ -20,6 +20,9 @@ class FigureSentence:
     sentence: str
 
 
+#: Figures that weigh models by a cost, and what stands for it where prices lack.
+_OF_COST = ("cost_matched_mix", "gap_mix", "dominated_share")
+_MEASURES = {"tokens": "tokens per answer", "latency": "seconds per answer", "params": "model size"}
 #: Figure → name, kind of number and sentence.
 FIGURES: dict[str, dict[str, str]] = texts("certificate.yaml")
 
@@ -29,10 +32,11 @@ def sentences(certificate: Mapping[str, Any]) -> list[FigureSentence]:
     figures: Mapping[str, Mapping[str, Any]] = certificate.get("figures") or {}
     order = [name for name in FIGURES if name in figures]
     order += sorted(name for name in figures if name not in FIGURES)
-    return [_said(name, figures[name]) for name in order]
+    measure = str(certificate.get("measure") or "usd")
+    return [_said(name, figures[name], measure) for name in order]
 
 
-def _said(name: str, figure: Mapping[str, Any]) -> FigureSentence:
+def _said(name: str, figure: Mapping[str, Any], measure: str) -> FigureSentence:
     unknown = {"name": name.replace("_", " "), "kind": "number", "sentence": ""}
     short, kind, sentence = FIGURES.get(name, unknown).values()
     value, low, high = figure.get("value"), figure.get("low"), figure.get("high")
@@ -43,6 +47,8 @@ def _said(name: str, figure: Mapping[str, Any]) -> FigureSentence:
         sentence = f"{sentence} Not known: {figure.get('reason') or 'no reason given'}."
     elif kind == "points" and low is not None and high is not None and low <= 0 <= high:
         sentence += " The interval holds zero: there may be nothing to gain."
+    if name in _OF_COST and measure != "usd" and value is not None:
+        sentence += f" Cost is {_MEASURES.get(measure, measure)} here: not all prices are known."
     return FigureSentence(
         name, short, UNKNOWN if value is None else number(value, kind), interval, sentence.strip()
     )

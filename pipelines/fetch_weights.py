@@ -164,7 +164,7 @@ def fetch(name: str, *, weights: Weights | None = None) -> Path:
         raise BadInput(
             f"the weights cannot be read without {' and '.join(missing)}",
             where=name,
-            next_step="python -m pip install 'routeyard[tune]'",
+            next_step="pip install -c constraints.txt '.[tune]'",
         )
     # A run that is killed leaves nothing that looks fetched.
     with staging(folder) as unfinished, TemporaryDirectory(dir=folder.parent) as temporary:

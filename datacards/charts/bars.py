@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +12,8 @@ from routeyard.datacards.charts.draw import PAPER, Look, draw, mark
 from routeyard.datacards.charts.words import name_axis, name_legend
 
 _BLUE, _ORANGE = "#0a7bc2", "#d0570a"
+#: Different shares up to which each has a bar of its own.
+_FEW = 31
 _DIAMOND = {"shape": "diamond", "filled": True, "aria": False}
 
 
@@ -72,20 +76,20 @@ def _told(row: Mapping[str, Any], form: str) -> str:
 def histogram(
     values: Sequence[float], *, name: str, title: str, x: str, y: str, look: Look = PAPER
 ) -> str:
-    """Counts of shares in twenty steps from 0 to 1."""
+    """Counts of shares: one bar per share where there are few, else twenty steps from 0 to 1."""
     import altair as alt
 
-    counts = [0] * 20
-    for value in values:
-        counts[min(19, int(value * 20))] += 1
-    rows = [
-        {"a": k / 20, "b": (k + 1) / 20, "n": n, "says": f"{5 * k} to {5 * k + 5} %: {n:,}"}
-        for k, n in enumerate(counts)
-    ]
+    rows = _of_each(values) or _of_steps(values)
+    ends = [0.0, 1.0, *(row[end] for row in rows for end in "ab")]
     chart = (
         mark("bar", color=_BLUE, orient="vertical")
         .encode(
-            x=alt.X("a:Q", title=x, axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])),
+            x=alt.X(
+                "a:Q",
+                title=x,
+                axis=alt.Axis(format="%"),
+                scale=alt.Scale(domain=[min(ends), max(ends)], nice=False),
+            ),
             x2="b:Q",
             y=alt.Y("n:Q", title=y),
             description="says:N",
@@ -93,6 +97,40 @@ def histogram(
         .properties(width=500, height=220)
     )
     return draw(chart, rows, name=name, title=title, look=look)
+
+
+def _of_each(values: Sequence[float]) -> list[dict[str, Any]]:
+    """A bar on every share, as wide as their least distance allows; none where there are many.
+
+    Shares of 9 models are ninths: in twenty steps some bars would always be empty.
+    """
+    counts = Counter(round(value, 6) for value in values)
+    known = sorted(counts)
+    if not 1 < len(known) <= _FEW:
+        return []
+    nearest = min(b - a for a, b in itertools.pairwise(known))
+    if nearest < 1 / _FEW:
+        return []
+    half = 0.45 * min(nearest, 0.1)
+    return [
+        {
+            "a": at - half,
+            "b": at + half,
+            "n": counts[at],
+            "says": f"{100 * at:.3g} %: {counts[at]:,}",
+        }
+        for at in known
+    ]
+
+
+def _of_steps(values: Sequence[float]) -> list[dict[str, Any]]:
+    counts = [0] * 20
+    for value in values:
+        counts[min(19, int(value * 20))] += 1
+    return [
+        {"a": k / 20, "b": (k + 1) / 20, "n": n, "says": f"{5 * k} to {5 * k + 5} %: {n:,}"}
+        for k, n in enumerate(counts)
+    ]
 
 
 def shares(

@@ -189,7 +189,10 @@ def _wrong_words(error: Exception, words: list[str]) -> RouteyardError | None:
     says, _, _ = error.format_message().rstrip(".").partition(" (Possible options")
     help_of = f"`{called} --help` shows its options and examples"
     if says.count("\n") > 1:  # a group without a command: the message is its help
-        return BadInput(f"{called!r} needs a command", next_step=f"`{called} --help` lists them")
+        return BadInput(
+            f"{called!r} needs a command or an argument",
+            next_step=f"`{called} --help` lists them",
+        )
     close = getattr(error, "possibilities", None)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return BadInput(says[:1].lower() + says[1:], where=called, next_step=hint + help_of)

@@ -37,11 +37,13 @@ def command(
         memory: Most memory of the query, such as 500MB.
     """
     from routeyard.flows.evaluation.released import say_if_yanked
+    from routeyard.pipelines.release.manifest import read_manifest
     from routeyard.pipelines.release.query.answers import ending, to_text, write_answer
     from routeyard.pipelines.release.query.process import SqlProcess, query_release
     from routeyard.pipelines.release.query.saved import SAVED, saved
 
     if not sql:
+        read_manifest(release)
         lines = (f"  @{name:<{max(map(len, SAVED))}}  {one.asks}" for name, one in SAVED.items())
         return Output(
             {name: query.asks for name, query in SAVED.items()},

@@ -88,7 +88,7 @@ def recipe_of(path: Path, folder: Path) -> Path:
         BadInput: no answers of models are there, only questions.
     """
     from routeyard.flows.console import line
-    from routeyard.flows.new_recipe.from_results import recorded_results
+    from routeyard.flows.new_recipe.from_results import NoResults, recorded_results
     from routeyard.flows.new_recipe.write import start_recipe
     from routeyard.pipelines.errors import BadInput
 
@@ -97,10 +97,10 @@ def recipe_of(path: Path, folder: Path) -> Path:
         line("init", f"{recipe} (there already)")
         return recipe
     shutil.rmtree(folder, ignore_errors=True)  # what a run that was stopped before it left there
-    results = recorded_results(str(path))
-    if results is None:
-        raise BadInput(
-            "no answers or scores of models were found there",
+    results = recorded_results(str(path), answers=True)
+    if isinstance(results, NoResults):
+        raise results.error or BadInput(
+            results.doubt or "no answers or scores of models were found there",
             where=str(path),
             next_step=f"for questions: routeyard init mine.yaml --from {path}",
         )

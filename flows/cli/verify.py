@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -43,13 +44,19 @@ def command(
     from routeyard.flows.publish import check_release
     from routeyard.pipelines.errors import GateFailed
     from routeyard.pipelines.proof.claims import KINDS
+    from routeyard.pipelines.release.manifest import read_manifest
+    from routeyard.pipelines.release.storage import is_url
 
+    if not is_url(release) and not Path(release).is_dir():
+        read_manifest(Path(release))
     found = check_release(release, signer=signer, full=full)
     lists: dict[str, list[Any]] = {str(kind): list(getattr(found, kind)) for kind in KINDS}
     data: dict[str, Any] = {"holds": not found.findings, "findings": found.findings, **lists}
     if found.findings:
         failed = GateFailed(
-            f"{len(found.findings)} checks of the release failed",
+            "a check of the release failed"
+            if len(found.findings) == 1
+            else f"{len(found.findings)} checks of the release failed",
             where=release,
             next_step=found.next_step,
         )

@@ -7,7 +7,7 @@ left. Without a terminal a line per model every ten seconds.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -22,17 +22,24 @@ if TYPE_CHECKING:
 _EVERY_S = 10.0
 #: What the latest run of this process had when it was last shown: for Ctrl-C.
 _last: RunProgress | None = None
+#: Models that a program stands in for: what they cost is not paid.
+_simulated: frozenset[str] = frozenset()
 
 
 @contextmanager
 def collecting(
-    console: Console | None = None, also: Callable[[str], None] | None = None
+    console: Console | None = None,
+    also: Callable[[str], None] | None = None,
+    simulated: Iterable[str] = (),
 ) -> Iterator[Callable[[RunProgress], None]]:
     """Show snapshots on standard error; yields the function that takes them.
 
     Args:
+        simulated: Ids of models whose money is marked as simulated.
         also: Told each plain line as well (a log); without a terminal only.
     """
+    global _simulated
+    _simulated = frozenset(simulated)
     console = console or SafeConsole(stderr=True)
     if not console.is_terminal:
         yield _noting(_plain_lines(console, also))
@@ -59,7 +66,8 @@ def kept() -> str | None:
     said = f"{_last.done:,} of {_last.wanted:,} answers are kept in the ledger"
     paid = sum(model.spent_usd for model in _last.models)
     unknown = "+?" if any(model.unpriced for model in _last.models) else ""
-    return f"{said} (${paid:,.4f}{unknown} spent in this run)"
+    made_up = _made_up(*(model.model_id for model in _last.models))
+    return f"{said} ({made_up}${paid:,.4f}{unknown} spent in this run)"
 
 
 def table(now: RunProgress) -> Table:
@@ -87,7 +95,7 @@ def table(now: RunProgress) -> Table:
             f"{sum(model.rate for model in now.models):,.1f}/s",
             str(sum(model.in_flight for model in now.models)),
             "",
-            f"${now.spent_usd:,.4f}",
+            f"{_made_up(*(model.model_id for model in now.models))}${now.spent_usd:,.4f}",
             "",
             duration(max((model.eta_s or 0.0 for model in now.models), default=0.0)),
         )
@@ -156,4 +164,10 @@ def _errors(model: ModelProgress) -> str:
 
 def _usd(model: ModelProgress) -> str:
     """Spent; with a plus where some answers have no known cost."""
-    return f"${model.spent_usd:,.4f}" + ("+?" if model.unpriced else "")
+    money = f"${model.spent_usd:,.4f}" + ("+?" if model.unpriced else "")
+    return _made_up(model.model_id) + money
+
+
+def _made_up(*models: str) -> str:
+    """What stands before money that nobody pays, as all the models are simulated."""
+    return "simulated " if models and _simulated.issuperset(models) else ""

@@ -79,7 +79,12 @@ def markdown(release: Path) -> str:
     said = figures(release)
     lines = [f"**{release.parent.name} {release.name}**", ""]
     lines += [f"- {prose(text)}" for text in _facts(said)]
-    lines += ["", "| model | accuracy | labelled | cost (USD) |", "| --- | --- | --- | --- |"]
+    lines += [
+        "",
+        "| model | accuracy | labelled | "
+        + ("simulated USD |" if said["simulated"] else "cost (USD) |"),
+        "| --- | --- | --- | --- |",
+    ]
     lines += [
         f"| {cell(row['model'])} | {_with_bounds(row)} | {row['labelled']:,} "
         f"| {_money(row['cost_usd'])} |"
@@ -106,7 +111,7 @@ def console_summary(release: Path, status: str) -> None:
         console.print(text)
     console.print(f"\nrelease   {release} ({status})", soft_wrap=True)
     console.print("\nNext:")
-    for words in (f"view {release}", f"query {release} leaderboard", f"audit {release}"):
+    for words in (f"view {release}", f"query {release} @leaderboard", f"audit {release}"):
         console.print(f"  routeyard {words}", soft_wrap=True, markup=False)
 
 
@@ -115,7 +120,7 @@ def _models(release: Path, said: dict[str, Any]) -> Table:
     for heading, justify in (("", "left"), ("model", "left"), ("accuracy %", "right")):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]
     table.add_column("labelled", justify="right")
-    table.add_column("cost USD", justify="right")
+    table.add_column("simulated USD" if said["simulated"] else "cost USD", justify="right")
     for sign, row in zip(_signs(said), said["per_model"], strict=True):
         accuracy, cost = _with_bounds(row), _money(row["cost_usd"])
         table.add_row(sign, row["model"], accuracy, f"{row['labelled']:,}", cost)
@@ -188,7 +193,10 @@ def _facts(said: dict[str, Any]) -> list[str]:
         facts.append("cost unknown")
     else:
         without = f", without {few(unknown)}, whose cost is not known" if unknown else ""
-        facts.append(f"cost {_money(cost)} USD{without}")
+        if said["simulated"]:
+            facts.append(f"cost {_money(cost)} simulated USD, nothing was paid{without}")
+        else:
+            facts.append(f"cost {_money(cost)} USD{without}")
     return facts
 
 

@@ -66,7 +66,8 @@ def _dask(workers: int, address: str | None) -> Iterator[Any]:
         from distributed import Client, LocalCluster
     except ImportError as error:
         raise BadInput(
-            "the Dask runner needs dask.distributed", next_step="pip install 'routeyard[dask]'"
+            "the Dask runner needs dask.distributed",
+            next_step="pip install -c constraints.txt '.[dask]'",
         ) from error
     with ExitStack() as stack:
         cluster: Any = address or stack.enter_context(

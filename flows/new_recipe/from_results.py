@@ -57,8 +57,12 @@ class NoResults:
     columns: frozenset[str] = frozenset()
 
 
-def recorded_results(origin: str) -> Results | NoResults:
+def recorded_results(origin: str, *, answers: bool = False) -> Results | NoResults:
     """Somebody's results at a place, or why there are questions, or nothing that grades answers.
+
+    Args:
+        answers: A person says that answers of models are there: a column `answer` beside names of
+            models is what they said.
 
     Raises:
         AggregatesOnly: the figures there are of many questions each.
@@ -74,10 +78,11 @@ def recorded_results(origin: str) -> Results | NoResults:
         return NoResults(error)
     scored = found.table.column("score").null_count < found.table.num_rows
     referenced = found.table.column("reference").null_count < found.table.num_rows
-    if not scored and (not referenced or is_weak(found.columns.get("text", ""))):
-        return NoResults()
     # Without the name of a model, a table of questions with some figure looks the same.
     guesses = [n.says for n in found.notes if n.about == "arm" and n.kind == "question"]
+    unsure = is_weak(found.columns.get("text", "")) and not (answers and not guesses)
+    if not scored and (not referenced or unsure):
+        return NoResults()
     # Several trials of one question are no questions.
     trials = "sample" in found.columns and max(found.table.column("sample").to_pylist()) > 0
     asked = not trials and found.table.column("prompt").null_count < found.table.num_rows

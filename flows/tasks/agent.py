@@ -83,7 +83,8 @@ def walk_trajectories(
         from routeyard.flows.console.progress import collecting
 
         ours, tell = at_server(pool), partial(log, context.benchmark, "collect")
-        with provider_slots(ours), collecting(also=tell) as show:
+        made_up = [model.model_id for model in pool.models if model.simulated]
+        with provider_slots(ours), collecting(also=tell, simulated=made_up) as show:
             done = walked(ours, show, send=True)
         what = "steps are still missing ({models}), and those that follow them"
         budget = done.out_of_budget

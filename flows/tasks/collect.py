@@ -77,10 +77,15 @@ def ask_models(
 
         ours, asking = share(at_server(pool), collect, count := collectors())
         tell = partial(log, context.benchmark, "collect")
+        made_up = [model.model_id for model in pool.models if model.simulated]
         with open_ledger(context.root) as ledger:
             planned = plan(table, ours, asking, ledger, **how)
             note_lists(ledger, ours.providers, context.benchmark)
-            with collector_slot(count), provider_slots(ours), collecting(also=tell) as show:
+            with (
+                collector_slot(count),
+                provider_slots(ours),
+                collecting(also=tell, simulated=made_up) as show,
+            ):
                 done = ask_pool(planned, ledger, on_progress=show)
             why = [*([done.stopped] if done.stopped else []), *done.paused.values()]
             check_complete(context, done.missing, why, out_of_budget=done.out_of_budget)

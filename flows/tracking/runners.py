@@ -27,7 +27,8 @@ def on(flow: Any, runner: Runner, *, workers: int = 2, dask_address: str | None 
         from prefect_dask import DaskTaskRunner
     except ImportError as error:
         raise BadInput(
-            "the Dask runner needs prefect-dask", next_step="pip install 'routeyard[dask]'"
+            "the Dask runner needs prefect-dask",
+            next_step="pip install -c constraints.txt '.[dask]'",
         ) from error
     if dask_address:
         return flow.with_options(task_runner=DaskTaskRunner(address=dask_address))

@@ -79,7 +79,11 @@ def own(target: str) -> RouterSpec:
     """
     if target.endswith((".csv", ".parquet")):
         if not Path(target).is_file():
-            raise BadInput("there is no such predictions file", where=target)
+            raise BadInput(
+                "there is no such predictions file",
+                where=target,
+                next_step="give a CSV or Parquet with query_id, model_id and, if known, score",
+            )
         return RouterSpec(Path(target).stem, str(Path(target).resolve()))
     module, _, attribute = target.rpartition(":")
     if module.endswith(".py"):

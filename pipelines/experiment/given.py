@@ -27,7 +27,11 @@ def read_predictions(path: Path) -> pa.Table:
         BadInput: there is no such table, a column name occurs twice, or an id is not a string.
     """
     if not path.is_file():
-        raise BadInput("there is no such predictions file", where=str(path))
+        raise BadInput(
+            "there is no such predictions file",
+            where=str(path),
+            next_step="give a CSV or Parquet with query_id, model_id and, if known, score",
+        )
     try:
         # As they are written: 0012 is no number, and NA may be a name.
         told = csv.ConvertOptions(column_types=dict.fromkeys(_IDS, pa.string()))

@@ -166,7 +166,7 @@ def _driver() -> Any:
     except ImportError as error:
         raise BadInput(
             "a PostgreSQL ledger needs the driver psycopg",
-            next_step="pip install 'routeyard[postgres]'",
+            next_step="pip install -c constraints.txt '.[postgres]'",
         ) from error
     return psycopg
 

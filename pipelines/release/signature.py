@@ -78,7 +78,11 @@ def _private(path: Path, password: str | None) -> Ed25519PrivateKey:
         load = load_ssh_private_key if b"OPENSSH PRIVATE KEY" in data else load_pem_private_key
         key = load(data, secret)
     except OSError as error:
-        raise BadInput(f"the key cannot be read: {error.strerror}", where=str(path)) from error
+        raise BadInput(
+            f"the key cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="give the file of an Ed25519 private key; `ssh-keygen -t ed25519` makes one",
+        ) from error
     except Exception:  # no part of the key file may appear in an error
         raise BadInput(
             "the file holds no private key that can be read",
@@ -104,7 +108,11 @@ def _public(signer: str) -> Ed25519PublicKey:
         load = load_ssh_public_key if data.startswith(b"ssh-") else load_pem_public_key
         key = load(data)
     except OSError as error:
-        raise BadInput(f"the public key cannot be read: {error.strerror}", where=given) from error
+        raise BadInput(
+            f"the public key cannot be read: {error.strerror}",
+            where=given,
+            next_step="give the publisher's public key, as a file or as text",
+        ) from error
     except Exception:
         raise BadInput(
             "there is no public key",

@@ -97,7 +97,8 @@ def accelerator_of(settings: TuningSettings) -> Any:
         from accelerate.state import AcceleratorState
     except ImportError as error:
         raise BadInput(
-            "training an encoder needs accelerate", next_step="pip install 'routeyard[tune]'"
+            "training an encoder needs accelerate",
+            next_step="pip install -c constraints.txt '.[tune]'",
         ) from error
     if settings.device != "cpu" and not torch.cuda.is_available():
         raise BadInput(f"there is no {settings.device} device here", next_step="--device cpu")

@@ -93,8 +93,14 @@ def test_bars_of_the_histogram_begin_at_zero() -> None:
     from routeyard.datacards.charts.bars import histogram
 
     drawn = histogram([0.1] * 40 + [0.6] * 10, name="d", title="D", x="x", y="y")
-    heights = [float(one) for one in re.findall(r"h24\.\d+v([\d.]+)h-24\.\d+Z", drawn)]
-    assert sorted(heights)[-3:] == [0, 55, 220]
+    heights = [float(one) for one in re.findall(r"h[\d.]+v([\d.]+)h-[\d.]+Z", drawn)]
+    assert sorted(heights)[-2:] == [55, 220]
+    # Each share of nine models has a bar of its own; of hundred, there are twenty steps.
+    for parts, bars in ((9, 10), (100, 20)):
+        shares = [k / parts for k in range(parts + 1)]
+        drawn = histogram(shares, name="d", title="D", x="x", y="y")
+        heights = [float(one) for one in re.findall(r"h[\d.]+v([\d.]+)h-[\d.]+Z", drawn)]
+        assert sum(height > 50 for height in heights) == bars
 
 
 def test_backticks_of_a_sentence_are_code_and_everything_is_escaped() -> None:

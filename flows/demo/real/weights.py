@@ -55,7 +55,7 @@ def binding() -> ModuleType:
     except ImportError as error:
         raise BadInput(
             f"the real model needs llama.cpp's Python binding ({error})",
-            next_step="python -m pip install 'routeyard[real]' (it builds for some minutes and "
+            next_step="pip install -c constraints.txt '.[real]' (it builds for some minutes and "
             "needs a C++ compiler; docs/howto/real_model.md has the options for machines where "
             "what it builds crashes)",
         ) from None

@@ -45,7 +45,7 @@ class Corpus:
         except ImportError as error:
             raise BadInput(
                 f"an agent's search needs the library bm25s ({error})",
-                next_step="python -m pip install 'routeyard[agent]'",
+                next_step="pip install -c constraints.txt '.[agent]'",
             ) from None
         logging.getLogger("bm25s").setLevel(logging.WARNING)
         self.passages = sorted(set(passages))

@@ -86,7 +86,7 @@ def nearest_models(queries: Vectors, bank: Vectors, k: int) -> tuple[Ints, Float
         import faiss
     except ImportError as error:
         raise BadInput(
-            "this router searches with FAISS", next_step="pip install 'routeyard[faiss]'"
+            "this router searches with FAISS", next_step="pip install -c constraints.txt '.[faiss]'"
         ) from error
     index = faiss.IndexFlatIP(bank.shape[1])
     index.add(np.ascontiguousarray(bank))

@@ -32,7 +32,7 @@ def boost(
     except ImportError as error:
         raise BadInput(
             "this router grows its trees with XGBoost, which is not installed",
-            next_step="pip install 'routeyard[xgboost]'",
+            next_step="pip install -c constraints.txt '.[xgboost]'",
         ) from error
     means = np.clip(np.nanmean(y, axis=0), 0.01, 0.99)
     settings = {

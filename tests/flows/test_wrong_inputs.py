@@ -1,0 +1,138 @@
+"""Wrong inputs of a command line: one style of errors, each with a next step."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from routeyard.flows.cli import run
+from tests.support import small_release
+
+sound = small_release.sound
+
+#: Command line → words of the message. `nowhere` is not there, `empty` is a folder without files,
+#: `text.csv` has questions, `bad.yaml` a wrong key, `mine.py` a
+#: router, `broken.json` half an object, `release` a release.
+WRONG = {
+    # Names of commands and options
+    "biuld demo": "did you mean 'build'",
+    "recipe shwo": "recipe show",
+    "zoo": "needs a command",
+    "build": "missing argument 'recipe'",
+    "build demo --jbos 2": "did you mean '--jobs'",
+    "build demo --jobs two": "invalid value for '--jobs'",
+    "build demo --jobs 0": "invalid value for '--jobs'",
+    "build demo --jobs": "requires an argument",
+    "build demo demo": "unexpected extra argument",
+    "evaluate release": "missing option '--out'",
+    "evaluate release --out o --resamples 5": "invalid value for '--resamples'",
+    "evaluate release --out o --seeds none": "at least one fit",
+    "evaluate release --out o --seeds 1,1": "at least one fit",
+    "evaluate release --out o --pair one": "no pair of models",
+    "view --port 99999": "invalid value for '--port'",
+    "audit": "needs a command or an argument",
+    "review demo --limit 0 --csv q.csv": "invalid value for '--limit'",
+    "health release": "missing option '--out'",
+    "health release --out o --trade-off 2": "invalid value for '--trade-off'",
+    "publish release": "missing option '--to'",
+    # Recipes
+    "build no_such": "there is no recipe",
+    "build bad.yaml": "bad.yaml",
+    "build empty": "recipe",
+    "build demo --until lable": "did you mean 'label'",
+    "build demo --reuse --ask-again": "opposite things",
+    "build demo --scale 0": "scale",
+    "plan no_such": "there is no recipe",
+    "plan bad.yaml": "bad.yaml",
+    "status no_such": "there is no recipe",
+    "recipe check nowhere.yaml": "there is no recipe",
+    "recipe show no_such": "there is no recipe",
+    "demo --scale 0.5": "belongs to --real",
+    "init mine.yaml": "no questions are given",
+    "init mine.yaml --from nowhere.csv": "nowhere.csv",
+    "init bad.yaml --from text.csv": "is not overwritten",
+    "init mine.yaml --from empty": "empty",
+    "init mine.yaml --from text.csv --question nothing": "there is no column",
+    "init mine.yaml --from text.csv --scorer numerik": "did you mean 'numeric'",
+    "try nowhere": "nothing to try",
+    "try text.csv": "no answers or scores",
+    "try empty": "empty",
+    # Releases
+    "verify nowhere": "not a release",
+    "verify empty": "a check of the release failed",
+    "query nowhere": "not a release",
+    "query release 'SELEC 1'": "SELEC",
+    "query release no_such": "no_such",
+    "diff nowhere release": "not a release",
+    "export embedlm release o": "did you mean 'embedllm'",
+    "sign release --key nowhere": "nowhere",
+    "publish nowhere --to o": "not a release",
+    "publish release --to nope://x": "no storage is known for nope",
+    "site nowhere --out o": "neither a release",
+    "site release --out o --results nowhere": "no such folder of results",
+    "audit nowhere": "nothing to audit",
+    "audit text.csv": "text.csv",
+    "health nowhere --out o": "nowhere",
+    # Routers, scorers
+    "evaluate nowhere --out o": "nowhere",
+    "evaluate release --out o --router knm": "did you mean 'knn'",
+    "evaluate release --out o --router-from mine.py:Mien": "did you mean 'Mine'",
+    "evaluate release --out o --router-from nowhere.py:Mine": "cannot be imported",
+    "evaluate release --out o --router-from mine": "does not name a class",
+    "evaluate release --out o --predictions nowhere.csv": "nowhere.csv",
+    "evaluate release --out o --scheme dence": "dence",
+    "evaluate release --out release/o": "inside a release",
+    "certify nowhere --out o": "nowhere",
+    "zoo show knm": "did you mean 'knn'",
+    "score": "no answer to score",
+    "score nowhere.jsonl": "cannot be read",
+    "score broken.json": "line 1",
+    "score --output 18 --reference 18 --scorer numerik": "did you mean 'numeric'",
+    "sources show gsm8": "did you mean 'gsm8k'",
+    "leaderboard nowhere": "nowhere",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, sound: Path) -> Path:
+    made = tmp_path_factory.mktemp("wrong")
+    (made / "empty").mkdir()
+    rows = "".join(f"What is {n} + 1?,{n + 1}\n" for n in range(9))
+    (made / "text.csv").write_text("question,answer\n" + rows)
+    (made / "bad.yaml").write_text("name: bad\nversion: 1.0.0\nsuorces: []\n")
+    (made / "mine.py").write_text("class Mine:\n    def fit(self, train): pass\n")
+    (made / "broken.json").write_text('{"output": \n')
+    (made / "release").symlink_to(sound)
+    return made
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_a_wrong_input_says_what_is_wrong_and_what_to_do(
+    words: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    code = run(shlex.split(words))
+    printed = capsys.readouterr()
+    said = printed.err[printed.err.rfind("error: ") :]
+    assert code in (1, 2, 3), printed.err
+    assert said.startswith("error: "), printed
+    assert WRONG[words] in said
+    assert "\n  next:  " in said, said
+    assert "Traceback" not in printed.err
+
+
+@pytest.mark.parametrize(("variable", "coloured"), [("FORCE_COLOR", True), ("NO_COLOR", False)])
+def test_colours_are_forced_and_forbidden(variable: str, coloured: bool) -> None:
+    environment = {"PATH": "/usr/bin:/bin", "FORCE_COLOR": "1" if coloured else "", variable: "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "routeyard", "biuld"],
+        cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ("\x1b[1;31merror\x1b[0m: there is no command" in done.stderr) == coloured
+    assert "error" in done.stderr
