@@ -60,7 +60,7 @@ WRONG = {
     "init mine.yaml --from text.csv --question nothing": "there is no column",
     "init mine.yaml --from text.csv --scorer numerik": "did you mean 'numeric'",
     "try nowhere": "nothing to try",
-    "try text.csv": "no answers or scores",
+    "try text.csv": "no answers of models were found",
     "try empty": "empty",
     # Releases
     "verify nowhere": "not a release",
