@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from routeyard.datacards.charts.colours import colours
@@ -134,20 +134,7 @@ def cost_accuracy(
         _HEIGHT,
         blocked=_steps([at[name] for name in frontier(real)]),
     )
-    rows = [
-        {
-            "x": row["cost"],
-            "y": row["accuracy"],
-            **_sign(row, hue, look),
-            "frontier": row["model_id"] in on_frontier,
-            "low": row.get("low") if row.get("role") == "router" else None,
-            "high": row.get("high"),
-            "label": short(row["model_id"]),
-            "side": None if where is None else SIDES.index(where),
-            "says": _says(row),
-        }
-        for row, where in zip(best, places, strict=True)
-    ]
+    rows = _marked(best, places, hue, on_frontier, look)
     x = alt.X(
         "x:Q",
         scale=alt.Scale(type="log", domain=[10**low, 10**high], nice=False),
@@ -190,6 +177,30 @@ def cost_accuracy(
     )
     title = f"Accuracy over mean cost of {len(models)} models; the dashed line is the frontier"
     return draw(chart, rows, name=name, title=title, look=look)
+
+
+def _marked(
+    models: Sequence[Row],
+    places: Sequence[Any],
+    hue: Mapping[str, tuple[str, str]],
+    on_frontier: Collection[str],
+    look: Look,
+) -> list[dict[str, Any]]:
+    """A row of the chart per model, with its mark and the side of its label."""
+    return [
+        {
+            "x": row["cost"],
+            "y": row["accuracy"],
+            **_sign(row, hue, look),
+            "frontier": row["model_id"] in on_frontier,
+            "low": row.get("low") if row.get("role") == "router" else None,
+            "high": row.get("high"),
+            "label": short(row["model_id"]),
+            "side": None if where is None else SIDES.index(where),
+            "says": _says(row),
+        }
+        for row, where in zip(models, places, strict=True)
+    ]
 
 
 def _sign(row: Row, hue: Mapping[str, tuple[str, str]], look: Look) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def page_of(release: Path, folder: Path) -> tuple[Path, list[dict[str, Any]]]:
             release, results, None, settings,
             certificate=False, cache=folder / "cache" / "embeddings",
         )  # fmt: skip
-        ranking = done.ranking
+        ranking = [dict(row) for row in done.ranking]
     except BadInput as error:
         line("note", f"no routers were compared: {error.what}")
     index = write([release], folder / "pages", results=[results])
