@@ -42,7 +42,9 @@ class PromiseReport:
         says = {
             "yes": "kept",
             "no": f"broken by {self.excess_s:.3g} s",
-            "cannot be told": "cannot be told: the interval holds the limit",
+            "cannot be told": "cannot be told: too few calls bound the percentile from above"
+            if self.percentile.capped and self.percentile.high <= self.limit_s
+            else "cannot be told: the interval holds the limit",
         }[self.kept]
         found = [
             f"promise p{100 * self.percentile.share:g} ≤ {self.limit_s:g} s: {says}; "
@@ -95,7 +97,8 @@ def under_promise(
     means = np.full(4, np.nan)
     if len(whole):
         replicates = Draws(len(whole), resamples, seed, groups=tasks).means(values)
-        ends = [interval(replicates[:, k]) for k in range(4)]
+        units = len(whole) if tasks is None else len(np.unique(tasks))
+        ends = [_ends(values[:, k], replicates[:, k], units, share=k < 3) for k in range(4)]
         low, high = np.array(ends).T
         means = np.array([_mean(values[:, k]) for k in range(4)])
     kept: Literal["yes", "no", "cannot be told"] = "cannot be told"
@@ -110,6 +113,16 @@ def under_promise(
         limit_s, found, kept, found.value - limit_s, late_share, accuracy, accurate_in_time,
         cost_usd, len(whole), int((~known).sum()),
     )  # fmt: skip
+
+
+def _ends(values: Floats, replicates: Floats, units: int, *, share: bool) -> tuple[float, float]:
+    """95 % interval; a share of none or all of n tasks is not certain (Clopper and Pearson 1934)."""
+    low, high = interval(replicates)
+    known = values[~np.isnan(values)]
+    if share and len(known) and known.min() == known.max() and known[0] in (0.0, 1.0):
+        end = 0.025 ** (1 / units)
+        return (0.0, 1 - end) if known[0] == 0 else (end, 1.0)
+    return low, high
 
 
 def _mean(values: Floats) -> float:

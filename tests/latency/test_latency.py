@@ -116,3 +116,12 @@ def test_hours_are_never_split() -> None:
     train, test = split_by_time(time)
     assert train.tolist() == [True, True, True, False, False, False, False]
     assert test.tolist() == [False, False, False, True, True, True, False]
+
+
+def test_no_violation_in_a_few_calls_is_not_none_for_sure() -> None:
+    found = under_promise(np.full(45, 1.0), np.ones(45), np.full(45, np.nan), 2.0)
+    # 1 − 0.025^(1/45), and nothing of a promise of 95 % is known from 45 calls.
+    assert found.violations == pytest.approx((0.0, 0.0, 1 - 0.025 ** (1 / 45)))
+    assert found.accuracy == pytest.approx((1.0, 0.025 ** (1 / 45), 1.0))
+    assert found.kept == "cannot be told"
+    assert "too few calls" in found.lines()[0]
