@@ -116,7 +116,7 @@ def under_promise(
 
 
 def _ends(values: Floats, replicates: Floats, units: int, *, share: bool) -> tuple[float, float]:
-    """95 % interval; a share of none or all of n tasks is not certain (Clopper and Pearson 1934)."""
+    """95 % interval; a share of none or all of n tasks is not certain (Clopper, Pearson 1934)."""
     low, high = interval(replicates)
     known = values[~np.isnan(values)]
     if share and len(known) and known.min() == known.max() and known[0] in (0.0, 1.0):

@@ -55,6 +55,8 @@ class OffPolicyReport:
     unknown: int
     clip: float | None = None
     clip_bias: float = 0.0
+    #: All outcomes that count for the policy are equal: drawing them again shows no spread.
+    constant: bool = False
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -69,6 +71,10 @@ class OffPolicyReport:
             said.append(
                 f"{self.unknown:,} decisions without outcome are left out: the estimate holds for "
                 "the others, and for all only if outcomes are missing at random"
+            )
+        if self.constant:
+            said.append(
+                "all outcomes of the policy's own choices are equal: their intervals are too narrow"
             )
         if self.clip is not None:
             said.append(
@@ -132,6 +138,7 @@ def estimate_policy(
         len(decisions) - len(known),
         clip,
         float((weights - used).mean()),
+        bool(np.ptp(known.reward[used > 0]) == 0),
     )
 
 

@@ -173,3 +173,9 @@ def test_the_reward_model_never_learns_from_a_decisions_own_task() -> None:
     assert abs(np.corrcoef(found[:, 0], reward)[0, 1]) < 0.3
     # An arm that was never chosen is expected to do as all do.
     assert np.abs(found[:, 1] - reward.mean()).max() < 0.2
+
+
+def test_outcomes_that_are_all_equal_are_said() -> None:
+    found = estimate_policy(logged(reward=np.ones(400)), resamples=200)
+    assert any("all outcomes" in one for one in found.cautions)
+    assert not any("all outcomes" in one for one in estimate_policy(logged()).cautions)
