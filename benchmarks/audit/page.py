@@ -9,11 +9,11 @@ from pathlib import Path
 
 from benchmarks.audit.matrices import QUERIES, data, matrix
 from routeyard.datacards.reports.audit import whom
-from routeyard.datacards.reports.health import plain
 from routeyard.flows.audits.anything import audit_path
 from routeyard.pipelines.audit.finding import AuditFinding
 from routeyard.pipelines.audit.run import audit_recording, verdict_of
 from routeyard.pipelines.errors import RouteyardError
+from routeyard.schemas.untrusted_text import markdown as plain
 
 PAGE = Path(__file__).parents[2] / "docs" / "defects.md"
 BEGIN, END = "<!-- audits: begin -->", "<!-- audits: end -->"

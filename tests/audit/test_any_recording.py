@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from routeyard.pipelines.audit.finding import AuditFinding
 from routeyard.pipelines.audit.leaderboard import leaderboard
 from routeyard.pipelines.audit.run import audit_recording
 from routeyard.schemas.recording import RECORDING, recording
@@ -40,3 +41,14 @@ def test_no_recording_stops_the_audit(seed: int) -> None:
 def test_an_empty_recording_is_clean_and_says_that_it_is_empty() -> None:
     found = audit_recording(recording({}))
     assert (found.verdict, found.looked_at["answers"]) == ("clean", 0)
+
+
+def test_the_page_of_audits_escapes_what_strangers_wrote() -> None:
+    from benchmarks.audit.page import rows
+
+    finding = AuditFinding(
+        "odd_cell", "a|b <i>", "no *marks*", 1, (), "none", "doubt", 0, 0.0, "key"
+    )
+    line = list(rows("m", "routeyard audit m", "doubtful", [finding]))[-2]
+    assert line.count("|") - line.count("\\|") == 5
+    assert "<i>" not in line
