@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,9 @@ from routeyard.schemas.statuses import ANSWERLESS
 
 #: Ids and places that a note or an error shows.
 _SHOWN = 3
+#: Policy of a status → the status that it becomes, and what the build says.
+_POLICIES = {"missing": "unanswered", "wrong": "truncated", "scored": None}
+_COUNT_AS = {"missing": "missing", "wrong": "wrong", "scored": "their source scores them"}
 _COUNTED = (
     "responses",
     "missing",
@@ -62,11 +66,14 @@ class RecordedFileReader:
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_COUNTED, 0))
     strangers: list[str] = field(default_factory=list)
     reworded: list[str] = field(default_factory=list)
+    ended: Counter[tuple[str, str]] = field(default_factory=Counter)
     read: RecordedRowReader = field(init=False)
+    policy: dict[str, str] = field(init=False)
     csv: bool = field(init=False)
 
     def __post_init__(self) -> None:
         self.csv = files.format_of(self.path, self.entry.format) == "csv"
+        self.policy = {_as_word(word): what for word, what in self.entry.statuses.items()}
         self.read = RecordedRowReader(self.entry, self.path, self.sparse)
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -110,6 +117,8 @@ class RecordedFileReader:
         counts = self.counts
         if counts["missing"]:
             yield f"{counts['missing']:,} rows hold neither text nor score: missing answers"
+        for (word, policy), n in sorted(self.ended.items()):
+            yield f"{n:,} answers that ended as {word[:60]!r} count as {_COUNT_AS[policy]}"
         if counts["not_asked"]:
             yield (
                 f"{counts['not_asked']:,} rows are about questions that the recipe does not ask "
@@ -144,6 +153,7 @@ class RecordedFileReader:
             return None
         said["text"] = answer_of(said.get("text"), csv=self.csv)
         score = score_of(said.get("score"), place)
+        score = self._by_policy(said, score)
         status = recorded_status(said, score, asked.scorer, place)
         if status is None:
             self.counts["missing"] += 1
@@ -155,6 +165,15 @@ class RecordedFileReader:
         if not self.repeats.take(key, said, place, entry.path, entry.duplicates, counts):
             return None
         return _as_response(asked, {**said, "status": status}, score, self.pool[model], place)
+
+    def _by_policy(self, said: dict[str, Any], score: float | None) -> float | None:
+        """The score by what the recipe says of the row's status, which is translated in place."""
+        policy = self.policy.get(_as_word(said.get("status")))
+        if policy is None:
+            return score
+        self.ended[str(said["status"]), policy] += 1
+        said["status"] = _POLICIES[policy]
+        return 0.0 if policy == "wrong" else score
 
     def _other_question(self, said: dict[str, Any], asked: RecipeQuestion, place: str) -> bool:
         """Whether the row states that something else was asked; counted."""
@@ -168,6 +187,11 @@ class RecordedFileReader:
         if len(self.reworded) < _SHOWN:
             self.reworded.append(f"{place} (id {said['query']!r})")
         return True
+
+
+def _as_word(status: Any) -> str:
+    """A status without case, spaces and hyphens."""
+    return "_".join(str(status).strip().lower().replace("-", " ").split())
 
 
 def _as_response(

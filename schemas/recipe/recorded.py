@@ -74,5 +74,12 @@ class Recorded(Strict):
     )
     """What to do with rows that answer what another row has answered: stop, take the first or the
     last of them, or leave pairs with different answers without one. The card says how many."""
+    statuses: dict[str, Literal["missing", "wrong", "scored"]] = Field(
+        default_factory=dict, exclude_if=lambda given: not given
+    )
+    """What the source's own words of `fields.status` count as in this benchmark, as in
+    {max_steps: wrong, timeout: missing}: an answer that is missing has no label, one that is wrong
+    has the score 0, and one that is scored has what its source gave it. Other words mean what
+    `fields.status` says. The build prints how many answers each word decided."""
     fields: RecordedFields
     """Which column is what."""

@@ -230,6 +230,19 @@ def test_an_unknown_status_stops_the_import_and_names_the_known_ones(tmp_path: P
     assert "fields.status" in str(caught.value)
 
 
+def test_a_recipe_says_what_a_status_counts_as(tmp_path: Path) -> None:
+    # One benchmark counts what stops at a limit as wrong, another as missing.
+    fields = {**FIELDS, "status": "status", "score": "score"}
+    rows = [row(status="Max-Steps", score=1), row("b", status="timeout", score=0)]
+    found = run(tmp_path, rows, fields=fields, statuses={"max_steps": "wrong", "timeout": "scored"})
+    told = {r["query_id"][-1]: (r["status"], r["given_score"])
+            for r in found.responses.to_pylist()}  # fmt: skip
+    assert set(told.values()) == {("truncated", 0.0), ("ok", 0.0)}
+    assert any("1 answers that ended as 'Max-Steps' count as wrong" in n for n in found.notes)
+    found = run(tmp_path, rows, fields=fields, statuses={"max_steps": "missing"})
+    assert "unanswered" in found.responses.column("status").to_pylist()
+
+
 def test_a_finish_reason_and_an_empty_text_give_a_status(tmp_path: Path) -> None:
     fields = {**FIELDS, "finish_reason": "why"}
     rows = [row(output="", why="stop"), row("b", why="max_tokens"), row("b", "m2", why="safety")]
