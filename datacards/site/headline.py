@@ -31,7 +31,13 @@ def headline(
     sentence = sentence or _of_models(models)
     if sentence and simulated:
         sentence += " The models are simulated: no figure is about real ones."
-    priced = [row for row in rows if row["cost"]]
+    alone = {(row["accuracy"], row["cost"]) for row in rows if row["role"] == "model"}
+    # A router that always asks one model is that model's mark.
+    priced = [
+        row
+        for row in rows
+        if row["cost"] and (row["role"] != "router" or (row["accuracy"], row["cost"]) not in alone)
+    ]
     chart = None
     if len(priced) > 1:
         pool = [row["model_id"] for row in models]

@@ -14,6 +14,9 @@ import typer
 from routeyard.flows.cli.options import YARD, WrittenWorkspace
 from routeyard.flows.cli.results import Output
 
+#: Bootstrap resamples of a first page: `routeyard evaluate` takes five times as many.
+RESAMPLES = 2_000
+
 
 def command(
     path: Path,
@@ -124,7 +127,9 @@ def page_of(release: Path, folder: Path) -> tuple[Path, list[dict[str, Any]]]:
     from routeyard.pipelines.lexical import NAME as TFIDF
 
     results = folder / "results" / release.parent.name / release.name
-    settings = EvaluationSettings(pair_routers=False, embed=True, encoder=TFIDF)
+    settings = EvaluationSettings(
+        pair_routers=False, embed=True, encoder=TFIDF, resamples=RESAMPLES
+    )
     ranking: list[dict[str, Any]] = []
     try:
         done, _, _ = evaluate_into(
