@@ -99,9 +99,7 @@ def curves(
     band = mark("area", "isValid(datum.low) && isValid(datum.high)", opacity=0.13).encode(
         x=span, y=low, y2="high:Q", color=colour, description="curve:N"
     )
-    loose = [k for k, told in enumerate(drawn) if told[0] in apart]
-    joined = " && ".join(f"datum.k !== {k}" for k in loose) or None
-    line = mark("line", joined, strokeWidth=2).encode(
+    line = mark("line", _joined(drawn, apart), strokeWidth=2).encode(
         x=span, y=up, color=colour, strokeDash=dash, order="point:Q", description="curve:N"
     )
     dots = mark("point", filled=True, size=26, opacity=0.9).encode(
@@ -110,12 +108,21 @@ def curves(
     layers = [*_zones(zones, x, y), *_straight(straight), band, line, dots]
     rows += _marks(zones, straight)
     if len(layers) > 3:  # the other rows are no points of curves
+        own = alt.FilterTransform("isValid(datum.k)")
         for layer in (band, line, dots):
-            own = alt.FilterTransform("isValid(datum.k)")
-            more = layer.transform if isinstance(layer.transform, list) else []
-            layer.transform = [own, *more]
+            layer.transform = [own, *_filters(layer)]
     chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
     return draw(chart, rows, name=name, title=title, look=look, series=True)
+
+
+def _joined(drawn: Sequence[tuple[str, str, list[int]]], apart: Sequence[str]) -> str | None:
+    """Which points are joined by lines; None for all."""
+    loose = [k for k, told in enumerate(drawn) if told[0] in apart]
+    return " && ".join(f"datum.k !== {k}" for k in loose) or None
+
+
+def _filters(layer: Any) -> list[Any]:
+    return layer.transform if isinstance(layer.transform, list) else []
 
 
 def _rows(

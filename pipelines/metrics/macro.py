@@ -26,16 +26,26 @@ def macro(column: Floats, tasks: Names) -> float:
 
 
 def _drawn(routed: Routed, columns: Floats) -> Floats:
-    """(resamples, c) macro means of columns (n, c), tasks as drawn."""
-    tasks = routed.data.test.tasks
-    names = distinct(tasks)
-    total = np.zeros((routed.data.draws.resamples, columns.shape[1]))
+    """(resamples, c) macro means of columns (n, c), tasks as drawn.
+
+    The questions of a task stand side by side, so that each is looked at once, not once a task.
+    """
+    draws, width = routed.data.draws, columns.shape[1]
+    task = np.unique(routed.data.test.tasks, return_inverse=True)[1]
+    order = np.argsort(task, kind="stable")
+    ends = np.cumsum(np.bincount(task))
+    known = ~np.isnan(columns)
+    values = np.concatenate([np.where(known, columns, 0.0), known], axis=1)[order]
+    total = np.zeros((draws.resamples, width))
     seen = np.zeros_like(total)
-    for task in names:
-        here = routed.data.draws.means(np.where((tasks == task)[:, None], columns, np.nan))
-        known = ~np.isnan(here)
-        total += np.where(known, here, 0.0)
-        seen += known
+    for first, counts in draws.blocks():
+        sorted_counts, here = counts[:, order], slice(first, first + len(counts))
+        for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+            sums = sorted_counts[:, start:end] @ values[start:end]
+            means = ratio(sums[:, :width], sums[:, width:])
+            told = ~np.isnan(means)
+            total[here] += np.where(told, means, 0.0)
+            seen[here] += told
     return ratio(total, seen)
 
 
