@@ -11,8 +11,8 @@ from typing import Any
 from routeyard.flows.console import counter, line
 from routeyard.flows.evaluation.evaluate import CACHE
 from routeyard.flows.evaluation.released import out_folder
-from routeyard.flows.evaluation.reproduced_stands import stands_of
-from routeyard.flows.evaluation.reproduced_zoo import zoo_figures
+from routeyard.flows.evaluation.reproduced.stands import stands_of
+from routeyard.flows.evaluation.reproduced.zoo import zoo_figures
 from routeyard.flows.evaluation.study import named, write_study
 from routeyard.flows.recipe import find, load, read_yaml, shipped
 from routeyard.papers import PAPERS

@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.studies.page import HEAD, cut, parts_of
 from routeyard.flows.cli import run
 from routeyard.flows.evaluation import study as do
-from routeyard.flows.evaluation.reproduced_stands import pair_in_place
+from routeyard.flows.evaluation.reproduced.stands import pair_in_place
 from routeyard.pipelines.studies import STUDIES
 from routeyard.pipelines.studies.needs import lacking
 
