@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import UnknownName
+from routeyard.pipelines.metering.answers import Answers
 from routeyard.pipelines.metering.checks import CHECKS, run_check
-from routeyard.pipelines.metering.findings import GATE, SHOWN, MeteringFinding, MeteringInput, Row
+from routeyard.pipelines.metering.findings import GATE, SHOWN, MeteringFinding, MeteringInput
 from routeyard.schemas.recipe import Pool, Recipe
 from routeyard.schemas.recipe.collect import Metering
 from routeyard.schemas.recipe.release import Waiver
@@ -67,10 +68,10 @@ def audit(
     )
     found = [
         finding
-        for model_id, rows, there in _by_model(responses)
+        for model_id, answers, there in _by_model(responses)
         for name, check in CHECKS.items()
         if not check.needs or there.intersection(check.needs)
-        for finding in run_check(name, known, model_id, rows)
+        for finding in run_check(name, known, model_id, answers)
     ]
     if canaries is not None:
         found += _canary_drift(thresholds, canaries)
@@ -139,11 +140,8 @@ def apply_waivers(
     return tuple(unresolved), tuple(waived)
 
 
-def _by_model(responses: pa.Table) -> Iterator[tuple[str, list[Row], set[str]]]:
-    """Answers of one model at a time, and the columns in which any of them has a value.
-
-    A whole pool's texts need not fit as rows.
-    """
+def _by_model(responses: pa.Table) -> Iterator[tuple[str, Answers, set[str]]]:
+    """Answers of one model at a time, and the columns in which any of them has a value."""
     names = [n for n in (*NEEDED, *_EXTRA) if n in responses.column_names]
     answers = responses.select(names)
     without = pc.is_in(answers.column("status"), value_set=pa.array(ANSWERLESS))
@@ -151,15 +149,7 @@ def _by_model(responses: pa.Table) -> Iterator[tuple[str, list[Row], set[str]]]:
     for model_id in sorted(pc.unique(answers.column("model_id")).to_pylist()):
         mine = answers.filter(pc.equal(answers.column("model_id"), model_id))
         there = {n for n in names if mine.column(n).null_count < mine.num_rows}
-        yield model_id, _rows(mine, there), there
-
-
-def _rows(table: pa.Table, there: set[str]) -> list[Row]:
-    """The rows; a column without any value costs nothing."""
-    known = [name for name in table.column_names if name in there]
-    unknown = dict.fromkeys(name for name in table.column_names if name not in there)
-    columns = [table.column(name).to_pylist() for name in known]
-    return [{**unknown, **dict(zip(known, row, strict=True))} for row in zip(*columns, strict=True)]
+        yield model_id, Answers(mine), there
 
 
 def _canary_drift(thresholds: Metering, canaries: pa.Table) -> list[MeteringFinding]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from heapq import nsmallest
-from operator import itemgetter
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.calls.bill import words
 from routeyard.schemas.recipe.collect import Metering
 
 #: Gate that waives every check; `metering:<check>` waives one.
@@ -56,17 +60,21 @@ class MeteringInput:
     names: Mapping[str, str] = field(default_factory=dict)
     price_changed: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def _words(self) -> tuple[pa.Array, Any]:
+        counts = np.array([*map(words, self.prompts.values()), np.nan])
+        return pa.array(self.prompts, pa.string()), counts
 
-def finding(
-    check: str, model_id: str, says: str, bad: list[Row], of: int | None
-) -> MeteringFinding:
+    def words_of_prompts(self, query_ids: pa.ChunkedArray) -> Any:
+        """Words of the prompt of each question, as float64; NaN where it is not known."""
+        ids, counts = self._words
+        return counts[pc.fill_null(pc.index_in(query_ids, value_set=ids), -1).to_numpy()]
+
+
+def finding(check: str, model_id: str, says: str, bad: pa.Table, of: int | None) -> MeteringFinding:
     """The finding of a check about some of a model's answers; `of` gives the share."""
-    first = nsmallest(SHOWN, bad, key=itemgetter("query_id", "sample"))
+    order = [("query_id", "ascending"), ("sample", "ascending")]
+    first = bad.select(["query_id", "sample"]).sort_by(order).slice(0, SHOWN).to_pylist()
     rows = [(str(row["query_id"]), int(row["sample"])) for row in first]
-    part = len(bad) / of if of else None
-    return MeteringFinding(check, model_id, says, len(bad), tuple(rows), part)
-
-
-def several_calls(row: Row) -> bool:
-    """Whether its tokens are those of several calls, of which the text is the last one alone."""
-    return bool((row.get("calls") or 1) > 1)
+    part = bad.num_rows / of if of else None
+    return MeteringFinding(check, model_id, says, bad.num_rows, tuple(rows), part)
