@@ -24,6 +24,8 @@ PACKAGES = ("routeyard.schemas", "routeyard.pipelines", "routeyard.datacards")
 _STAGES = "routeyard.flows.tasks"
 #: The module that writes a release's card, from its templates.
 CARD = "routeyard.datacards.card"
+#: Nodes that hold no statement and no text.
+_LEAVES = (ast.Name, ast.Constant, ast.arg, ast.alias, ast.operator, ast.expr_context)
 _NAMED = re.compile(r"Path\(__file__\)(\.with_name\(|\.with_suffix\(|\.parent / )'([^']+)'\)?")
 _LOADED = re.compile(r"PackageLoader\('([^']+)', '([^']+)'\)")
 
@@ -86,7 +88,11 @@ def _read_by(tree: ast.AST, path: Path) -> set[Path]:
     """
     found: set[Path] = set()
     named = 0
-    for node in ast.walk(tree):
+    nodes = [node for node in ast.walk(tree) if not isinstance(node, _LEAVES[1:])]
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    if not names & {"__file__", "PackageLoader"}:
+        return found
+    for node in nodes:
         text = ast.unparse(node) if isinstance(node, ast.Call | ast.BinOp) else ""
         if match := _NAMED.fullmatch(text):
             how, name = match.groups()
@@ -94,7 +100,7 @@ def _read_by(tree: ast.AST, path: Path) -> set[Path]:
             named += 1
         elif match := _LOADED.fullmatch(text):
             found.add(_parsed(match[1])[0].parent / match[2])
-    uses = sum(isinstance(node, ast.Name) and node.id == "__file__" for node in ast.walk(tree))
+    uses = sum(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes)
     return found | ({path.parent} if uses > named else set())
 
 
@@ -176,11 +182,14 @@ def _imports(name: str) -> frozenset[str]:
 
 def _at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
     """All nodes but those under `if TYPE_CHECKING:`."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
-        yield node
-        yield from _at_run_time(node)
+    waiting = [tree]
+    while waiting:
+        for node in ast.iter_child_nodes(waiting.pop()):
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                continue
+            yield node
+            if not isinstance(node, _LEAVES):
+                waiting.append(node)
 
 
 def _package(module: str) -> str:
@@ -219,7 +228,6 @@ def _parsed(name: str) -> tuple[Path, ast.Module]:
 
 def _normal(tree: ast.AST) -> str:
     """The code as text, without comments, docstrings and layout."""
-    tree = ast.parse(ast.unparse(tree))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
