@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from prefect import flow, task
-
 from routeyard.flows import console
 from routeyard.flows.console.results import BuildResult
 from routeyard.flows.console.summary import markdown
@@ -18,6 +16,7 @@ from routeyard.flows.stages import RELEASE, Stage, walk
 from routeyard.flows.tracking.assets import materialising
 from routeyard.flows.tracking.log import log, stops_in_words
 from routeyard.flows.tracking.run import (
+    Deferred,
     call,
     each,
     publish_markdown,
@@ -37,7 +36,6 @@ from routeyard.pipelines.io.staging import write_json
 from routeyard.schemas.recipe import Recipe
 
 
-@flow(name="routeyard-build", flow_run_name=run_name("build"))
 def build(
     recipe: str,
     workspace: str = "yard",
@@ -86,6 +84,17 @@ def build(
         return _stages(checked, recipe, context, until)
 
 
+_BUILD = Deferred("flow", build, {"name": "routeyard-build", "flow_run_name": run_name("build")})
+del build
+
+
+def __getattr__(name: str) -> Any:
+    """The Prefect flow `build`, which deployments name; Prefect is imported with it."""
+    if name == "build":
+        return _BUILD.made
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _settle_ports(recipe: Recipe, root: Path, decision: Decision | None) -> None:
     """Say and note which answers of other ports of this machine are used."""
     local = [one for one in providers_in(recipe) if on_loopback(one)]
@@ -121,8 +130,8 @@ def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> 
             stage.check(context, results[0])
     if not draws:
         return _summary(done)
-    plain = task(name=RELEASE.name, persist_result=True)(RELEASE.function)
-    releasing = materialising(plain, recipe) if tracked() else plain
+    plain = Deferred("task", RELEASE.function, {"name": RELEASE.name, "persist_result": True})
+    releasing = materialising(plain.made, recipe) if tracked() else plain
     released = call(releasing, context=context, recipe=recipe, stages=done)
     _remember(context.root, recipe, written, done, reached_code(CARD))
     line = f"{released['path']} ({released['status']})"
@@ -155,8 +164,8 @@ class Completing:
         # Rounds of an informative collection are asked by one process.
         if stage.shards and self.context.shards > 1 and "rows" not in given[0]:
             stage.shards(self.context, **given[0])
-        options = {"persist_result": True, **stage.retries}
-        made = task(name=stage.task or stage.name, **options)(complete_stage)
+        options = {"name": stage.task or stage.name, "persist_result": True, **stage.retries}
+        made = Deferred("task", complete_stage, options)
         common = {"stage": stage.name, "function": stage.function, "context": self.context}
         if stage.each is None:
             return [call(made, **common, given=given[0])]
@@ -191,7 +200,7 @@ def run_build(
         GateFailed: a gate stops the release. BudgetReached, ProviderError: answers are missing.
     """
     done = start(
-        build,
+        _BUILD,
         recipe=str(recipe),
         workspace=str(workspace),
         jobs=jobs,

@@ -12,11 +12,9 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from prefect import task
-
 from routeyard.flows.tracking.log import log
 from routeyard.flows.tracking.retries import AFTER_CALLS
-from routeyard.flows.tracking.run import each
+from routeyard.flows.tracking.run import Deferred, each
 from routeyard.flows.workspace.shares import (
     at_server,
     collector_slot,
@@ -129,7 +127,9 @@ def ask_shard(
 
 
 # The plain function keeps its own name: worker processes find it by that.
-ask_shard_task = task(name="collect shard", timeout_seconds=24 * 3600.0, **AFTER_CALLS)(ask_shard)
+ask_shard_task = Deferred(
+    "task", ask_shard, {"name": "collect shard", "timeout_seconds": 24 * 3600.0, **AFTER_CALLS}
+)
 
 
 def _served(pool: Pool, model_id: str) -> Pool:

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from prefect import task
-
 from routeyard.flows.tracking.log import log
 from routeyard.flows.tracking.retries import ON_THIS_MACHINE
-from routeyard.flows.tracking.run import each
+from routeyard.flows.tracking.run import Deferred, each
 from routeyard.flows.workspace.stage_folders import (
     BuildContext,
     StageResult,
@@ -85,7 +83,7 @@ def embed_shard(context: BuildContext, embed: Embed, texts: Path, shard: tuple[i
 
 
 # The plain function keeps its own name: worker processes find it by that.
-embed_shard_task = task(name="embed shard", **ON_THIS_MACHINE)(embed_shard)
+embed_shard_task = Deferred("task", embed_shard, {"name": "embed shard", **ON_THIS_MACHINE})
 
 
 def _cache(root: Path) -> Path:

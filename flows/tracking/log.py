@@ -8,6 +8,7 @@ Without Prefect there is no log: `routeyard.flows.console` tells the person who 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,8 @@ def log(
         shard: (number from 1, how many), where the stage works in several.
         error: The run ends here and has no release; one such line per run.
     """
+    if "prefect" not in sys.modules:
+        return
     from prefect.exceptions import MissingContextError
     from prefect.logging import get_run_logger
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect.tasks import exponential_backoff
-
 from routeyard.pipelines.errors import BadInput, BudgetReached, GateFailed
 
 
@@ -23,7 +21,7 @@ def worth_retrying(task: Any, run: Any, state: Any) -> bool:
 #: For tasks that load from elsewhere: after about 5, 10 and 20 seconds, jittered.
 ATTEMPTS: dict[str, Any] = {
     "retries": 3,
-    "retry_delay_seconds": exponential_backoff(backoff_factor=5),
+    "retry_delay_seconds": [5, 10, 20],
     "retry_jitter_factor": 0.5,
     "retry_condition_fn": worth_retrying,
 }

@@ -69,14 +69,14 @@ def label_gates(
 
 
 def _undecided(rows: Sequence[dict[str, Any]], found: LabelGates) -> None:
-    from scipy.stats import beta
-
     open_ = [row for row in rows if row["undecided"]]
     if not open_:
         return
+    from scipy.special import betaincinv  # `scipy.stats` takes a second to import
+
     for row in open_:
         n, k = row["answers"], row["undecided"]
-        row["share"], row["low"] = k / n, float(beta.ppf(0.05, k, n - k + 1))
+        row["share"], row["low"] = k / n, float(betaincinv(k, n - k + 1, 0.05))
     many = [row for row in open_ if row["answers"] >= LEAST and row["low"] > UNDECIDED]
     for task, of_task in _by_task(many):
         first = of_task[0]
