@@ -21,10 +21,16 @@ from functools import lru_cache
 from typing import Any
 
 from routeyard.pipelines.scorers.extraction.commitment import settle
-from routeyard.pipelines.scorers.extraction.envelopes import NAMES, after_draft, without_closers
+from routeyard.pipelines.scorers.extraction.envelopes import (
+    NAMES,
+    after_draft,
+    value,
+    without_closers,
+)
+from routeyard.pipelines.scorers.extraction.languages import ENGLISH, doubted, uncommitted
 from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
-from routeyard.pipelines.scorers.extraction.statements import trim
+from routeyard.pipelines.scorers.extraction.statements import supposed, trim
 from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
@@ -181,20 +187,52 @@ def _candidates(output: str, *, plain_text: bool, keys: set[str]) -> Iterator[tu
     fences = list(_RE["fence"].finditer(output, first, end))
     if len(fences) >= 2:
         span = (min(fences[-2].end() + 1, fences[-1].start()), fences[-1].start())
+        span = (_behind_prompt(output, *span), span[1])
         yield from _asserted(output, *span)
         yield "code block", *(trim(output, *span) if not plain_text else span)
     yield from _asserted(output, first, end)
     if marked:
         last = marked[settle(marked, output, lambda a, b: a == b).index][0]
         yield last.kind, *_bare(output, last.start, last.end)
+        if stop := _literal_end(output, last.start, last.end):
+            yield last.kind, last.start, stop
     elif plain_text and body[0] < body[1]:
         yield "whole output", *body
     elif "\n" in output[slice(*body)]:
         line = output.rfind("\n", *body) + 1
         if _is_literal(output, line, body[1]):
             yield "last line", line, body[1]
-    if not marked and (last_code := _RE["inline"].search(output, max(first, end - 600), end)):
+    if marked or plain_text:
+        return
+    yield from _said(output, body[0], end)
+    last_code = _RE["inline"].search(output, max(first, end - 600), end)
+    if last_code and not uncommitted(output, last_code.start(), last_code.end()):
         yield "inline code", *last_code.span(1)
+
+
+def _behind_prompt(output: str, start: int, end: int) -> int:
+    """Behind the last line of a session that begins with `>>>`, where there is one."""
+    prompt = output.rfind(">>>", start, end)
+    return start if prompt < 0 else output.find("\n", prompt, end) + 1 or end
+
+
+def _said(output: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+    """What the last sentence says that a program returns or prints."""
+    for says in reversed(list(_RE["says"].finditer(output, max(start, end - 2000), end))):
+        stop = _literal_end(output, says.end(), end)
+        if stop and _RE["rest"].fullmatch(output, stop, end):
+            if not supposed(ENGLISH, output, says.start()) and not doubted(output, says.start()):
+                yield "stated", says.end(), stop
+            return
+
+
+def _literal_end(output: str, start: int, end: int) -> int | None:
+    """Where a literal that begins at `start` ends, if no more of an expression follows."""
+    found = _RE["atom"].match(output, start, end)
+    stop = found.end() if found else value(output, start, end)[2] if start < end else start
+    if not start < stop <= end or not _is_literal(output, start, stop):
+        return None
+    return stop if _RE["ends"].match(output, stop, end) else None
 
 
 def _within_quotes(output: str, start: int, end: int) -> tuple[int, int]:

@@ -24,6 +24,7 @@ from routeyard.pipelines.scorers.extraction.commitment import (
     finished,
     settle,
 )
+from routeyard.pipelines.scorers.extraction.languages import supposes, wonders
 from routeyard.pipelines.scorers.extraction.marks import MOST_READ, committed
 from routeyard.pipelines.scorers.extraction.math_statement import stated_value
 from routeyard.pipelines.scorers.extraction.plain import numeral
@@ -80,7 +81,8 @@ def _unread(answer: str) -> bool:
     if answer.count("{") != answer.count("}") or len(_OPEN.findall(answer)) % 2:
         return True
     worded = _WORDED.search(_GROUP.sub("", answer)) is not None
-    return worded and (_FORMULA.search(answer) is not None or numeric_answer(answer) is None)
+    several = len(re.findall(r"\d+", answer)) > 1
+    return worded and (several or bool(_FORMULA.search(answer)) or numeric_answer(answer) is None)
 
 
 def _not_apart(one: str, other: str, asked: ScoringInput) -> bool:
@@ -123,7 +125,8 @@ def _marked(output: str, truncated: bool) -> list[tuple[Committed, str]]:
         return []
     start = output.index(body)
     if len(body) <= BARE and "\n\n" not in body:
-        return [(Committed("whole output", start, start + len(body), body), _said_alone(body))]
+        one, answer = Committed("whole output", start, start + len(body), body), _said_alone(body)
+        return [(one, answer)] if answer and not wonders(body, 0) and not supposes(body) else []
     return _concluded(output, start, start + len(body))
 
 

@@ -25,6 +25,7 @@ from itertools import pairwise
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.commitment import breaks_off
 from routeyard.pipelines.scorers.extraction.envelopes import after_draft
+from routeyard.pipelines.scorers.extraction.languages import all_words, supposes
 from routeyard.pipelines.scorers.extraction.marks import HEAD, MOST_READ
 from routeyard.pipelines.scorers.extraction.option_marks import (
     NamedOption,
@@ -39,7 +40,9 @@ from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
-_RE = patterns("mcq")
+_RE = patterns(
+    "mcq", noun=all_words("answer", "fill", "choose"), because=all_words("because")
+)
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: How many letters count when a query lists no choices (MMLU-Pro has up to ten).
@@ -138,7 +141,7 @@ def _next_options(text: str, start: int, end: int, options: Options) -> int:
 
 
 def _plain(text: str, end: int, allowed: str) -> list[NamedOption]:
-    named = plainly(text, 0, end, allowed)
+    named = None if supposes(text[:end]) else plainly(text, 0, end, allowed)
     return [NamedOption(*named, "plain statement", True)] if named else []
 
 
@@ -180,6 +183,8 @@ def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Na
     start = len(body) - len(body.lstrip())
     line = body.rfind("\n", start) + 1
     if line <= start:
+        if named := _RE["named"].match(text, start, len(body)):
+            start = named.end()
         whole = len(body) - start <= 600 and _bare(
             text, start, len(body), allowed, options, "whole output"
         )
@@ -226,6 +231,9 @@ def _content(
     """The option whose text stands alone; with another's letter in front, that letter."""
     said = normalise(text[start:stop])
     exact = [letter for letter, content in options if content and content == said]
+    if not exact and (reason := _RE["reason"].search(text, start, stop)):
+        said = normalise(text[start : reason.start()])  # "Cherry, because it is red."
+        exact = [letter for letter, content in options if content and content == said]
     if len(exact) != 1:
         return None
     if bare and _RE["labels"].match(text, bare.end("letter"), stop):

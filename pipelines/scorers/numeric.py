@@ -35,7 +35,13 @@ from routeyard.pipelines.scorers.extraction.commitment import (
     settle,
 )
 from routeyard.pipelines.scorers.extraction.envelopes import after_draft, without_closers
-from routeyard.pipelines.scorers.extraction.languages import declines, supposes, uncommitted
+from routeyard.pipelines.scorers.extraction.languages import (
+    declines,
+    doubted,
+    supposes,
+    uncommitted,
+    wonders,
+)
 from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.plain import amount
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
@@ -88,12 +94,14 @@ def _not_a_number(last: Committed, asked: ScoringInput, known: list[Quantity]) -
     if any(last.text.strip() == reference.strip() for reference in asked.references):
         return ScoreResult.of(True, last.text, span, f"{last.kind}: same text")
     numbers = scan(plain(last.text))
-    unsure = _RE["unsure"].search(last.text.lower())
+    committed_to = {one.quantity for one in scan(plain(_committed_numbers(last.text)))}
+    unsure = _RE["unsure"].search(last.text.lower()) or (numbers and not committed_to)
     several = len(_RE["sentence"].split(last.text)) > 1 and len(numbers) > 1
     # π/2 may be 1.57, and is not 2.
     decimal = any(isinstance(one.value, Fraction) and one.value.denominator > 1 for one in known)
     formula = decimal and _RE["formula"].search(last.text)
-    if numbers and not (unsure or several or formula):
+    offered = _RE["or"].search(last.text) and len(committed_to) > 1
+    if numbers and not (unsure or several or formula or offered):
         return ScoreResult.of(False, last.text, span, f"{last.kind}: not one number")
     why = "declines to answer" if unsure else "not one number"
     return ScoreResult("abstain", reason=f"{last.kind}: {why} in {last.text[:80]!r}")
@@ -112,9 +120,12 @@ def _value(text: str, united: bool) -> Quantity | None:
     """The number of a text; of "2 h 30 min", where units are compared, the first."""
     if text[:1] in ("{", "[") and len({one.quantity for one in scan(plain(text))}) > 1:
         return None  # an object or a list of several numbers
-    got = numeric_answer(text)
-    if got is None and len(text) <= 200:
-        got = numeric_answer(_committed_numbers(text))
+    said = _committed_numbers(text) if len(text) <= 200 else text
+    first = _RE["first"].match(said)
+    alone = first and not _RE["goes_on"].search(said, first.end())
+    got = numeric_answer(first[0] if first and alone else said)
+    if got is None and said == text:
+        got = numeric_answer(text)
     if got is None and " or " in text and len(text) <= 200:
         said = [measured(part) for part in text.split(" or ")]
         first = said[0]
@@ -148,6 +159,7 @@ def _conclusion(output: str, asked: ScoringInput) -> tuple[int, int, Quantity] |
     """Number of the concluding sentence of an output without a marked answer."""
     end = end_of_answer(output)
     start = max(after_draft(output, end), end - 1500, 0)
+    start += len(output[start:end]) - len(output[start:end].lstrip())
     text = output[start : without_closers(output, start, end)].rstrip()
     line_start = text.rfind("\n") + 1
     line = text[line_start:]
@@ -159,6 +171,7 @@ def _conclusion(output: str, asked: ScoringInput) -> tuple[int, int, Quantity] |
         not (numbers or spoken(line))
         or (not line_start and _RE["case"].match(line) and _only_a_case(line))
         or _RE["announces"].search(line)
+        or _RE["comments"].search(line)
         or not finished(line, alone=not line_start)
     ):
         return None
@@ -185,9 +198,10 @@ def _echoes(got: Quantity, numbers: list[QuantityMatch], question: str) -> bool:
 
 
 def _committed_numbers(line: str) -> str:
-    """The line with spaces in place of numbers that it denies or only compares with."""
+    """The line with spaces in place of numbers that it denies, doubts or only compares with."""
     for one in reversed(list(_RE["digits"].finditer(line))):
-        if uncommitted(line, one.start(), one.end()):
+        denied = uncommitted(line, *one.span()) or doubted(line, one.start())
+        if denied or wonders(line, one.end()):
             line = line[: one.start()] + " " * len(one[0]) + line[one.end() :]
     return line
 

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from routeyard.pipelines.scorers.comparison.number import numeric_answer
+from routeyard.pipelines.scorers.comparison.number_words import spoken
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, plain, scan
 from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import ScoringInput
@@ -18,7 +19,8 @@ def number(text: str) -> Quantity | None:
     """The text as one exact number; None when anything but a number stands there."""
     shown = plain(_RE["dollars"].sub("", text)).strip()
     if not _RE["number_only"].fullmatch(shown.strip("() ")):
-        return None
+        said = spoken(shown) if shown.isascii() and len(shown) < 60 else None
+        return Quantity(said[0]) if said and said[1:] == (0, len(shown.rstrip("."))) else None
     found = scan(shown)
     one = found[0].quantity if len(found) == 1 else None
     return None if one is not None and one.comma else one

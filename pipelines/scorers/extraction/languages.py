@@ -9,7 +9,7 @@ from typing import Any
 
 from routeyard.pipelines.scorers.patterns import joined, table
 
-_COLON = r"(?:[*_]{0,3}\s{0,2}(?:[:：=﹕]|[—–-](?=\s)|\|)|】\s{0,2}[:：]?)[*_]{0,3}"
+_COLON = r"(?:[*_]{0,3}\s{0,2}(?:[:：=﹕]|[—–-](?=\s)|\|)|\.(?=[*_]{2})|】\s{0,2}[:：]?)[*_]{0,3}"
 #: An option's letter, as no other text begins.
 _LETTER = r"(?=[\s(（*\"'“‘「【\[]{0,4}(?-i:[A-Z](?![A-Za-z])))"
 
@@ -116,6 +116,19 @@ def uncommitted(text: str, start: int, end: int) -> bool:
     )
 
 
+def doubted(text: str, start: int) -> bool:
+    """Whether the clause before `start` denies, doubts or ascribes to others what follows.
+
+    "I don't think that", "some people say", in any language.
+    """
+    return _DOUBTS.search(text, max(0, start - 110), start) is not None
+
+
+def wonders(text: str, start: int) -> bool:
+    """Whether the sentence that holds `start` ends in a question mark."""
+    return _WONDERS.match(text, start) is not None
+
+
 def supposes(text: str) -> bool:
     """Whether a sentence tells what the answer would be under a condition."""
     found = _ANSWER.search(text)
@@ -134,7 +147,7 @@ def declines(text: str) -> bool:
 _ROWS = tuple(table("languages").values())
 _BEFORE = any_of([word for row in _ROWS for key in ("not", "than") for word in row.get(key, ())])
 _DENIED = re.compile(
-    rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f]))(?:{_BEFORE})[\s*$\"'(]{{0,3}}$",
+    rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f]))(?:{_BEFORE})[\s*$`\"'(]{{0,3}}$",
     re.IGNORECASE,
 )
 _BEHIND = any_of([w for row in _ROWS for key in ("not_after", "wrong") for w in row.get(key, ())])
@@ -157,3 +170,10 @@ def _glued(word: str) -> bool:
 
 
 _DECLINES = re.compile(all_words("declines"), re.IGNORECASE)
+#: A clause goes on behind a comma and "that" (dass, что, że …), and ends at "but".
+_DOUBTS = re.compile(
+    rf"(?:{all_words('doubts')})(?:,\s(?:das?s|ob|что|чтобы|що|че|że|že|hogy|да|ότι)\b)?"
+    rf"(?:(?!{all_words('but')})[^,;:.!?\n，。；：])*$",
+    re.IGNORECASE,
+)
+_WONDERS = re.compile(r"(?:[^.!?\n。！？]|\.(?=\d)){0,200}[?？؟]")

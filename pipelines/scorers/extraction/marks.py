@@ -20,7 +20,12 @@ from routeyard.pipelines.scorers.extraction.envelopes import (
     value,
 )
 from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
-from routeyard.pipelines.scorers.extraction.languages import ENGLISH, NOUNS
+from routeyard.pipelines.scorers.extraction.languages import (
+    ENGLISH,
+    NOUNS,
+    doubted,
+    uncommitted,
+)
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.extraction.statements import (
     LONGEST,
@@ -93,6 +98,12 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
     if "{" in text:
         every += objects(text, 0, end)
     every += (*elements(text, 0, end), *calls(text, 0, end))
+    tags = [one for one in every if one.tag]
+    every = [
+        one
+        for one in every
+        if not one.tag or not any(one.start <= tag.outer[0] < tag.outer[1] <= one.end for tag in tags)
+    ]
     every.sort(key=lambda one: (one.outer[0], -one.outer[1]))
     kept: list[Held] = []
     for one in every:
@@ -159,7 +170,10 @@ def _signed(kind: str, text: str, position: int, end: int) -> Committed | None:
     if kind == "boxed":
         start, stop, closed = _box(text, mark.end(), end)
         would = _RE["would"].search(text, max(0, position - 40), position)
+        opening = position - text.startswith("\\", position - 1)
         if start == stop or (would and supposed(ENGLISH, text, position)):
+            return None
+        if doubted(text, opening) or uncommitted(text, opening, stop):
             return None
         return Committed(kind, start, stop, text[start:stop], closed)
     start, stop = line(text, mark.end(), end)

@@ -34,14 +34,19 @@ def stated_value(text: str) -> str:
     words = re.findall(r"[A-Za-z]{2,}", _without_commands(shown))
     if not words or (not _RE["maths"].search(shown) and all(map(_RE["function"].fullmatch, words))):
         return _joined(text, shown, formulas, 0, len(shown))
-    start, stop = 0, len(shown)
+    start, stop, last = 0, len(shown), 0
     for verb in _RE["verb"].finditer(shown):
+        last = verb.end()
+        if start and verb.start() >= start + len(_main(shown, start, stop)):
+            break  # "is 7, attained at x = 8"
         if _RE["maths"].search(_main(shown, verb.end(), stop)):
             start = verb.end()
             if not _word(verb[0]):
                 break
-    stop = start + len(_main(shown, start, stop))
-    return _joined(text, shown, formulas, start, stop)
+    main = len(_main(shown, start, stop))
+    if not main:  # "one half", "we get: a + b"
+        start, main = last, stop - last
+    return _joined(text, shown, formulas, start, start + main)
 
 
 def _word(verb: str) -> bool:

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
-from routeyard.pipelines.scorers.extraction.languages import CHOOSING
+from routeyard.pipelines.scorers.extraction.languages import CHOOSING, all_words
 from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.option_text import Options, matching, repeats
 from routeyard.pipelines.scorers.extraction.statements import Committed
 from routeyard.pipelines.scorers.patterns import joined, patterns, table
 
-_RE = patterns("option_marks")
+_RE = patterns("option_marks", behind=all_words("fill", "tail", "right", "is"))
 
 
 #: Marks kept of a text that names options again and again.

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from routeyard.pipelines.scorers.extraction.envelopes import STRUCK, without_closers
-from routeyard.pipelines.scorers.extraction.languages import Language
+from routeyard.pipelines.scorers.extraction.languages import Language, doubted, wonders
 from routeyard.pipelines.scorers.patterns import patterns
 
 _RE = patterns("marks")
@@ -62,7 +62,9 @@ def _behind(
         begin = max(text.rfind(sign, 0, position) for sign in "\n>") + 1
         if not _RE["heading"].fullmatch(text, begin, position):
             return None
-    if not label and supposed(language, text, position):
+    if not label and (
+        supposed(language, text, position) or doubted(text, position) or wonders(text, start)
+    ):
         return None
     reason = language.reason.search(text, start + 1, stop)
     if reason and (reason["other"] or _RE["clause"].fullmatch(text, start, reason.start())):
@@ -102,9 +104,9 @@ def _turned(language: Language, text: str, position: int) -> Committed | None:
     mark = language.turned.search(text, begin, position)
     if mark is None or not _RE["value"].fullmatch(mark["said"]):
         return None
-    if language.negation.search(text, mark.end("said"), position) or supposed(
-        language, text, position
-    ):
+    if language.negation.search(text, mark.end("said"), position) or wonders(text, position):
+        return None
+    if supposed(language, text, position) or doubted(text, mark.start("said")):
         return None
     start, stop = mark.span("said")
     opened = text.rfind("$", text.rfind("\n", 0, start) + 1, stop - 1)

@@ -30,15 +30,28 @@ def another_answer(accepted: Sequence[Text], answer: Text, question: frozenset[s
     new = [word for word in answer.words if word.form not in question]
     if not new or not _same_script(accepted, new):
         return ""
-    said = answer.folded.casefold()
-    if RE["declined"].search(said) and not RE["concedes"].search(said):
-        return "the answer says that it knows none" if len(new) <= 40 else ""
+    if declined := _declines(accepted, answer, new):
+        return declined
     if all(map(is_date, accepted)):
         return _other_date([date for one in accepted for date, _, _ in one.dates], answer)
+    if said := _counted_otherwise(accepted, answer, question):
+        return f"another number of {said!r}"
     wanted = {form for one in accepted for form in one.forms} - question
     if _shares(wanted, answer) or _glued(accepted, answer):
         return ""
     return f"{new[0].form!r} … shares no word with a reference" if _commits(accepted, new) else ""
+
+
+def _declines(accepted: Sequence[Text], answer: Text, new: Sequence[Word]) -> str:
+    """That the answer knows none: it says so, and has no date or number if one is asked for."""
+    said = answer.folded.casefold().replace("’", "'")
+    if not RE["declined"].search(said) or len(new) > 40:
+        return ""
+    dated, counted = all(map(is_date, accepted)), {_kind(one) for one in accepted} == {"number"}
+    none = (dated and not answer.dates) or (
+        counted and not any(is_number(word.form) for word in new)
+    )
+    return "the answer says that it knows none" if none or not RE["concedes"].search(said) else ""
 
 
 def _commits(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
@@ -47,6 +60,38 @@ def _commits(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
     if "number" in kinds and not _other_number(accepted, new):
         return False
     return len(new) <= min(_COMMITS[kind] for kind in kinds)
+
+
+def _counted_otherwise(
+    accepted: Sequence[Text], answer: Text, question: frozenset[str]
+) -> str:
+    """A word of every reference that stands beside another number: "18th century" for the 19th."""
+    values = {form for one in accepted for form in one.forms if is_number(form)}
+    if values & set(answer.forms) or len(set(filter(is_number, answer.forms)) - question) != 1:
+        return ""
+    beside = [
+        {(step, other) for step, form, other in _beside(one) if is_number(form)} for one in accepted
+    ]
+    wanted = set.intersection(*beside) if beside else set()
+    found = [
+        other
+        for step, form, other in _beside(answer)
+        if (step, other) in wanted and is_number(form) and not _is_rounded(form, values)
+    ]
+    return found[0] if found else ""
+
+
+def _is_rounded(form: str, values: Set[str]) -> bool:
+    said = _value(form)
+    known = [value for one in values if (value := _value(one)) is not None]
+    return said is None or any(_rounded(said, value) for value in known)
+
+
+def _beside(text: Text) -> list[tuple[int, str, str]]:
+    """(step, word, the word before or behind it) of each word."""
+    forms = text.forms
+    pairs = list(zip(forms, forms[1:], strict=False))
+    return [(1, a, b) for a, b in pairs] + [(-1, b, a) for a, b in pairs]
 
 
 def _glued(accepted: Sequence[Text], answer: Text) -> bool:

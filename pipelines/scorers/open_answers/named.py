@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from routeyard.pipelines.scorers.comparison.words import normalise
+from routeyard.pipelines.scorers.extraction.languages import wonders
 from routeyard.pipelines.scorers.open_answers.dates import is_month
 from routeyard.pipelines.scorers.open_answers.texts import RE, Text, is_date
 from routeyard.pipelines.scorers.open_answers.words import VERDICTS, Word, is_number
 
 #: Words that name a part of what follows.
 _PARTS = frozenset(("early", "late", "mid", "middle", "half", "quarter", "second", "first"))
+DENIED = "the answer denies the reference"
 #: Letters and digits from which a name is found although spaces around it were lost.
 _LONG = 8
 
@@ -114,11 +116,16 @@ def doubt(answer: Text, start: int, end: int, question: frozenset[str]) -> str:
     before = answer.folded[max(0, first.start - 200) : first.start]
     after = answer.folded[last.end : last.end + 300]
     if RE["denied_before"].search(before.casefold()[-80:]):
-        return "the answer denies the reference"
+        return DENIED
     if RE["denied_after"].search(after.casefold()):
-        return "the answer denies the reference"
-    if RE["wondered"].search(after) and RE["asks"].search(before.casefold()):
+        return DENIED
+    if wonders(answer.folded, last.end):
         return "the reference stands in a question"
+    said = before.casefold()
+    if RE["doubts"].search(said[-110:]) or RE["supposes"].search(said):
+        return "the answer doubts the reference, supposes it or ascribes it to others"
+    if _overruled(answer, start, end, question):
+        return "another number or date of the answer overrules the reference"
     if _alternative(answer, start, end, before, after):
         return "the reference is one of several alternatives"
     if _among_others(answer):
@@ -149,7 +156,30 @@ def _alternative(answer: Text, start: int, end: int, before: str, after: str) ->
         if either or (then and _rivals(last, then)):
             return True
     joined = RE["alternative_before"].search(before.casefold()[-80:])
-    return bool(joined and (either or (start and _rivals(first, answer.words[start - 1]))))
+    named = [word for word in answer.words[max(0, start - 2) : start] if len(word.form) > 2]
+    return bool(joined and (either or (named and _rivals(first, named[-1]))))
+
+
+def _overruled(answer: Text, start: int, end: int, question: frozenset[str]) -> bool:
+    """Whether a number or date is only what the answer sets another against.
+
+    The other follows a "but" or "so", or the reference stands in brackets behind it.
+    """
+    first, last = answer.words[start], answer.words[end - 1]
+    if not (is_number(first.form) or is_month(first.form)):
+        return False
+    own = {word.form for word in answer.words[start:end]}
+    others = [
+        word
+        for place, word in enumerate(answer.words)
+        if not start <= place < end and word.form not in question | own and _rivals(first, word)
+    ]
+    behind = [answer.folded[last.end : word.start] for word in others if word.start > last.end]
+    if any(RE["overrules"].fullmatch(between.casefold()) for between in behind[:4]):
+        return True
+    opened = answer.folded.rfind("(", 0, first.start)
+    within = opened > answer.folded.rfind(")", 0, first.start)
+    return within and any(word.end <= opened for word in others)
 
 
 def _among_others(answer: Text) -> bool:

@@ -7,16 +7,34 @@ from typing import NamedTuple
 
 from routeyard.pipelines.scorers.extraction.languages import all_words
 from routeyard.pipelines.scorers.open_answers.dates import Date, dates, is_month
-from routeyard.pipelines.scorers.open_answers.words import TITLES, Word, fold, squashed, words
+from routeyard.pipelines.scorers.open_answers.words import (
+    TITLES,
+    VERDICTS,
+    Word,
+    fold,
+    squashed,
+    words,
+)
 from routeyard.pipelines.scorers.patterns import patterns
+
+
+def _folded(word: str) -> str:
+    """A word as it stands in a folded text; "si" is "sí" there, which affirms."""
+    form = fold(word).casefold()
+    return "(?!)" if form in VERDICTS and word not in VERDICTS else form
+
 
 #: What surrounds a reference; <not> and its like are the words of all languages, folded.
 RE = patterns(
     "contains",
     **{
-        name: all_words(*keys, form=lambda word: fold(word).casefold())
+        name: all_words(*keys, form=_folded)
         for name, keys in {
             "not": ("not",),
+            "but": ("but",),
+            "if": ("if",),
+            "doubts": ("doubts",),
+            "declines": ("declines",),
             "wrong": ("wrong", "not_after"),
             "because": ("because",),
         }.items()

@@ -22,7 +22,7 @@ _SIGNS = (
     "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u309f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 )
 _WORD = re.compile(
-    f"[\u30a0-\u30ff]+|[{_SIGNS}]|\\d{{3}}0s\\b|(?<![\\w)\\]}}])[-−]?\\d+(?:[.,:]\\d+)*|\\d+(?:[.,:]\\d+)*"
+    f"[\u30a0-\u30ff]+|(?<![^\\W_])[A-Z]{{1,3}}\\d{{1,3}}[A-Z]?(?![^\\W_])|[{_SIGNS}]|\\d{{3}}0s\\b|(?<![\\w)\\]}}])[-−]?\\d+(?:[.,:]\\d+)*|\\d+(?:[.,:]\\d+)*"
     f"|(?:(?![{_SIGNS}\u30a0-\u30ff])[^\\W\\d_][{_MARKS}]*)"
     f"(?:['’]?(?![{_SIGNS}\u30a0-\u30ff])[^\\W\\d_][{_MARKS}]*)*"
 )
@@ -30,6 +30,9 @@ _WORD = re.compile(
 _GROUPED = re.compile(r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?)\d{0,2}")
 #: Where a space was lost: onSeptember.
 _GLUED = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
+#: "l'Angleterre", "Ankara'dır"
+_ELIDED = re.compile(r"^(?:[ldjmnstc]|qu|dell|nell|all|dall|sull|un)'(?=\w{2})")
+_ENDING = re.compile(r"(?<=\w{3})'(?!s$)\w{1,5}$")
 _LATIN = re.compile("([A-Za-zͰ-ϿЀ-ӿ])[\u0300-\u036f]+")
 _LETTERS = str.maketrans({"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i"})
 WORDS = table("open_words")
@@ -97,6 +100,10 @@ def _form(raw: str) -> str:
         word = word.removesuffix(":00")
         grouped = _GROUPED.fullmatch(word)
         return grouped[1].replace(",", "") if grouped else word
+    if "'" in word:
+        word = _ELIDED.sub("", word)
+        # Ankara'da: an ending behind a name
+        word = (raw[0].isupper() and _ENDING.sub("", word)) or word
     word = word.removesuffix("'s").replace("'", "")
     return _NUMBERS.get(word) or _singular(word)
 
