@@ -15,15 +15,9 @@ from itertools import islice
 
 from routeyard.pipelines.scorers.extraction.short_answer import short_answer
 from routeyard.pipelines.scorers.open_answers.another import another_answer
-from routeyard.pipelines.scorers.open_answers.named import DENIED, bare, doubt, loosely, named
+from routeyard.pipelines.scorers.open_answers.named import bare, doubt, loosely, named
 from routeyard.pipelines.scorers.open_answers.texts import Text, accepted, text_of
-from routeyard.pipelines.scorers.open_answers.words import (
-    VERDICTS,
-    Word,
-    forms,
-    is_number,
-    unglued,
-)
+from routeyard.pipelines.scorers.open_answers.words import VERDICTS, forms, unglued
 from routeyard.pipelines.scorers.scorer import Outcome, Scorer, ScoreResult, ScoringInput
 
 #: Places of one reference that are looked at: an answer that is right names it early.
@@ -54,16 +48,14 @@ def compared(asked: ScoringInput, written: str) -> tuple[Outcome, str]:
     if all(len(one.forms) == 1 and one.forms[0] in VERDICTS for one in references):
         return _yes_or_no(references, answer)
     question, doubts = frozenset(forms(asked.question)), ""
+    known = [date for one in references for date, _, _ in one.dates]
     for text in (answer, *_unglued(answer)):
         for reference in references:
-            places = named(reference, text) or loosely(reference, text, question)
+            places = named(reference, text, known) or loosely(reference, text, question)
             for start, end, how in islice(places, _PLACES):
                 doubts = doubt(text, start, end, question)
                 if not doubts:
                     return "correct", f"{how}: {reference.folded[:80]!r}"
-    if doubts == DENIED and (rest := _without(answer, references)):
-        if reason := another_answer(references, rest, question):
-            return "incorrect", f"{doubts}: {reason}"
     if doubts:
         return "abstain", doubts
     reason = another_answer(references, answer, question)
@@ -77,22 +69,6 @@ def _yes_or_no(references: Sequence[Text], answer: Text) -> tuple[Outcome, str]:
         return "abstain", "the answer does not begin with yes or no"
     right = said in {VERDICTS.get(one.forms[0]) for one in references}
     return "correct" if right else "incorrect", f"begins with {answer.forms[0]!r}"
-
-
-def _without(answer: Text, references: Sequence[Text]) -> Text | None:
-    """The answer without the words of the references, where it has another name or number."""
-    known, folded = {form for one in references for form in one.forms}, answer.folded
-    for word in reversed(answer.words):
-        if word.form in known:
-            folded = folded[: word.start] + folded[word.end :]
-    rest = text_of(folded)
-    told = (is_number(one.form) or (one.name and _within_sentence(one, folded)) for one in rest.words)
-    return rest if any(told) else None
-
-
-def _within_sentence(word: Word, text: str) -> bool:
-    """Whether a word's capital is its own: another word stands before it in its sentence."""
-    return text[: word.start].rstrip(" \"'“*_")[-1:].isalnum()
 
 
 def _unglued(answer: Text) -> Iterable[Text]:

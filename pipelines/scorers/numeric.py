@@ -191,10 +191,10 @@ def _said_of(numbers: list[QuantityMatch], line: str) -> Quantity | None:
 
 
 def _echoes(got: Quantity, numbers: list[QuantityMatch], question: str) -> bool:
-    """Whether a number is the question's, beside another that is not: either may be meant."""
+    """Whether a number is the question's, beside another: either may be meant."""
     asked = {one.quantity.value for one in scan(plain(question)) if one.quantity}
     said = {one.quantity.value for one in numbers if one.quantity}
-    return got.value in asked and bool(said - asked)
+    return got.value in asked and len(said) > 1
 
 
 def _committed_numbers(line: str) -> str:

@@ -152,7 +152,7 @@ _TABLE = r"""
 1 ¦ one apple ¦ = ¦ at the beginning an answer
 7 ¦ seventy ¦ ! ¦ a prefix of a word
 84 ¦ 84 sofas and 88 chairs ¦ ! ¦ two numbers
-5 ¦ 5 or 6 ¦ ! ¦ two alternatives
+5 ¦ 5 or 6 ¦ ? ¦ two alternatives
 5 ¦ 5-10 ¦ ! ¦ a range
 10 ¦ 5 to 10 ¦ ! ¦ a range in words
 5 ¦ between 5 and 10 ¦ ! ¦ a range between

@@ -24,7 +24,7 @@ from routeyard.pipelines.scorers.scorer import ScoringInput
         ("f(3) == [1, 2]", "assertion", 8),
         ("The answer is [1, 2].", "stated", 14),
         ("It returns\n[1, 2]", "last line", 11),
-        ("It returns a list: `[1, 2]`.", "inline code", 20),
+        ("It returns a list: `[1, 2]`.", "stated", 20),
     ],
 )
 def test_the_literal_is_found_and_its_span_is_its_own(output: str, how: str, start: int) -> None:

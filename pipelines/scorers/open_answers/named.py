@@ -6,22 +6,27 @@ from collections.abc import Iterable, Sequence
 
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.languages import wonders
-from routeyard.pipelines.scorers.open_answers.dates import is_month
+from routeyard.pipelines.scorers.open_answers.dates import Date, is_month
 from routeyard.pipelines.scorers.open_answers.texts import RE, Text, is_date
 from routeyard.pipelines.scorers.open_answers.words import VERDICTS, Word, is_number
 
 #: Words that name a part of what follows.
 _PARTS = frozenset(("early", "late", "mid", "middle", "half", "quarter", "second", "first"))
-DENIED = "the answer denies the reference"
 #: Letters and digits from which a name is found although spaces around it were lost.
 _LONG = 8
 
 
-def named(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
-    """Places (first word, end) of a reference as it is given, and how; (-1, -1) for no place."""
+def named(
+    reference: Text, answer: Text, known: Sequence[Date] = ()
+) -> list[tuple[int, int, str]]:
+    """Places (first word, end) of a reference as it is given, and how; (-1, -1) for no place.
+
+    Args:
+        known: Dates of all references: a more exact one counts before its year.
+    """
     wanted, said, n = reference.forms, answer.forms, len(reference.forms)
     if is_date(reference):
-        return _dated(reference, answer)
+        return _dated(reference, answer, known)
     if RE["signs"].search(reference.folded):  # x+1 has the words of x-1
         same = f" {normalise(reference.folded)} " in f" {normalise(answer.folded)} "
         return [(-1, -1, "the signs and words")] if same else []
@@ -37,13 +42,25 @@ def named(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
     return places or [(-1, -1, "the letters")] * letters
 
 
-def _dated(reference: Text, answer: Text) -> list[tuple[int, int, str]]:
+def _dated(
+    reference: Text, answer: Text, known: Sequence[Date]
+) -> list[tuple[int, int, str]]:
     """Places of the first date of a reference; none where one of its dates is nowhere."""
     found = [
-        [(start, end, "a date") for one, start, end in answer.dates if one.within(date)]
+        [
+            (start, end, "a date")
+            for one, start, end in answer.dates
+            if one.within(date) and not _missed(one, date, known)
+        ]
         for date, _, _ in reference.dates
     ]
     return found[0] if all(found) else []
+
+
+def _missed(said: Date, date: Date, known: Sequence[Date]) -> bool:
+    """Whether more exact dates of `date` are known, and the one that is said is none of them."""
+    exact = [one for one in known if one != date and one.within(date)]
+    return bool(exact) and all(said.excludes(one) for one in exact)
 
 
 def bare(text: Text) -> str:
@@ -115,13 +132,11 @@ def doubt(answer: Text, start: int, end: int, question: frozenset[str]) -> str:
     first, last = answer.words[start], answer.words[end - 1]
     before = answer.folded[max(0, first.start - 200) : first.start]
     after = answer.folded[last.end : last.end + 300]
-    if RE["denied_before"].search(before.casefold()[-80:]):
-        return DENIED
-    if RE["denied_after"].search(after.casefold()):
-        return DENIED
+    said = before.casefold()
+    if RE["denied_before"].search(said[-80:]) or RE["denied_after"].search(after.casefold()):
+        return "the answer denies the reference"
     if wonders(answer.folded, last.end):
         return "the reference stands in a question"
-    said = before.casefold()
     if RE["doubts"].search(said[-110:]) or RE["supposes"].search(said):
         return "the answer doubts the reference, supposes it or ascribes it to others"
     if _overruled(answer, start, end, question):
