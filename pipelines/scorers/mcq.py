@@ -40,9 +40,7 @@ from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
-_RE = patterns(
-    "mcq", noun=all_words("answer", "fill", "choose"), because=all_words("because")
-)
+_RE = patterns("mcq", noun=all_words("answer", "fill", "choose"), because=all_words("because"))
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: How many letters count when a query lists no choices (MMLU-Pro has up to ten).

@@ -34,7 +34,9 @@ _TAG = re.compile(
 )
 #: What one of them is in every text that has tags which matter: a closing one, or one left open.
 _TAGGED = ("</", "[/", "<think", "<ans", "<ANS", "<Ans", "[ANS", "[ans", "[THINK", "<|")
-_OBJECT = re.compile(r"(?<!\\text)(?<!bf)(?<!rm)(?<!it)(?<!boxed)\{\s{0,80}(?=[\"'“]?[^\W\d][^\"'\n:{}“”\\]{0,40}[\"'”]?\s{0,4}[:：])")
+_OBJECT = re.compile(
+    r"(?<!\\text)(?<!bf)(?<!rm)(?<!it)(?<!boxed)\{\s{0,80}(?=[\"'“]?[^\W\d][^\"'\n:{}“”\\]{0,40}[\"'”]?\s{0,4}[:：])"
+)
 #: What one of the actions is in every text that has some.
 _HANDED = ("inish", "INISH", "ubmit", "UBMIT", "nswer(", "nswer[", "nswer (", "uestion(")
 #: Text that is struck out.

@@ -111,9 +111,10 @@ def uncommitted(text: str, start: int, end: int) -> bool:
 
     "not 8", "8 değil", "larger than 8".
     """
-    return bool(
-        _DENIED.search(text, max(0, start - 24), start) or _AFTER.match(text, end, end + 24)
-    )
+    before = text[max(0, start - 24) : start].rstrip(_SIGNS).lower()
+    if before.endswith(_NOT) and _DENIED.search(text, max(0, start - 24), start):
+        return True
+    return _AFTER.match(text, end, end + 24) is not None
 
 
 def doubted(text: str, start: int) -> bool:
@@ -121,7 +122,10 @@ def doubted(text: str, start: int) -> bool:
 
     "I don't think that", "some people say", in any language.
     """
-    return _DOUBTS.search(text, max(0, start - 110), start) is not None
+    before = text[max(0, start - 110) : start].lower()
+    if before.isascii() and _HINT_WORDS.isdisjoint(before.replace(",", " ").split()):
+        return False
+    return any(map(before.__contains__, _HINTS)) and _DOUBTS.search(before) is not None
 
 
 def wonders(text: str, start: int) -> bool:
@@ -145,7 +149,12 @@ def declines(text: str) -> bool:
 
 
 _ROWS = tuple(table("languages").values())
-_BEFORE = any_of([word for row in _ROWS for key in ("not", "than") for word in row.get(key, ())])
+#: Words that deny or bound the value behind them, and the signs that may stand between.
+_NOT = tuple(
+    {word.lower() for row in _ROWS for key in ("not", "than") for word in row.get(key, ())}
+)
+_SIGNS = " \t\n*$`\"'("
+_BEFORE = any_of(list(_NOT))
 _DENIED = re.compile(
     rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f]))(?:{_BEFORE})[\s*$`\"'(]{{0,3}}$",
     re.IGNORECASE,
@@ -165,15 +174,22 @@ def all_words(*keys: str, form: Callable[[str], str] = str) -> str:
     return "|".join([*sorted(spaced, key=len, reverse=True), any_of(list(filter(_glued, every)))])
 
 
+def filled(expression: str, form: Callable[[str], str] = str) -> str:
+    """An expression with the words of all languages in place of each `<key>`."""
+    return re.sub(r"<(\w+)>", lambda key: f"(?:{all_words(key[1], form=form)})", expression)
+
+
 def _glued(word: str) -> bool:
     return "\u0e00" <= word[0] <= "\u0e7f" or word[0] >= "\u3000"
 
 
 _DECLINES = re.compile(all_words("declines"), re.IGNORECASE)
-#: A clause goes on behind a comma and "that" (dass, что, że …), and ends at "but".
-_DOUBTS = re.compile(
-    rf"(?:{all_words('doubts')})(?:,\s(?:das?s|ob|что|чтобы|що|че|że|že|hogy|да|ότι)\b)?"
-    rf"(?:(?!{all_words('but')})[^,;:.!?\n，。；：])*$",
-    re.IGNORECASE,
+#: A doubt reaches over a comma and "that" (dass, что, że …) to the end of the clause or a "but".
+DOUBTS = (
+    r"(?:<doubts>|(?:<some>)(?:\s\w{1,12}){0,3}\s(?:<say>))(?:,\s(?:das?s|что|чтобы|що|че|że|ze|že|hogy|да|ότι)\b)?"
+    r"(?:(?!<but>)[^,;:.!?\n，。；：])*$"
 )
+_DOUBTS = re.compile(filled(DOUBTS))
+_HINTS = {word.lower() for row in _ROWS for key in ("doubts", "say") for word in row.get(key, ())}
+_HINT_WORDS = frozenset(word.split()[-1] for word in _HINTS)
 _WONDERS = re.compile(r"(?:[^.!?\n。！？]|\.(?=\d)){0,200}[?？؟]")

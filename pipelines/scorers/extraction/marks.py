@@ -102,7 +102,8 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
     every = [
         one
         for one in every
-        if not one.tag or not any(one.start <= tag.outer[0] < tag.outer[1] <= one.end for tag in tags)
+        if not one.tag
+        or not any(one.start <= tag.outer[0] < tag.outer[1] <= one.end for tag in tags)
     ]
     every.sort(key=lambda one: (one.outer[0], -one.outer[1]))
     kept: list[Held] = []

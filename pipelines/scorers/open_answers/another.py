@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Sequence, Set
+from itertools import pairwise
 
 from routeyard.pipelines.scorers.open_answers.dates import Date
 from routeyard.pipelines.scorers.open_answers.texts import RE, Text, is_date
@@ -62,9 +63,7 @@ def _commits(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
     return len(new) <= min(_COMMITS[kind] for kind in kinds)
 
 
-def _counted_otherwise(
-    accepted: Sequence[Text], answer: Text, question: frozenset[str]
-) -> str:
+def _counted_otherwise(accepted: Sequence[Text], answer: Text, question: frozenset[str]) -> str:
     """A word of every reference that stands beside another number: "18th century" for the 19th."""
     values = {form for one in accepted for form in one.forms if is_number(form)}
     if values & set(answer.forms) or len(set(filter(is_number, answer.forms)) - question) != 1:
@@ -90,7 +89,7 @@ def _is_rounded(form: str, values: Set[str]) -> bool:
 def _beside(text: Text) -> list[tuple[int, str, str]]:
     """(step, word, the word before or behind it) of each word."""
     forms = text.forms
-    pairs = list(zip(forms, forms[1:], strict=False))
+    pairs = list(pairwise(forms))
     return [(1, a, b) for a, b in pairs] + [(-1, b, a) for a, b in pairs]
 
 

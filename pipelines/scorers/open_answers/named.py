@@ -16,9 +16,7 @@ _PARTS = frozenset(("early", "late", "mid", "middle", "half", "quarter", "second
 _LONG = 8
 
 
-def named(
-    reference: Text, answer: Text, known: Sequence[Date] = ()
-) -> list[tuple[int, int, str]]:
+def named(reference: Text, answer: Text, known: Sequence[Date] = ()) -> list[tuple[int, int, str]]:
     """Places (first word, end) of a reference as it is given, and how; (-1, -1) for no place.
 
     Args:
@@ -42,9 +40,7 @@ def named(
     return places or [(-1, -1, "the letters")] * letters
 
 
-def _dated(
-    reference: Text, answer: Text, known: Sequence[Date]
-) -> list[tuple[int, int, str]]:
+def _dated(reference: Text, answer: Text, known: Sequence[Date]) -> list[tuple[int, int, str]]:
     """Places of the first date of a reference; none where one of its dates is nowhere."""
     found = [
         [

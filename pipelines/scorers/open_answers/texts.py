@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from routeyard.pipelines.scorers.extraction.languages import all_words
+from routeyard.pipelines.scorers.extraction.languages import DOUBTS, all_words, filled
 from routeyard.pipelines.scorers.open_answers.dates import Date, dates, is_month
 from routeyard.pipelines.scorers.open_answers.words import (
     TITLES,
@@ -33,13 +34,13 @@ RE = patterns(
             "not": ("not",),
             "but": ("but",),
             "if": ("if",),
-            "doubts": ("doubts",),
             "declines": ("declines",),
             "wrong": ("wrong", "not_after"),
             "because": ("because",),
         }.items()
     },
 )
+RE["doubts"] = re.compile(filled(DOUBTS, _folded))
 
 
 class Text(NamedTuple):
