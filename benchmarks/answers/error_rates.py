@@ -25,10 +25,10 @@ from routeyard.pipelines.label.error_rates import (
     Rates,
     kind_of,
     truth,
-    wilson,
 )
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.comparison import symbolic
+from routeyard.schemas.intervals import wilson
 
 PAGE = Path(__file__).parents[2] / "docs" / "labels.md"
 BEGIN, END = "<!-- error rates: begin -->", "<!-- error rates: end -->"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from routeyard.datacards.charts.models import frontier
 from routeyard.datacards.site.release import SiteRelease
 from routeyard.datacards.sql import sql_of
+from routeyard.schemas.intervals import wilson
 
 _SQL = sql_of("site")
 _CARD = sql_of("numbers")
@@ -25,7 +25,7 @@ def models(book: SiteRelease) -> list[dict[str, Any]]:
         told = certified.get(row["model_id"]) or {}
         row["low"], row["high"] = told.get("low"), told.get("high")
         if row["low"] is None and row["accuracy"] is not None:
-            row["low"], row["high"] = wilson(row["accuracy"], row["labelled"])
+            _, row["low"], row["high"] = wilson(row["accuracy"] * row["labelled"], row["labelled"])
         row["cost"] = None if row["cost_usd"] is None else 1000 * row["cost_usd"]
         row["costs_known"] = bool(row["priced"]) and row["priced"] >= (row["labelled"] or 0)
     whole = [r for r in rows if r["accuracy"] is not None and r["cost"] is not None]
@@ -33,13 +33,6 @@ def models(book: SiteRelease) -> list[dict[str, Any]]:
     for row in rows:
         row["frontier"] = row["model_id"] in best
     return rows
-
-
-def wilson(share: float, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's 95 % score interval of a share of `n`."""
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def tasks(book: SiteRelease) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

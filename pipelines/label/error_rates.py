@@ -20,6 +20,7 @@ from typing import NamedTuple
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.open_answers.texts import accepted, is_date
 from routeyard.pipelines.scorers.open_answers.words import is_number
+from routeyard.schemas.intervals import wilson
 
 FILE = Path(__file__).with_name("error_rates.csv")
 COLUMNS = ("set", "judged_by", "scorer", "version", "task", "format", "length", "script")
@@ -86,13 +87,6 @@ class Rates(NamedTuple):
     def specificity(self) -> tuple[int, int]:
         """Wrong answers called incorrect, of the wrong ones that are decided."""
         return self.counts[1][1], self.counts[0][1] + self.counts[1][1]
-
-
-def wilson(hits: int, n: int, z: float = 1.959964) -> tuple[float, float, float]:
-    """A share with its 95 % interval; n > 0."""
-    share, centre = hits / n, (hits + z * z / 2) / (n + z * z)
-    half = z / (n + z * z) * math.sqrt(hits * (n - hits) / n + z * z / 4)
-    return share, max(0.0, centre - half), min(1.0, centre + half)
 
 
 def kind_of(scorer: str, references: Sequence[str], choices: Sequence[str], output: str) -> Kind:

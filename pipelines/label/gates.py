@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from routeyard.pipelines.label.audit.agreement import cohen_kappa
 from routeyard.pipelines.label.audit.questions import question
 from routeyard.pipelines.label.audit.thresholds import by_policy
 from routeyard.pipelines.label.policies import trusts_grades
@@ -111,7 +112,7 @@ def _grades(
         n, scorer = sum(cells), of_task[0]["scorer"]
         if not n:
             continue
-        kappa = _kappa(*cells)
+        kappa = cohen_kappa(*cells)
         whose = "the grades" if trusts_grades(of) else "those of the rule"
         share = (cells[0] + cells[3]) / n
         agreed.append(
@@ -169,14 +170,6 @@ def _moves(row: dict[str, Any]) -> bool:
     row |= {"graded_right": (row["both"] + row["given"]) / n}
     row |= {"rule_right": (row["both"] + row["rule"]) / n}
     return bool(abs(change) >= MOVED and (row["low"] > 0 or row["high"] < 0))
-
-
-def _kappa(both: int, first: int, second: int, none: int) -> float | None:
-    """Cohen's κ of a 2 × 2 table; None where chance alone would always agree."""
-    n = both + first + second + none
-    a, b = (both + first) / n, (both + second) / n
-    chance = a * b + (1 - a) * (1 - b)
-    return None if chance == 1 else ((both + none) / n - chance) / (1 - chance)
 
 
 def _by_task(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:

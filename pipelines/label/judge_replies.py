@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 
-_BRACKETS = re.compile(r"\[\[\s{0,5}([^\[\]]{1,200}?)\s{0,5}\]\]")
-#: One bracket, as the prompt's own words have it ("[rating]").
-_RATING = re.compile(r"(?i)\brating\s{0,3}:\s{0,3}\[(\d{1,2}(?:\.\d{1,4})?)\]")
-#: The output form of the confidence-driven router's prompt (appendix A.4).
-_NUMBERED = re.compile(
-    r"(?i)\bLLMs?\s?(\d{1,2}\b(?:(?:\s{0,3},\s{0,3}(?:and\s{1,3})?|\s{1,3}(?:and|&)\s{1,3})"
-    r"(?:LLMs?\s?)?\d{1,2}\b){0,25})"
-)
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("judge_replies")
+
+
 #: Names of answers that are listed by letter.
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -24,7 +21,7 @@ def rating_in(text: str, lowest: int = 1) -> float | None:
     """
     found = _last(text)
     if found is None:
-        single = _RATING.findall(text)
+        single = _RE["rating"].findall(text)
         found = single[-1] if single else None
     if not found or not re.fullmatch(r"\d{1,2}(\.\d{1,4})?", found):
         return None
@@ -47,7 +44,7 @@ def winners_in(text: str, n: int, *, numbered: bool = True) -> frozenset[int] | 
     if found is None and not numbered:
         return None  # `LLM 2` is no answer's name, but perhaps a word of one
     if found is None:
-        lists = " ".join(_NUMBERED.findall(text))
+        lists = " ".join(_RE["numbered"].findall(text))
         places = [int(number) - 1 for number in re.findall(r"\d+", lists)]
         named = frozenset(places)
         return named if named and all(0 <= place < n for place in named) else None
@@ -60,5 +57,5 @@ def winners_in(text: str, n: int, *, numbered: bool = True) -> frozenset[int] | 
 
 
 def _last(text: str) -> str | None:
-    found = _BRACKETS.findall(text)
+    found = _RE["brackets"].findall(text)
     return str(found[-1]) if found else None

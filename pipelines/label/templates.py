@@ -16,6 +16,10 @@ from pathlib import Path
 
 from routeyard.pipelines.errors import BadInput, did_you_mean
 from routeyard.pipelines.io.untrusted import short_text
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("templates")
+
 
 _FOLDER = Path(__file__).parent / "prompts"
 #: Earlier names of templates, which recipes may still hold: an xVerify model has another prompt.
@@ -24,17 +28,6 @@ EARLIER = {"xverify": "verification"}
 _FORMAT = {"question": "question", "output": "answer", "answer": "references"}
 #: Bytes of a template's file.
 _MOST = 1_000_000
-_NAME = re.compile(r"\{\{\s?(\w{1,40})\s?\}\}")
-_TAG = re.compile(r"<(\w{1,40})[\s>]")
-#: What a judge's verdict looks like: a number, letters, `none`.
-_VERDICT = re.compile(
-    r"\[\s{0,5}\[(\s{0,200}(?:\d{1,3}(?:\.\d{1,4})?|[A-Z](?:\s{0,200},\s{0,200}[A-Z]){0,99}|none"
-    r"|(?:in)?correct)\s{0,200})\]\s{0,5}\]",
-    re.IGNORECASE,
-)
-#: A grade in one bracket, and the name of a numbered answer.
-_GRADE = re.compile(r"(?i)(\brating\s{0,3}:\s{0,3})\[(\d{1,2}(?:\.\d{1,4})?)\]")
-_NAMED = re.compile(r"(?i)\b(LLMs?)\s?(\d)")
 
 #: Tags of the templates that come with Routeyard; every template's are fenced.
 _NAMES_OF_TAGS = ("question", "answer", "output", "reference", "references", "truth")
@@ -54,7 +47,7 @@ class Template:
     @property
     def numbered(self) -> bool:
         """Whether several answers are listed as LLM 1, LLM 2, …, and not by letters."""
-        return "numbered" in _NAME.findall(self.text)
+        return "numbered" in _RE["name"].findall(self.text)
 
     def fill(self, values: Mapping[str, str], *, fenced: Mapping[str, str] | None = None) -> str:
         """The prompt. Values are not read again, so an answer may hold `{{question}}`.
@@ -64,18 +57,18 @@ class Template:
             fenced: Put in as they are: their parts went through `fence` before.
         """
         ready = {name: self.fence(value) for name, value in values.items()} | dict(fenced or {})
-        return _NAME.sub(lambda match: ready[match[1]], self.text)
+        return _RE["name"].sub(lambda match: ready[match[1]], self.text)
 
     def fence(self, value: str) -> str:
         """The value with the template's tags and whatever reads as a verdict taken apart."""
-        names = "|".join(sorted({*_TAG.findall(self.text), *_NAMES_OF_TAGS}))
+        names = "|".join(sorted({*_RE["tag"].findall(self.text), *_NAMES_OF_TAGS}))
         # Look-alikes of the bracket count: a model reads them as one.
         tag = re.compile(rf"[<＜‹〈⟨﹤]([\s/\\／]{{0,5}}(?:{names})\b)", re.IGNORECASE)
-        value = _VERDICT.sub(r"[ [\1] ]", tag.sub(r"&lt;\1", value))
-        value = _GRADE.sub(r"\1[ \2 ]", value)
+        value = _RE["verdict"].sub(r"[ [\1] ]", tag.sub(r"&lt;\1", value))
+        value = _RE["grade"].sub(r"\1[ \2 ]", value)
         if '"""' in self.text:  # the prompt delimits values so
             value = value.replace('"""', "'''")
-        return _NAMED.sub(r"\1-\2", value) if self.numbered else value
+        return _RE["named"].sub(r"\1-\2", value) if self.numbered else value
 
 
 def shipped() -> list[str]:
@@ -98,13 +91,13 @@ def load_template(default: str, given: str | None, *, names: frozenset[str]) -> 
     if given is None:
         return _newest(default)
     given = EARLIER.get(given, given)
-    if _NAME.search(given):
+    if _RE["name"].search(given):
         found, where = Template("file", given), "the prompt in `template`"
     elif given in shipped():
         found, where = _newest(given), f"template {given!r}"
     else:
         found, where = Template("file", read_template(Path(given))), given
-    used = set(_NAME.findall(found.text))
+    used = set(_RE["name"].findall(found.text))
     for name in sorted(used - names):
         raise BadInput(
             f"the prompt template uses {{{{{name}}}}}, which nothing fills",
@@ -133,7 +126,7 @@ def read_template(path: Path) -> str:
             f"({', '.join(shipped())}), or leave `template` out for the default",
         ) from error
     text = formatted(text)
-    if not _NAME.search(text):
+    if not _RE["name"].search(text):
         raise _no_answer(str(path))
     return text
 
@@ -145,7 +138,7 @@ def formatted(text: str) -> str:
     returned as it is.
     """
     places = set(re.findall(r"\{(\w{1,40})\}", text))
-    if _NAME.search(text) or places != set(_FORMAT):
+    if _RE["name"].search(text) or places != set(_FORMAT):
         return text
     return re.sub(r"\{(\w{1,40})\}", lambda found: f"{{{{{_FORMAT[found[1]]}}}}}", text)
 

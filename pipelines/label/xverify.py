@@ -12,7 +12,6 @@ prompt. The prompt `verification` is ours; an xVerify model that is asked with i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
@@ -29,21 +28,14 @@ from routeyard.pipelines.label.verdicts import (
     verdicts_from,
 )
 from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.schemas.recipe.verifier import Verifier
+
+_RE = patterns("verdict_replies")
+
 
 #: What a prompt shows.
 PLACES = frozenset({"question", "answer", "references"})
-_WORD = r"[\s\[(*_\"'`]{0,10}\b(correct|incorrect)\b"
-_END = r"[\s\])*_\"'`]{0,10}(?:[.,:;!]\s|[.,:;!]?$|[—–-]\s|\n)"
-#: A reply that begins with the verdict, and perhaps explains it.
-_FIRST = re.compile(rf"{_WORD}{_END}", re.IGNORECASE)
-#: A verdict that is announced or bracketed.
-_MARKED = re.compile(
-    r"(?:\b(?:judge?ment|verdict|conclusion|evaluation|assessment|result|decision)\b[\s*_\"']{0,5}"
-    rf"(?:is\b|[:：=-])|\[(?=\s{{0,3}}(?:in)?correct\s{{0,3}}\])){_WORD}",
-    re.IGNORECASE,
-)
-_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|^.*</think(?:ing)?>", re.DOTALL)
 #: Characters of a reply that are read; a verdict is one word.
 _MOST = 20_000
 
@@ -55,8 +47,8 @@ def verdict_in(text: str) -> str | None:
     is announced or bracketed ("Judgement: [Incorrect]"). Thoughts do not count.
     """
     text = without_thoughts(text).strip()[-_MOST:]
-    first = _FIRST.match(text)
-    said = {found[1].lower() for found in _MARKED.finditer(text)}
+    first = _RE["first"].match(text)
+    said = {found[1].lower() for found in _RE["marked"].finditer(text)}
     if first:
         said.add(first[1].lower())
     return said.pop() if len(said) == 1 else None
@@ -64,7 +56,7 @@ def verdict_in(text: str) -> str | None:
 
 def without_thoughts(text: str) -> str:
     """The text behind its `<think>` blocks; the whole where nothing is behind them."""
-    rest = _THOUGHT.sub("", text) if "</think" in text else text
+    rest = _RE["thought"].sub("", text) if "</think" in text else text
     return rest if rest.strip() else text
 
 

@@ -78,7 +78,7 @@ def _unglued(answer: Text) -> Iterable[Text]:
 
 SCORER = Scorer(
     "contains",
-    "2",
+    "3",
     read,
     instruction="Answer in one short sentence.",
     escalate_on="not_correct",

@@ -30,22 +30,15 @@ from routeyard.pipelines.scorers.extraction.math_statement import stated_value
 from routeyard.pipelines.scorers.extraction.plain import numeral
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.extraction.statements import Committed
+from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+
+_RE = patterns("math")
+
 
 #: An output without any mark is an answer only when it is no longer than this.
 BARE = 200
-_BOX = re.compile(r"\\boxed\s?\{")
-_GROUP = re.compile(r"\\[a-z]+\s?\{[^{}]*\}")
-_WORDED = re.compile(
-    r"(?<![\\A-Za-z])(?!(?:arc)?(?:sqrt|sin|cos|tan|log|exp|det|lim|max|min|mod|deg)h?(?![a-z]))[A-Za-z]{3,}"
-    r"|(?<![\\A-Za-z])[A-Z][a-z]\s|[^\W\d_\x00-\x7f\u0370-\u03ff]|[\u0370-\u03ff]{3}|[\"→⇒∴✅✓✔—]|~~|!\Z"
-)
-_FORMULA, _OPEN = re.compile(r"[\\^=_]"), re.compile(r"(?<!\\left)(?<!\\right)[()\[\]]")
-_WRAPPED = re.compile(r"\\(?:text|math)\w{0,8}\s?\{(.*[\\^].*)\}")
 _SEVERAL = frozenset({"list", "set", "ordered"})
-_CONCLUDES = re.compile(
-    r"\b(?:Therefore|Thus|Hence|So|Consequently|In conclusion|We find that|We conclude that)\b[, ]"
-)
 
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
@@ -69,7 +62,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         why = f"{last.kind}: comparison took more than {symbolic.LIMIT:g} s"
         return ScoreResult("error", None, last.text, (last.start, last.end), why)
     reason = f"{last.kind}: {answer[:80]}"
-    if not right and _unread(answer) and not any(map(_WORDED.search, known)):
+    if not right and _unread(answer) and not any(map(_RE["worded"].search, known)):
         return ScoreResult("abstain", reason=f"words that are no mathematics: {reason}")
     if conflict:
         reason += "; commits to several answers"
@@ -78,11 +71,13 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 
 def _unread(answer: str) -> bool:
     """Whether an answer was not read as a whole: words beside its formula, a bracket left open."""
-    if answer.count("{") != answer.count("}") or len(_OPEN.findall(answer)) % 2:
+    if answer.count("{") != answer.count("}") or len(_RE["open"].findall(answer)) % 2:
         return True
-    worded = _WORDED.search(_GROUP.sub("", answer)) is not None
+    worded = _RE["worded"].search(_RE["group"].sub("", answer)) is not None
     several = len(re.findall(r"\d+", answer)) > 1
-    return worded and (several or bool(_FORMULA.search(answer)) or numeric_answer(answer) is None)
+    return worded and (
+        several or bool(_RE["formula"].search(answer)) or numeric_answer(answer) is None
+    )
 
 
 def _not_apart(one: str, other: str, asked: ScoringInput) -> bool:
@@ -141,11 +136,11 @@ def _concluded(output: str, start: int, end: int) -> list[tuple[Committed, str]]
     line = max(output.rfind("\n", start, end), start - 1) + 1
     if not finished(output[line:end], alone=line == start):
         return []
-    found = [m.start() for m in _CONCLUDES.finditer(output, max(line, end - 600), end)]
+    found = [m.start() for m in _RE["concludes"].finditer(output, max(line, end - 600), end)]
     if not found:
         return []
     text = output[found[-1] : end]
-    answer = stated_value(_CONCLUDES.sub("", text, count=1))
+    answer = stated_value(_RE["concludes"].sub("", text, count=1))
     if not re.search(r"\d|\\[a-z]", answer) or len(answer) > 120:
         return []
     return [(Committed("concluding sentence", found[-1], end, text), answer)]
@@ -154,11 +149,11 @@ def _concluded(output: str, start: int, end: int) -> list[tuple[Committed, str]]
 def _tail(one: Committed) -> str:
     """The answer inside a commitment: a formula or the text behind the verb."""
     text = one.text.strip()
-    if one.kind in ("label", "stated", "final", "bold") and not _BOX.search(text):
+    if one.kind in ("label", "stated", "final", "bold") and not _RE["box"].search(text):
         text = stated_value(text)
     elif one.kind == "field":
         text = text.replace('\\"', '"')  # 67\", an escaped inch mark
-    wrapped = _WRAPPED.fullmatch(text)
+    wrapped = _RE["wrapped"].fullmatch(text)
     return (wrapped[1] if wrapped else text).strip('"').strip()
 
 
@@ -175,7 +170,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "9",
+    "10",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

@@ -260,7 +260,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
 
 SCORER = Scorer(
     "mcq",
-    "8",
+    "9",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

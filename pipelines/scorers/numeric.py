@@ -234,7 +234,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "9",
+    "10",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

@@ -21,10 +21,10 @@ from routeyard.pipelines.label.error_rates import (
     kind_of,
     p_correct,
     rates,
-    wilson,
 )
 from routeyard.pipelines.label.label_errors import label_errors
 from routeyard.pipelines.scorers import SCORERS
+from routeyard.schemas.intervals import wilson
 
 KIND = Kind("open question", "name", "short", "Latin")
 

@@ -7,27 +7,19 @@ from typing import Any
 import numpy as np
 
 
-def cohen_kappa(a: Any, b: Any) -> float:
-    """κ = (p_o − p_e) / (1 − p_e), Cohen 1960.
+def cohen_kappa(both: int, first: int, second: int, none: int) -> float | None:
+    """κ = (p_o − p_e) / (1 − p_e), Cohen 1960, of two raters who say yes or no.
 
     Args:
-        a, b: Ratings of the same units, any values that compare equal; None or NaN
-            where a rater said nothing. Units without both are left out.
+        both, first, second, none: Units to which both, only one or neither says yes.
 
     Returns:
-        NaN without common units, and where chance alone would agree always.
+        None without units, and where chance alone would always agree.
     """
-    left, right = _codes(a, b)
-    both = (left >= 0) & (right >= 0)
-    left, right = left[both], right[both]
-    if not len(left):
-        return float("nan")
-    k = int(max(left.max(), right.max())) + 1
-    table = np.zeros((k, k))
-    np.add.at(table, (left, right), 1)
-    table /= len(left)
-    observed, expected = np.trace(table), float(table.sum(axis=1) @ table.sum(axis=0))
-    return float("nan") if expected == 1 else float((observed - expected) / (1 - expected))
+    n = both + first + second + none
+    a, b = (both + first) / max(n, 1), (both + second) / max(n, 1)
+    chance = a * b + (1 - a) * (1 - b)
+    return None if not n or chance == 1 else ((both + none) / n - chance) / (1 - chance)
 
 
 def krippendorff_alpha(ratings: Any, *, level: str = "nominal") -> float:
@@ -60,13 +52,3 @@ def krippendorff_alpha(ratings: Any, *, level: str = "nominal") -> float:
     observed = float((coincidence * distance).sum()) * (totals.sum() - 1)
     expected = float((np.outer(totals, totals) * distance).sum())
     return float("nan") if expected == 0 else 1 - observed / expected
-
-
-def _codes(a: Any, b: Any) -> tuple[Any, Any]:
-    names: dict[Any, int] = {}
-
-    def code(value: Any) -> int:
-        missing = value is None or (isinstance(value, float) and np.isnan(value))
-        return -1 if missing else names.setdefault(value, len(names))
-
-    return tuple(np.array([code(v) for v in values], np.int64) for values in (a, b))  # type: ignore[return-value]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import pyarrow as pa
@@ -137,8 +137,17 @@ def _agreement(queries: pa.Table, current: pa.Table) -> pa.Table:
             if not both.any():
                 continue
             left, right = ours[both], theirs[both]
-            agree, kappa = (left == right).mean(), cohen_kappa(left.tolist(), right.tolist())
-            row = (task, a, b, both.sum(), agree, _known(kappa), _known(alpha))
+            yes = (left > 0, right > 0)
+            cells = [int((x & y).sum()) for x, y in product(*((side, ~side) for side in yes))]
+            row = (
+                task,
+                a,
+                b,
+                both.sum(),
+                (left == right).mean(),
+                cohen_kappa(*cells),
+                _known(alpha),
+            )
             rows.append(dict(zip(_AGREEMENT.names, row, strict=True)))
     return pa.Table.from_pylist(rows, schema=_AGREEMENT)
 

@@ -18,6 +18,10 @@ from typing import Any
 import yaml
 
 from routeyard.pipelines.scorers.extraction.marks import committed
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("text_kinds")
+
 
 #: A stub is no longer than this; a message of a harness or a refusal than these.
 SHORT, MESSAGE, REFUSAL = 60, 300, 700
@@ -51,16 +55,6 @@ _EMPTY = _GROUPS.pop("empty")
 _VALUES = frozenset(_WORDS["harness"]["values"])
 _PHRASE = re.compile(rf"\b(?:{'|'.join(_WORDS['harness']['phrases'])})")
 _MACHINE = re.compile(rf"\b(?:{'|'.join(_WORDS['harness']['words'])})\b")
-#: A machine's message begins with a machine's word in brackets or before a colon, or a status code.
-_BEGINS = re.compile(
-    r"[\[(<{\"'\s*#!]*(?:(?:\w+[\s_-])?(?:error|exception|failure|timeout|traceback|failed)\w*"
-    r"|\w+(?:error|exception))\s*(?:[\])>:}\"'!-]|\d{3}\b|$|\(most recent)"
-    r"|(?:http\S*\s+)?[45]\d\d[\s:,-]+[a-z ]+[.!]?$"
-)
-_THINKS = re.compile(r"<(think(?:ing)?|reason(?:ing)?|thought|scratchpad)>", re.IGNORECASE)
-_NUMBER = re.compile(r"\d")
-_LETTER = re.compile(r"[(\[]?[a-z][)\].:]?")
-_GIVES = re.compile(r"\b(?:answer(?: is|:)|choose|choice(?: is|:)|option)\W+\w")
 #: Signs after which a sentence is over, in any script; and those after which it goes on.
 ENDS = frozenset(".!?。！？…؟।॥」』”’\"'`)]}>*_|~】）》։။፡")
 _GOES_ON = frozenset(",:;(-–—[{=+/&、，：；（\\<،؛")
@@ -124,7 +118,7 @@ def plain(text: str) -> str:
 
 def _is_harness(said: str, low: str) -> bool:
     """Whether a harness wrote it, or reasoning was opened and never closed."""
-    if any(f"</{name}>" not in said for name in _THINKS.findall(said)):
+    if any(f"</{name}>" not in said for name in _RE["thinks"].findall(said)):
         return True
     if len(said) > MESSAGE:
         return False
@@ -133,7 +127,7 @@ def _is_harness(said: str, low: str) -> bool:
     return (
         folded in _VALUES
         or low in _VALUES
-        or bool(_BEGINS.match(folded))
+        or bool(_RE["begins"].match(folded))
         or (machine >= 2 and words <= 8 * machine)
         or (words <= 12 and bool(_PHRASE.search(folded)))
     )
@@ -148,9 +142,9 @@ def _is_answer(low: str, at: Setting) -> bool:
     """Whether a short text has the shape of an answer: an option, a number, a known reference."""
     if at.unread is not None:
         return not at.unread
-    if _LETTER.fullmatch(low):
+    if _RE["letter"].fullmatch(low):
         return low.strip("([)].:") in at.vocabulary or at.typical <= SHORT
-    shaped = _GIVES.search(low) or _NUMBER.search(low)
+    shaped = _RE["gives"].search(low) or _RE["number"].search(low)
     return bool(shaped) or any(word in at.vocabulary for word in low.split() if len(word) > 1)
 
 

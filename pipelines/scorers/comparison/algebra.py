@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 
 from routeyard.pipelines.scorers.comparison import exact, symbolic
+from routeyard.pipelines.scorers.patterns import patterns
 
-_GROUP = re.compile(r"\\[a-z]+\s?\{[^{}]*\}")
-# Two words in a row: the parser would take each letter for a factor, for seconds.
-_WORDY = re.compile(r"(?<![\\\w{])[A-Za-z]{3,}[ ,]{1,3}[A-Za-z]{2,}(?![\w}])")
+_RE = patterns("algebra")
 
 
 def _is_prose(text: str) -> bool:
     """Whether a text is a sentence, which no computer algebra reads; `\\text{…}` is a unit."""
-    return len(text) > 8 and _WORDY.search(_GROUP.sub("", text)) is not None
+    return len(text) > 8 and _RE["wordy"].search(_RE["group"].sub("", text)) is not None
 
 
 def symbolically(one: str, other: str) -> bool:
@@ -30,15 +29,10 @@ def symbolically(one: str, other: str) -> bool:
     return symbolic.same(first, second) is True if settled is None else settled
 
 
-# "2(3)" is a product; the parser would add. `log_2(8)` and `x^2(…)` keep their digit.
-_JUXTAPOSED = re.compile(r"(?<![\w^.{])(\d+(?:\.\d+)?)\s?\((?=[^)])")
-_MIXED = re.compile(r"(?<![\w}.])(\d+)\s?\\frac\s?\{(\d+)\}\s?\{(\d+)\}")
-
-
 def _latex(text: str) -> str:
     """Mixed numbers as sums, percent as hundredths, digit groups joined."""
-    text = _MIXED.sub(r"(\1+\\frac{\2}{\3})", text)
+    text = _RE["mixed"].sub(r"(\1+\\frac{\2}{\3})", text)
     text = re.sub(r"\\?%", r"\\cdot\\frac{1}{100}", text)
     text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
-    text = _JUXTAPOSED.sub(r"\1\\cdot(", text)
+    text = _RE["juxtaposed"].sub(r"\1\\cdot(", text)
     return re.sub(r"\\text\s?\{([^{}]*)\}", r"\\mathrm{\1}", text)

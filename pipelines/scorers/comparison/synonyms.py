@@ -7,14 +7,16 @@ no synonyms, and scorers that want them say so in their version.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-_SYNSET = re.compile(r"<ID>ENG31-(\d{8}-[nvars])</ID><SYNONYM>(.*?)</SYNONYM>")
-_WORD = re.compile(r"<LITERAL>([^<\s]+)<")
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("synonyms")
+
+
 # WordNet's rules of detachment (morphy), without the exception lists.
 _ENDINGS = (
     ("ies", "y"), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh"),
@@ -42,8 +44,8 @@ def _synsets() -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     with path.open(encoding="utf-8") as lines:
         for line in lines:
-            if synset := _SYNSET.search(line):
-                for word in _WORD.findall(synset[2]):
+            if synset := _RE["synset"].search(line):
+                for word in _RE["word"].findall(synset[2]):
                     found[word.casefold()].add(synset[1])
     return {word: frozenset(ids) for word, ids in found.items()}
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 import unicodedata
 
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("words")
+
+
 # Han, kana and hangul syllables: written without spaces, so each sign is a token.
 _CJK = re.compile(
     "([\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f])"
 )
-_THOUSANDS = re.compile(r",\d{3}(?!\d)")
 #: Signs that change what a formula says: √2+√3 is not √2·√3. Category "Sm"
 #: (mathematical symbol) is kept as well.
 _OPERATORS = frozenset("+-*/^=<>%·√°|&@#")
 _MINUS = str.maketrans("−–—‐‑⋅∙•×÷", "-----···*/")
 _QUOTE = "'’‘`\"“”"
-# A sign with one character either side, which decides what it means.
-_SIGN = re.compile(r"[^\w\s]|_")
-_SPACED_OPERATOR = re.compile(r" ?([+*/^=<>·√]) ?")
 
 
 def normalise(text: str, *, articles: bool = False) -> str:
@@ -32,9 +32,9 @@ def normalise(text: str, *, articles: bool = False) -> str:
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text.translate(_MINUS)).translate(_MINUS)
-    text = _SIGN.sub(_kept, text.casefold())
-    text = _SPACED_OPERATOR.sub(r"\1", " ".join(text.split()))
-    return text if articles else " ".join(_ARTICLE.sub(" ", text).split()) or text
+    text = _RE["sign"].sub(_kept, text.casefold())
+    text = _RE["spaced_operator"].sub(r"\1", " ".join(text.split()))
+    return text if articles else " ".join(_RE["article"].sub(" ", text).split()) or text
 
 
 def _kept(found: re.Match[str]) -> str:
@@ -42,7 +42,7 @@ def _kept(found: re.Match[str]) -> str:
     before, after = text[index - 1 : index], text[index + 1 : index + 2]
     if sign == "." and after.isdigit():  # 3.5 and .5 keep their point
         return sign
-    if sign == "," and before.isdigit() and _THOUSANDS.match(text, index):
+    if sign == "," and before.isdigit() and _RE["thousands"].match(text, index):
         return ""
     if sign == "-":
         word = before.isalpha() and after.isalpha() and text[max(0, index - 2) : index].isalpha()

@@ -6,16 +6,14 @@ Correction: … \\boxed{4}" does not.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from routeyard.pipelines.scorers.extraction.statements import Committed
+from routeyard.pipelines.scorers.patterns import patterns
 
-_APART = re.compile(
-    r"[.!?]\s+[A-Z]|\n\s*\n|\b(?:wait|actually|so|thus|hence|therefore|then|but|not|instead|final|answer|"
-    r"is|no|correct\w*|check|gives|yields)\b",
-    re.IGNORECASE,
-)
+_RE = patterns("boxes")
+
+
 #: Characters between two adjacent boxes at most.
 NEAR = 90
 
@@ -34,4 +32,4 @@ def _joined(one: Committed, other: Committed, text: str) -> bool:
     if one.kind != "boxed" or other.kind != "boxed":
         return False
     between = text[one.end : other.start]
-    return len(between) <= NEAR and not _APART.search(between)
+    return len(between) <= NEAR and not _RE["apart"].search(between)

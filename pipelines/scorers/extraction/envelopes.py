@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from itertools import chain
 
 from routeyard.pipelines.scorers.extraction.languages import LANGUAGES
-from routeyard.pipelines.scorers.patterns import joined, table
+from routeyard.pipelines.scorers.patterns import joined, patterns, table
+
+_RE = patterns("envelope_signs")
+STRUCK = _RE["struck"]
+
 
 _TABLE = table("envelopes")
 #: Rank of a name that holds the answer: the lowest counts; names in `perhaps` rank behind all.
@@ -28,27 +32,11 @@ _MARKUP = frozenset(_TABLE["markup"])
 _OPENS = re.compile(joined(_TABLE["opens"]))
 _CALLS = re.compile(_TABLE["calls"], re.IGNORECASE)
 _CLOSERS = re.compile(_TABLE["closers"])
-_TAG = re.compile(
-    r"<\s?(?P<end>/?)\s?(?P<name>[^\W\d][\w.-]{0,30})(?:\s[^<>\n]{0,80})?>"
-    r"|\[\s?(?P<end2>/?)\s?(?P<name2>[A-Za-z]{3,20})\s?\]"
-)
 #: What one of them is in every text that has tags which matter: a closing one, or one left open.
 _TAGGED = ("</", "[/", "<think", "<ans", "<ANS", "<Ans", "[ANS", "[ans", "[THINK", "<|")
-_OBJECT = re.compile(
-    r"(?<!\\text)(?<!bf)(?<!rm)(?<!it)(?<!boxed)\{\s{0,80}(?=[\"'“]?[^\W\d][^\"'\n:{}“”\\]{0,40}[\"'”]?\s{0,4}[:：])"
-)
 #: What one of the actions is in every text that has some.
 _HANDED = ("inish", "INISH", "ubmit", "UBMIT", "nswer(", "nswer[", "nswer (", "uestion(")
-#: Text that is struck out.
-STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
-_KEY = re.compile(r"\s{0,80}[\"'“]?([^\"'\n:{},“”\\]{1,41})[\"'”]?\s{0,4}[:：]\s{0,80}")
 _STRING = {quote: re.compile(rf"[^{quote}\\]*(?:\\.[^{quote}\\]*)*", re.DOTALL) for quote in "\"'"}
-_FOLLOWS = re.compile(
-    r"\s{0,80}(?:[}\]]|$|,\s{0,80}(?:[\"'“]?[^\"'\n:{},]{1,41}[\"'”]?\s{0,4}:|\}|$))"
-    r"|[ \t]*(?:\n|//|#)"
-)
-_BARE = re.compile(r"[^\n}\"]*")
-_BRACKET = re.compile(r"[\[\](){}]|(?<=[\s\[({,:])(?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*')")
 #: Objects and tags that are looked at; quotes that an almost-JSON string may hold.
 _MOST, _QUOTES = 200, 60
 #: A longer tag of an unknown name holds no short answer.
@@ -81,12 +69,12 @@ def objects(text: str, start: int, end: int) -> Iterator[Held]:
     """The answers in JSON-like objects; an object without an answer is read as text."""
     at = start
     for _ in range(_MOST):
-        opening = _OBJECT.search(text, at, end)
+        opening = _RE["object"].search(text, at, end)
         if opening is None:
             return
         best: tuple[int, str, int, int, bool] | None = None
         at, closed = opening.end(), False
-        while key := _KEY.match(text, at, end):
+        while key := _RE["key"].match(text, at, end):
             first, last, at, ended = value(text, key.end(), end)
             name = _plain(key[1])
             rank = NAMES.get(name)
@@ -117,7 +105,7 @@ def value(text: str, start: int, end: int) -> tuple[int, int, int, bool]:
         at = start + 1
         for _ in range(_QUOTES):
             stop = _STRING[sign].match(text, at, end).end()  # type: ignore[union-attr]
-            if stop >= end or _FOLLOWS.match(text, stop + 1, end):
+            if stop >= end or _RE["follows"].match(text, stop + 1, end):
                 break
             at = stop + 1  # a quote within, as almost-JSON has it
         first, last = start + 1, stop
@@ -126,12 +114,12 @@ def value(text: str, start: int, end: int) -> tuple[int, int, int, bool]:
         return first, last, min(end, stop + 1), stop < end
     if sign and sign in "[{(":
         depth = 0
-        for one in _BRACKET.finditer(text, start, min(end, start + 20_000)):
+        for one in _RE["bracket"].finditer(text, start, min(end, start + 20_000)):
             depth += (one[0] in "[({") - (one[0] in "])}")
             if depth == 0:
                 return start, one.end(), one.end(), True
         return start, end, end, False
-    stop = _BARE.match(text, start, end).end()  # type: ignore[union-attr]
+    stop = _RE["bare"].match(text, start, end).end()  # type: ignore[union-attr]
     last = start + len(text[start:stop].rstrip(" ,\t\r"))
     return start, last, stop, stop < end
 
@@ -198,7 +186,7 @@ def _tagged(text: str) -> bool:
 def _tags(text: str, start: int, end: int) -> list[re.Match[str]]:
     if not _tagged(text):
         return []
-    return list(_TAG.finditer(text, start, end))[-_MOST:]
+    return list(_RE["tag"].finditer(text, start, end))[-_MOST:]
 
 
 def drafts(text: str, end: int) -> tuple[list[tuple[int, int]], bool]:
@@ -231,7 +219,7 @@ def unfinished(text: str) -> bool:
     """Whether an output ends within its thinking, or within an object that holds no answer yet."""
     if drafts(text, len(text))[1]:
         return True
-    opening = _OBJECT.search(text) if "{" in text else None
+    opening = _RE["object"].search(text) if "{" in text else None
     if opening is None or text[: opening.start()].rstrip("` \n\tjsonJSON"):
         return False
     return "}" not in text[opening.end() :]

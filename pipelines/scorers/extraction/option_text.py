@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from difflib import SequenceMatcher
 
 from routeyard.pipelines.scorers.comparison.words import normalise
+from routeyard.pipelines.scorers.patterns import patterns
+
+_RE = patterns("option_text")
+
 
 #: (letter, normalised text) of each option.
 Options = tuple[tuple[str, str], ...]
 
-# "CBF, which is no mode of a cipher": short options are compared with the first clause.
-_CLAUSE = re.compile(r"[^,.;(\n]{1,60}(?=[,;]\s|\.(?:\s|$))")
-# What stands between an option's letter and its text.
-_LABEL = re.compile(r"[*_`]{0,3}\s?[).:）]{1,2}[*_`]{0,3}\s{1,3}[*_`\"']{0,3}")
-_SENTENCE = re.compile(r"(?:(?![.;。；]\s|[.;。；]$)[^\n]){0,400}")
 #: How alike the text behind a letter and that letter's option must be, and the lengths of
 #: options for which slips are looked past: in a short one each sign counts.
 _NEAR, _LEAST_NEAR, _MOST_NEAR = 0.9, 20, 400
@@ -55,7 +53,7 @@ def matching(text: str, options: Options) -> str | None:
         for letter, content in options
         if len(content) > 3 and (said + " ").startswith(content + " ")
     ]
-    if not opening and (clause := _CLAUSE.match(text)):
+    if not opening and (clause := _RE["clause"].match(text)):
         return _equal(normalise(clause[0]), options)
     longest = max(opening, default=(0, ""))
     return longest[1] if [size for size, _ in opening].count(longest[0]) == 1 else None
@@ -63,10 +61,10 @@ def matching(text: str, options: Options) -> str | None:
 
 def contradicts(text: str, letter: str, stop: int, end: int, options: Options) -> bool:
     """Whether the text of another option stands behind a letter: "A: No." where A is "Yes"."""
-    behind = _LABEL.match(text, stop, min(end, stop + 8))
+    behind = _RE["label"].match(text, stop, min(end, stop + 8))
     if behind is None:
         return False
-    said = normalise(_SENTENCE.match(text, behind.end(), end)[0])  # type: ignore[index]
+    said = normalise(_RE["sentence"].match(text, behind.end(), end)[0])  # type: ignore[index]
     own = dict(options).get(letter, "")
     if not own or (said + " ").startswith(own + " "):
         return False
