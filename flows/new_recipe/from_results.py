@@ -116,8 +116,10 @@ def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
     else:
         step = max(1, len(questions) // _TRIED)
         tried = questions[::step][:_TRIED]
+        texts = table.column("text").drop_null()
+        outputs = texts.take(range(0, len(texts), -(-len(texts) // _TRIED) or 1)).to_pylist()
         scorer = suggest([q["question"] for q in tried], [q["references"] for q in tried],
-                         [[] for _ in tried])  # fmt: skip
+                         [[] for _ in tried], outputs)  # fmt: skip
     answers, fields, issues = answers_table(results.table, ids)
     folder = recipe.with_name(f"{recipe.stem}-data")
     write_tables(folder, questions, answers)

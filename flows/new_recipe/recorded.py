@@ -26,6 +26,7 @@ class AnswerSource:
         known_issues: What the card says of the answers.
         has_texts: Questions have texts, and not only ids.
         unreadable: What becomes of answers that no scorer can read, where it is not the default.
+        outputs: Some answers, as the models wrote them: their length says which scorers fit.
     """
 
     pool: dict[str, Any]
@@ -37,6 +38,7 @@ class AnswerSource:
     known_issues: list[str] = field(default_factory=list)
     has_texts: bool = True
     unreadable: str | None = None
+    outputs: Sequence[str] = ()
 
 
 def refuse_answers(
@@ -123,6 +125,7 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
         waivers=_waivers(found),
         lacks=lacks + nameless,
         graded="text" not in found or ("score" in found and "references" not in guess.fields),
+        outputs=[str(text) for text in first.values(found.get("text", "")) if text],
     )
 
 

@@ -102,7 +102,7 @@ def start_recipe(
     if answers.graded and scorer is None:
         suggested = ScorerSuggestion("given", "the answers are grades that come with the data")
     else:
-        suggested = _scorer(guess, table, references, scorer)
+        suggested = _scorer(guess, table, references, scorer, answers.outputs)
     lacks = [*answers.lacks, *_lacks(guess, suggested)]
     if no_results.columns - guess.used:
         lacks.append(
@@ -170,7 +170,11 @@ def _checked(given: Mapping[str, str], columns: Sequence[str], origin: str) -> d
 
 
 def _scorer(
-    guess: Guess, table: Table, references: list[list[str]], named: str | None
+    guess: Guess,
+    table: Table,
+    references: list[list[str]],
+    named: str | None,
+    outputs: Sequence[str],
 ) -> ScorerSuggestion:
     if named is not None:
         if named != "none":
@@ -190,7 +194,7 @@ def _scorer(
             f"the options: {holes} of {rows} rows have an option without a text before others "
             "(fields.choices)"
         )
-    return suggest(questions, references, choices)
+    return suggest(questions, references, choices, outputs)
 
 
 def _texts(value: Any) -> list[str]:

@@ -37,7 +37,9 @@ def label_errors(queries: pa.Table, responses: pa.Table, labels: pa.Table) -> di
     Returns:
         `expected_wrong` over `covered` labels; `unknown` labels have no measured rates (another
         scorer, too few judged answers of their kind); `corrected`: model → [labelled, corrected,
-        low, high], where rates are known for all of a model's labels. Labels that a person or
+        low, high], where rates are known for all of a model's labels; `kinds`: of each scorer, kind
+        of answer and verdict the labels, and `p_correct`, the probability that an answer with that
+        verdict is right (null where too few were judged). Labels that a person or
         the source decided are neither: they are the truth here.
     """
     every = -(-labels.num_rows // MOST)
@@ -55,7 +57,20 @@ def label_errors(queries: pa.Table, responses: pa.Table, labels: pa.Table) -> di
         "covered": covered * every,
         "unknown": unknown * every,
         "corrected": _corrected(cells),
+        "kinds": _kinds(cells, every),
     }
+
+
+def _kinds(cells: Counter[_Cell], every: int) -> list[dict[str, Any]]:
+    """Labels of each deciding scorer, kind of answer and verdict, and how probably it is right."""
+    found: Counter[tuple[str, Kind, str]] = Counter()
+    for (_, scorer, kind, outcome, _), n in cells.items():
+        found[scorer, kind, outcome] += n * every
+    return [
+        {"scorer": scorer, **kind._asdict(), "verdict": outcome, "labels": n}
+        | {"p_correct": p_correct(scorer, outcome, kind)}
+        for (scorer, kind, outcome), n in sorted(found.items())
+    ]
 
 
 def _corrected(cells: Counter[_Cell]) -> dict[str, list[float]]:
