@@ -27,7 +27,7 @@ from routeyard.pipelines.scorers.extraction.envelopes import (
     value,
     without_closers,
 )
-from routeyard.pipelines.scorers.extraction.languages import ENGLISH, doubted, uncommitted
+from routeyard.pipelines.scorers.extraction.languages import ENGLISH, doubted, uncommitted, wonders
 from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.extraction.statements import supposed, trim
@@ -202,10 +202,10 @@ def _candidates(output: str, *, plain_text: bool, keys: set[str]) -> Iterator[tu
         line = output.rfind("\n", *body) + 1
         if _is_literal(output, line, body[1]):
             yield "last line", line, body[1]
-    if marked or plain_text:
+    if plain_text:
         return
     yield from _said(output, body[0], end)
-    last_code = _RE["inline"].search(output, max(first, end - 600), end)
+    last_code = None if marked else _RE["inline"].search(output, max(first, end - 600), end)
     if last_code and not uncommitted(output, last_code.start(), last_code.end()):
         yield "inline code", *last_code.span(1)
 
@@ -221,7 +221,9 @@ def _said(output: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
     for says in reversed(list(_RE["says"].finditer(output, max(start, end - 2000), end))):
         stop = _literal_end(output, says.end(), end)
         if stop and _RE["rest"].fullmatch(output, stop, end):
-            if not supposed(ENGLISH, output, says.start()) and not doubted(output, says.start()):
+            at = says.start()
+            denied = uncommitted(output, at, at) or doubted(output, at) or wonders(output, stop)
+            if not denied and not supposed(ENGLISH, output, at):
                 yield "stated", says.end(), stop
             return
 

@@ -231,7 +231,9 @@ def _content(
     exact = [letter for letter, content in options if content and content == said]
     if not exact and (reason := _RE["reason"].search(text, start, stop)):
         said = normalise(text[start : reason.start()])  # "Cherry, because it is red."
-        exact = [letter for letter, content in options if content and content == said]
+        rest = f" {normalise(text[reason.end() : stop])} "
+        if not any(f" {content} " in rest for _, content in options):
+            exact = [letter for letter, content in options if content and content == said]
     if len(exact) != 1:
         return None
     if bare and _RE["labels"].match(text, bare.end("letter"), stop):

@@ -94,13 +94,13 @@ def _not_a_number(last: Committed, asked: ScoringInput, known: list[Quantity]) -
     if any(last.text.strip() == reference.strip() for reference in asked.references):
         return ScoreResult.of(True, last.text, span, f"{last.kind}: same text")
     numbers = scan(plain(last.text))
-    committed_to = {one.quantity for one in scan(plain(_committed_numbers(last.text)))}
-    unsure = _RE["unsure"].search(last.text.lower()) or (numbers and not committed_to)
+    text = plain(_committed_numbers(last.text))
+    unsure = _RE["unsure"].search(last.text.lower()) or (numbers and not scan(text))
     several = len(_RE["sentence"].split(last.text)) > 1 and len(numbers) > 1
     # π/2 may be 1.57, and is not 2.
     decimal = any(isinstance(one.value, Fraction) and one.value.denominator > 1 for one in known)
     formula = decimal and _RE["formula"].search(last.text)
-    offered = _RE["or"].search(last.text) and len(committed_to) > 1
+    offered = _RE["offers"].search(last.text) and len(scan(text)) > 1
     if numbers and not (unsure or several or formula or offered):
         return ScoreResult.of(False, last.text, span, f"{last.kind}: not one number")
     why = "declines to answer" if unsure else "not one number"

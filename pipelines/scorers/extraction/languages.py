@@ -9,7 +9,10 @@ from typing import Any
 
 from routeyard.pipelines.scorers.patterns import joined, table
 
-_COLON = r"(?:[*_]{0,3}\s{0,2}(?:[:：=﹕]|[—–-](?=\s)|\|)|\.(?=[*_]{2})|】\s{0,2}[:：]?)[*_]{0,3}"
+_COLON = (
+    r"(?:[*_]{0,3}\s{0,2}(?:[:：=﹕]|[—–-](?=\s)|\|)|\.(?=[*_]{2})|】\s{0,2}[:：]?)"
+    r"[*_]{0,3}(?:\s?\})?"
+)
 #: An option's letter, as no other text begins.
 _LETTER = r"(?=[\s(（*\"'“‘「【\[]{0,4}(?-i:[A-Z](?![A-Za-z])))"
 

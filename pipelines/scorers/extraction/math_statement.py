@@ -44,7 +44,7 @@ def stated_value(text: str) -> str:
             if not _word(verb[0]):
                 break
     main = len(_main(shown, start, stop))
-    if not main:  # "one half", "we get: a + b"
+    if not main and _RE["plain"].fullmatch(shown, last, stop):  # "one half", "we get: a + b"
         start, main = last, stop - last
     return _joined(text, shown, formulas, start, start + main)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from routeyard.pipelines.scorers.extraction.languages import all_words
+from routeyard.pipelines.scorers.extraction.languages import all_words, doubted
 from routeyard.pipelines.scorers.patterns import patterns
 
 _RE = patterns(
@@ -62,7 +62,8 @@ def _mentions(
             continue
         before, after = body[max(0, at - 60) : at], body[one.end() : one.end() + 90]
         sentence = _RE["sentence"].split(before)[-1]
-        if _RE["rejected_before"].search(sentence) or _RE["rejected_after"].match(after):
+        rejects = _RE["rejected_before"].search(sentence) or _RE["rejected_after"].match(after)
+        if rejects or doubted(body, at):
             rejected.add(letter)
         elif _RE["listed"].match(after):
             bare.append(one)
@@ -105,8 +106,9 @@ def _left(
         for one in bare
         if one["letter"] and (one["open"] or one["close"][:1] in (")", "]", "*"))
     ]
-    if len(left) == 1 and marked:
-        return left.pop(), offset + marked[-1].start(), offset + marked[-1].end()
+    if len(left) == 1 and (marked or rejected):
+        last = (marked or [one for one in bare if _letter(one) in left])[-1]
+        return left.pop(), offset + last.start(), offset + last.end()
     remaining = set(allowed) - rejected
     if len(remaining) == 1 and len(rejected) > 1:
         return remaining.pop(), offset, offset + len(body)

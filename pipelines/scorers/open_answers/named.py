@@ -141,6 +141,8 @@ def doubt(answer: Text, start: int, end: int, question: frozenset[str]) -> str:
         return "the reference is one of several alternatives"
     if _among_others(answer):
         return "the reference is one of a list"
+    if RE["conceded"].search(said) and RE["main"].match(after):
+        return "the reference is named in a clause before another answer"
     reason = RE["reason"].search(before)
     if reason and _candidate(answer, start, first.start - len(before) + reason.start(), question):
         return "the reference is named in a clause behind another answer"
