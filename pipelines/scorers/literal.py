@@ -202,12 +202,16 @@ def _candidates(output: str, *, plain_text: bool, keys: set[str]) -> Iterator[tu
         line = output.rfind("\n", *body) + 1
         if _is_literal(output, line, body[1]):
             yield "last line", line, body[1]
-    if plain_text:
-        return
-    yield from _said(output, body[0], end)
-    last_code = None if marked else _RE["inline"].search(output, max(first, end - 600), end)
-    if last_code and not uncommitted(output, last_code.start(), last_code.end()):
-        yield "inline code", *last_code.span(1)
+    if not plain_text:
+        yield from _in_prose(output, first, end, marked=bool(marked))
+
+
+def _in_prose(output: str, first: int, end: int, *, marked: bool) -> Iterator[tuple[str, int, int]]:
+    """What the last sentence says, else the inline code that ends an unmarked text."""
+    yield from _said(output, first, end)
+    code = None if marked else _RE["inline"].search(output, max(first, end - 600), end)
+    if code and not uncommitted(output, *code.span()):
+        yield "inline code", *code.span(1)
 
 
 def _behind_prompt(output: str, start: int, end: int) -> int:

@@ -120,12 +120,7 @@ def _value(text: str, united: bool) -> Quantity | None:
     """The number of a text; of "2 h 30 min", where units are compared, the first."""
     if text[:1] in ("{", "[") and len({one.quantity for one in scan(plain(text))}) > 1:
         return None  # an object or a list of several numbers
-    said = _committed_numbers(text) if len(text) <= 200 else text
-    first = _RE["first"].match(said)
-    alone = first and not _RE["goes_on"].search(said, first.end())
-    got = numeric_answer(first[0] if first and alone else said)
-    if got is None and said == text:
-        got = numeric_answer(text)
+    got = _said_first(_committed_numbers(text) if len(text) <= 200 else text)
     if got is None and " or " in text and len(text) <= 200:
         said = [measured(part) for part in text.split(" or ")]
         first = said[0]
@@ -134,6 +129,13 @@ def _value(text: str, united: bool) -> Quantity | None:
     if got is None and united and (measure := measured(text)) is not None:
         return measure.parts[0][0]
     return got
+
+
+def _said_first(text: str) -> Quantity | None:
+    """The number of a text; of "6; 3 is half of it" the first, which stands alone."""
+    first = _RE["first"].match(text)
+    alone = first and not _RE["goes_on"].search(text, first.end())
+    return numeric_answer(first[0] if first and alone else text)
 
 
 def _agree(

@@ -62,9 +62,7 @@ def _behind(
         begin = max(text.rfind(sign, 0, position) for sign in "\n>") + 1
         if not _RE["heading"].fullmatch(text, begin, position):
             return None
-    if not label and (
-        supposed(language, text, position) or doubted(text, position) or wonders(text, start)
-    ):
+    if not label and _open(language, text, position, start):
         return None
     reason = language.reason.search(text, start + 1, stop)
     if reason and (reason["other"] or _RE["clause"].fullmatch(text, start, reason.start())):
@@ -82,6 +80,11 @@ def _behind(
     elif label and text[text.rfind("\n", 0, position) + 1 : position].strip(_MARKUP):
         kind = "stated"  # "so, answer: 5" within a line
     return Committed(kind, start, stop, text[start:stop])
+
+
+def _open(language: Language, text: str, position: int, start: int) -> bool:
+    """Whether the statement at `position` is a supposition, a doubt or a question."""
+    return supposed(language, text, position) or doubted(text, position) or wonders(text, start)
 
 
 def _cell(text: str, position: int, start: int, end: int) -> tuple[int, int]:
@@ -104,9 +107,9 @@ def _turned(language: Language, text: str, position: int) -> Committed | None:
     mark = language.turned.search(text, begin, position)
     if mark is None or not _RE["value"].fullmatch(mark["said"]):
         return None
-    if language.negation.search(text, mark.end("said"), position) or wonders(text, position):
+    if language.negation.search(text, mark.end("said"), position):
         return None
-    if supposed(language, text, position) or doubted(text, mark.start("said")):
+    if _open(language, text, mark.start("said"), position):
         return None
     start, stop = mark.span("said")
     opened = text.rfind("$", text.rfind("\n", 0, start) + 1, stop - 1)
