@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from routeyard.flows.new_recipe.first_rows import few, relative
 from routeyard.flows.new_recipe.recorded import AnswerSource
 from routeyard.flows.new_recipe.result_tables import (
@@ -84,7 +86,7 @@ def recorded_results(origin: str, *, answers: bool = False) -> Results | NoResul
     if not scored and (not referenced or unsure):
         return NoResults()
     # Several trials of one question are no questions.
-    trials = "sample" in found.columns and max(found.table.column("sample").to_pylist()) > 0
+    trials = "sample" in found.columns and (pc.max(found.table.column("sample")).as_py() or 0) > 0
     asked = not trials and found.table.column("prompt").null_count < found.table.num_rows
     answered = "text" in found.columns and not is_weak(found.columns["text"])
     weak = asked or is_weak(found.columns.get("score", ""), "score")

@@ -74,6 +74,8 @@ def stated_notes(figures: set[StatedFigure], table: pa.Table) -> Iterator[Readin
     by_kind: dict[str, dict[str, list[StatedFigure]]] = defaultdict(lambda: defaultdict(list))
     for one in figures:
         by_kind[one.kind][one.arm].append(one)
+    if not by_kind:
+        return
     ours = _of_rows(table)
     for kind, arms in sorted(by_kind.items()):
         off, compared = [], 0
@@ -96,15 +98,16 @@ def stated_notes(figures: set[StatedFigure], table: pa.Table) -> Iterator[Readin
 
 def _of_rows(table: pa.Table) -> dict[str, dict[str, list[float]]]:
     """Arm → kind of figure → values that the rows give, missing ones left out or as zeros."""
-    arm = np.array(table.column("arm").to_pylist(), dtype=object)
+    coded = table.column("arm").combine_chunks().dictionary_encode()
+    arm = np.asarray(coded.indices.fill_null(-1))
     found: dict[str, dict[str, list[float]]] = {}
     score, cost = (
         table.column(name).to_numpy(zero_copy_only=False) for name in ("score", "cost_usd")
     )
     questions = table.column("question").dictionary_encode().combine_chunks()
     everything = len(questions.dictionary)
-    for name in sorted({one for one in arm if one}):
-        mine = arm == name
+    for code, name in enumerate(coded.dictionary.to_pylist()):
+        mine = arm == code
         own, paid = score[mine], cost[mine]
         own, paid = own[~np.isnan(own)], paid[~np.isnan(paid)]
         found[name] = {}
