@@ -31,12 +31,10 @@ def headline(
     sentence = sentence or _of_models(models)
     if sentence and simulated:
         sentence += " The models are simulated: no figure is about real ones."
-    alone = {(row["accuracy"], row["cost"]) for row in rows if row["role"] == "model"}
+    alone = {_level(row) for row in rows if row["role"] == "model"}
     # A router that always asks one model is that model's mark.
     priced = [
-        row
-        for row in rows
-        if row["cost"] and (row["role"] != "router" or (row["accuracy"], row["cost"]) not in alone)
+        row for row in rows if row["cost"] and (row["role"] != "router" or _level(row) not in alone)
     ]
     chart = None
     if len(priced) > 1:
@@ -44,6 +42,12 @@ def headline(
         drawn = cost_accuracy(priced, pool=pool, name="answer", look=PAGE)
         chart = Markup(drawn)  # noqa: S704  escaped by `draw`
     return {"sentence": sentence, "rows": rows, "chart": chart}
+
+
+def _level(row: Row) -> tuple[float, float | None]:
+    """Accuracy and cost, but for the last digits of a sum."""
+    cost = row["cost"]
+    return (round(row["accuracy"], 9), None if cost is None else float(f"{cost:.9g}"))
 
 
 def _rows(one: EvaluationTables) -> list[Row]:
