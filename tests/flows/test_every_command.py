@@ -146,6 +146,7 @@ CALLS = {
 #: command → where it runs instead, or why it cannot run here.
 ELSEWHERE = {
     "demo": "the workspace that the others read",
+    "try": "tests/flows/test_try.py",
     "rehearse": "tests/flows/test_rehearse.py",
     "reproduce": "tests/papers/test_reproduce.py",
     "prices": "asks a provider: tests/flows/test_metering_commands.py",
