@@ -128,8 +128,11 @@ def _releases(
             )
         built = {name: one.data for name, one in paper.benchmarks.items() if one.data}
         return {name: _built(recipe, workspace) for name, recipe in built.items()}
-    rehearsed = {k: one.rehearsal for k, one in paper.benchmarks.items() if one.rehearsal}
-    return {name: _rehearsed(recipe, workspace) for name, recipe in rehearsed.items()}
+    return {
+        name: _rehearsed(one.rehearsal, workspace, one.copies)
+        for name, one in paper.benchmarks.items()
+        if one.rehearsal
+    }
 
 
 def _assigned(paper: Paper, on: Sequence[str | Path]) -> dict[str, Path]:
@@ -172,13 +175,13 @@ def _built(recipe: str, workspace: Path) -> Path:
     return place
 
 
-def _rehearsed(recipe: str, workspace: Path) -> Path:
+def _rehearsed(recipe: str, workspace: Path, copies: int) -> Path:
     """The release of a rehearsal, made where it is not there."""
     from routeyard.flows.rehearse import rehearse
 
     place = workspace / "releases" / f"{recipe}-rehearsal" / version_of(recipe)
     if not place.is_dir():
-        rehearse(recipe, str(workspace))
+        rehearse(recipe, str(workspace), copies=copies)
     return place
 
 

@@ -26,7 +26,7 @@ class Benchmark(_Row):
         get: How such a release is made, and what that needs.
         size: Printed sizes that tell its data from others: `models`, `questions`, `test`.
         data: Shipped recipe that `--data` uses in its place; the paper's own where it is `release`.
-        rehearsal: Recipe that is rehearsed where no release is named.
+        rehearsal: Recipe that is rehearsed where no release is named; `copies` of each of its rows.
         trained_on: Another benchmark, whose train questions the routers learn from.
         pair: (small, large) where it routes between two models.
         instead: Word of the paper's rows and columns → what `data` has in its place: a source for
@@ -39,6 +39,7 @@ class Benchmark(_Row):
     size: dict[str, int] = Field(default_factory=dict)
     data: str | None = None
     rehearsal: str | None = None
+    copies: int = 3
     trained_on: str | None = None
     pair: tuple[str, str] | None = None
     instead: dict[str, str] = Field(default_factory=dict)
