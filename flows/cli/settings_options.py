@@ -23,6 +23,7 @@ _WRITTEN: dict[str, tuple[str, Any, Any]] = {
 #: Settings whose option takes more than a type.
 _TYPES: dict[str, Any] = {
     "resamples": Resamples,
+    "splits": Annotated[int, typer.Option(min=0)],
     "usd_per_hour": Annotated[float | None, typer.Option(min=0)],
     "embed_seconds": Annotated[float, typer.Option(min=0)],
 }

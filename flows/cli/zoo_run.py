@@ -13,7 +13,9 @@ from routeyard.flows.cli.settings_options import with_settings
 from routeyard.pipelines.experiment.settings import EvaluationSettings
 
 
-@with_settings(only=("scheme", "seeds", "resamples"), seeds="zoo", resamples=2_000)
+@with_settings(
+    only=("scheme", "seeds", "splits", "resamples"), seeds="zoo", resamples=2_000, splits=5
+)
 def command(
     release: Path,
     out: WrittenPath,
@@ -30,6 +32,8 @@ def command(
     report: bool = True,
 ) -> Output:
     """Train and compare routers: at most 15 settings each, the best five again with four seeds.
+
+    The setting that is chosen is fitted again on other draws of the split, for error bars.
 
     Writes cells.parquet (one row per fit), standings.json and table.md, and for each
     encoder a folder with the evaluation of the chosen settings and an HTML report.

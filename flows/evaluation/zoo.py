@@ -19,7 +19,7 @@ from routeyard.flows.evaluation.kept import code_of, predictions_in
 from routeyard.flows.tracking.runners import Runner
 from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.experiment.entrants import RouterSpec
+from routeyard.pipelines.experiment.entrants import RouterSpec, as_published
 from routeyard.pipelines.experiment.inputs import CellInputs, read, write
 from routeyard.pipelines.experiment.settings import PROTOCOL_SEEDS, EvaluationSettings
 from routeyard.pipelines.experiment.splits import order
@@ -28,7 +28,6 @@ from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.zoo import cell as cells
 from routeyard.pipelines.zoo import run as zoo
 from routeyard.pipelines.zoo.choose import ChoiceRequest
-from routeyard.pipelines.zoo.leaks import without_leaks
 from routeyard.pipelines.zoo.protocol import CellResult
 from routeyard.pipelines.zoo.report import cells_table, markdown, results_json, standings_json
 
@@ -92,6 +91,7 @@ def run(
     notes: Sequence[str] = (),
     rules: Sequence[ChoiceRequest] = (),
     search: bool = True,
+    splits: int = 0,
 ) -> tuple[zoo.Zoo, CellInputs]:
     """Run all cells under `out`/cells and write cells.parquet, standings.json and table.md.
 
@@ -101,8 +101,9 @@ def run(
     Args:
         seeds: of the first stage, then of the second.
         cache: folder of what commands share; predictions are kept there, by default in `out`.
+        splits: how many times the split is drawn anew, and each winner fitted on it.
     """
-    bench = write((out / "bench").resolve(), core, scheme, matrices)
+    bench = write((out / "bench").resolve(), core, scheme, matrices, splits)
     folder = (out / "cells").resolve()
     with executor(runner, workers, dask_address) as map_, counter("zoo", "cells") as advance:
         done = zoo.run(
@@ -119,26 +120,46 @@ def run(
     )
     if bench.carved:
         said.append("The scheme has no validation questions: one in eight of train was taken.")
+    said += _notes(bench, done, splits)
     write_parquet(out / "cells.parquet", cells_table(done.results))
-    page = markdown(title, done.rankings, done.references, done.refused, said)
+    page = markdown(
+        title, done.rankings, done.references, done.refused, said, done.over_splits,
+        leaks=done.leaked > 0, all_rows=all(map(as_published, specs)),
+    )  # fmt: skip
     page += found_here(bench, done)
-    kept = {
-        (router, encoder): scores
-        for encoder in bench.vectors
-        for router, scores in zoo.scores(done, encoder).items()
-    }
-    whole = read(bench.folder, bench.data, "")
-    page += without_leaks(core, scheme, order(whole, bench.scheme), kept)
     if rules:
         by_rule = by_rules.by_rule(bench, done, specs, rules)
         write_parquet(out / "rules.parquet", by_rule)
         page += by_rules.page(by_rule)
     write_text(out / "table.md", page)
-    write_text(out / "standings.json", json.dumps(standings_json(done.rankings), indent=1) + "\n")
+    standings = standings_json(done.rankings, done.over_splits)
+    write_text(out / "standings.json", json.dumps(standings, indent=1) + "\n")
     carried = results_json(bench.data, scheme, done.rankings, done.references)
     write_text(out / "zoo.json", json.dumps(carried, indent=1) + "\n")
     line("zoo", f"{len(done.results)} cells, {len(done.rankings)} rows → {out / 'table.md'}")
     return done, bench
+
+
+def _notes(bench: CellInputs, done: zoo.Zoo, splits: int) -> list[str]:
+    """What the columns beside the seeds' are: leaks, other draws of the split."""
+    said = []
+    if done.leaked:
+        said.append(
+            f"{done.leaked:,} test questions also stand in train, in the same words or nearly: "
+            "each figure is given without them and over all rows. Routers in the presets `text` "
+            "and `code` are scored over all rows by their authors."
+        )
+    if bench.redrawn:
+        said.append(
+            f"Drawn splits: the chosen setting, fitted on {len(bench.redrawn)} other draws of "
+            "train, validation and test with the same counts in each task, near-equal questions "
+            "together; mean ± sd, and behind it the same of its gain over the best single model."
+        )
+    elif splits:
+        said.append(
+            "The split puts whole tasks apart, so it is not drawn anew: ± is over seeds alone."
+        )
+    return said
 
 
 def found_here(bench: CellInputs, done: zoo.Zoo) -> str:
@@ -169,17 +190,23 @@ def measured(bench: CellInputs, done: zoo.Zoo, encoder: str, settings: Evaluatio
     """The evaluate stage on the winners' scores with one encoder: its tables and figures."""
     from routeyard.pipelines.evaluate.run import evaluate
 
-    whole = read(bench.folder, bench.data, bench.vectors[encoder])
+    whole = read(bench.folder, bench.data, bench.vectors[encoder], bench.texts)
     kept = zoo.scores(done, encoder)
-    makers = {name: _stored(name, scores) for name, scores in sorted(kept.items())}
-    return evaluate(whole, makers, settings, scheme=bench.scheme, seeds=settings.seeds[:1])
+    published = {key[0] for key, won in done.winners.items() if as_published(won.spec)}
+    makers = {
+        name: _stored(name, scores, name in published) for name, scores in sorted(kept.items())
+    }
+    how = settings.but(scheme=bench.scheme, seeds=settings.seeds[:1], splits=0)
+    return evaluate(whole, makers, how)
 
 
-def _stored(name: str, scores: Vectors) -> Callable[[int], Any]:
+def _stored(name: str, scores: Vectors, published: bool) -> Callable[[int], Any]:
     """Maker of a router that already gave its scores on the test questions, in their order."""
 
     known = scores.astype(np.float64)
-    stored = SimpleNamespace(name=name, fit=lambda train: None, scores=lambda queries: known)
+    stored = SimpleNamespace(
+        name=name, fit=lambda train: None, scores=lambda queries: known, as_published=published
+    )
     return lambda seed: stored
 
 

@@ -20,7 +20,7 @@ from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.zoo.choose import asked
 
 #: The plateau study's protocol, measured with fewer resamples than `evaluate` takes.
-SETTINGS = EvaluationSettings(seeds=PROTOCOL_SEEDS, resamples=2_000)
+SETTINGS = EvaluationSettings(seeds=PROTOCOL_SEEDS, resamples=2_000, splits=5)
 
 
 def run_zoo(
@@ -71,6 +71,7 @@ def run_zoo(
     done, bench = run(
         core, chosen, matrices, entrants, folder, title=title, seeds=settings.seeds, cache=cache,
         runner=runner, workers=workers, dask_address=dask_address, rules=wanted,
+        splits=settings.splits,
     )  # fmt: skip
     for name in encoders if report else ():
         write_report(bench, done, folder, name, release=release, tables=tables, settings=settings)

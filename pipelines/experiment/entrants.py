@@ -236,6 +236,11 @@ def identity(spec: RouterSpec) -> str | None:
         return None
 
 
+def as_published(spec: RouterSpec) -> bool:
+    """Whether an entrant has a preset of its authors, who score all test questions."""
+    return bool(spec.setting.get("preset", "routeyard") != "routeyard")
+
+
 def takes_seed(made: Any) -> bool:
     """Whether a class has a keyword argument `seed`."""
     return "seed" in inspect.signature(made).parameters

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.arrays import Ints
+from routeyard.pipelines.arrays import Bools, Ints
 from routeyard.pipelines.experiment.splits import order, with_validation
+from routeyard.pipelines.experiment.splits import redrawn as splits_of
 from routeyard.pipelines.io.staging import replacing
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.examples import Arms, Examples, Queries
+from routeyard.pipelines.matrix.leaked import leaked
 from routeyard.pipelines.matrix.row_blocks import every
 
 
@@ -37,6 +39,7 @@ class CellInputs:
         vectors: encoder → hash of its vectors.
         texts: hash of prompts and questions.
         carved: whether validation had to be taken from train.
+        redrawn: names of the files of other draws of the split.
     """
 
     folder: Path
@@ -45,24 +48,44 @@ class CellInputs:
     vectors: dict[str, str]
     texts: str
     carved: bool = False
+    redrawn: tuple[str, ...] = ()
 
 
 def write(
-    folder: Path, core: Core, scheme: str, vectors: dict[str, NDArray[np.float32]]
+    folder: Path,
+    core: Core,
+    scheme: str,
+    vectors: dict[str, NDArray[np.float32]],
+    splits: int = 0,
 ) -> CellInputs:
-    """The bench of a core under `folder`; what is there already is not written again."""
+    """The bench of a core under `folder`; what is there already is not written again.
+
+    Args:
+        splits: how many draws of the split are written beside the core's own.
+    """
     core, carved = with_validation(core, scheme)
     arrays, words, data = _contents(core, scheme)
     _save(folder / f"data-{data}.safetensors", arrays)
     _text(folder / f"data-{data}.json", words)
-    said = json.dumps({"prompts": list(core.prompts), "questions": list(core.questions)})
+    said = json.dumps(
+        {
+            "prompts": list(core.prompts),
+            "questions": list(core.questions),
+            "duplicates_known": core.duplicates_known,
+        }
+    )
     texts = _hash({}, said)
     _text(folder / f"texts-{texts}.json", said)
     hashes = {}
     for encoder, matrix in vectors.items():
         hashes[encoder] = _hash({"vectors": matrix}, "")
         _save(folder / f"vectors-{hashes[encoder]}.safetensors", {"vectors": matrix})
-    return CellInputs(folder, scheme, data, hashes, texts, carved)
+    redrawn = []
+    for one in splits_of(core, scheme, splits):
+        drawn = json.dumps(one.splits[scheme].tolist())
+        redrawn.append(f"split-{_hash({}, drawn)}.json")
+        _text(folder / redrawn[-1], drawn)
+    return CellInputs(folder, scheme, data, hashes, texts, carved, tuple(redrawn))
 
 
 def hash_of(core: Core, scheme: str) -> str:
@@ -106,6 +129,7 @@ class Ground:
     Attributes:
         validation, test: questions with a label; `asked_before` and `asked` without them.
         order: (m,) models, best on train first.
+        clean: (t,) questions of `test` that do not also stand in train.
     """
 
     train: Examples
@@ -114,16 +138,31 @@ class Ground:
     asked_before: Queries
     asked: Queries
     order: Ints
+    clean: Bools
 
 
 @lru_cache(maxsize=4)
-def ground(folder: Path, data: str, vectors: str, texts: str) -> Ground:
-    """The ground of a bench's cells, the same objects for every cell of a process."""
+def ground(folder: Path, data: str, vectors: str, texts: str, redrawn: str = "") -> Ground:
+    """The ground of a bench's cells, the same objects for every cell of a process.
+
+    Args:
+        redrawn: file of another draw of the split; empty for the bench's own.
+    """
     core = read(folder, data, vectors, texts)
     scheme = next(iter(core.splits))
+    if redrawn:
+        core = on_draw(core, folder / redrawn)
     held, test = (core.take(core.rows(scheme, one)).labelled() for one in ("validation", "test"))
     asked = (held.queries(), test.queries())
-    return Ground(core.training(scheme), held, test, *asked, order(core, scheme))
+    rows = np.flatnonzero(np.isin(core.query_ids, test.query_ids))
+    clean = ~leaked(core, scheme, rows)
+    return Ground(core.training(scheme), held, test, *asked, order(core, scheme), clean)
+
+
+def on_draw(core: Core, drawn: Path) -> Core:
+    """The core of a bench with another draw of its split."""
+    split = np.array(json.loads(drawn.read_text()), dtype=np.str_)
+    return replace(core, splits=dict.fromkeys(core.splits, split))
 
 
 @lru_cache(maxsize=4)
@@ -133,7 +172,7 @@ def read(folder: Path, data: str, vectors: str, texts: str = "") -> Core:
 
     arrays = load_file(folder / f"data-{data}.safetensors")
     words = json.loads((folder / f"data-{data}.json").read_text())
-    said: dict[str, list[str]] = {}
+    said: dict[str, Any] = {}
     if texts:
         said = json.loads((folder / f"texts-{texts}.json").read_text())
     found = None
@@ -154,6 +193,7 @@ def read(folder: Path, data: str, vectors: str, texts: str = "") -> Core:
         embeddings=found,
         prompts=tuple(said.get("prompts", ())),
         questions=tuple(said.get("questions", ())),
+        duplicates_known=bool(said.get("duplicates_known")),
         signals=_named(arrays, "signal."),
         hidden=arrays.get("hidden"),
         hidden_of=words["hidden_of"],

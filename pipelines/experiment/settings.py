@@ -28,6 +28,8 @@ class EvaluationSettings:
         split: Split that is measured.
         seeds: Fits per router, for mean ± sd: a number (seeds 0, 1, …), seeds with commas
             between, or `zoo` for those of `zoo run`. Metrics are of the first.
+        splits: Other draws of the split on which each router is fitted and tested too: accuracy
+            and gain over the best single model as mean ± sd over them.
         resamples: Number of bootstrap resamples.
         seed: Seed of the bootstrap.
         cluster: Resample whole groups: duplicates or task.
@@ -53,6 +55,7 @@ class EvaluationSettings:
     scheme: str | None = None
     split: str = "test"
     seeds: tuple[int, ...] = (0,)
+    splits: int = 0
     resamples: int = 10_000
     seed: int = 0
     cluster: str | None = None

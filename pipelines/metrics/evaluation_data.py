@@ -53,6 +53,13 @@ class EvaluationData:
             return np.zeros(self.test.n_models)
         return self.prices[self.measure]
 
+    @property
+    def clean(self) -> Bools | None:
+        """(n,) test questions that do not also stand in train; None where all or none do."""
+        if self.leaked is None or not self.leaked.any() or self.leaked.all():
+            return None
+        return ~self.leaked
+
     def available(self, measure: str | None = None) -> Bools:
         """(n, m) models that can be judged: label known, and cost where one is asked for."""
         if measure is None:

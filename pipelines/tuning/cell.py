@@ -37,7 +37,7 @@ from routeyard.pipelines.tuning.encoder import Encoder
 from routeyard.pipelines.tuning.heads import head_of, registered
 from routeyard.pipelines.tuning.loop import tune
 from routeyard.pipelines.tuning.settings import TuningSettings
-from routeyard.pipelines.zoo.cell import accuracy
+from routeyard.pipelines.zoo.cell import hits
 
 #: Fitted on frozen vectors only, as what data and encoder alone are worth (section 6.2).
 REFERENCE = "knn"
@@ -130,7 +130,7 @@ def run(
     with peak_memory() as peak:
         router, core, more = _fitted(cell, bench, settings, folder, train, fingerprint, on_progress)
         validation, test = (
-            accuracy(part, router.scores(part.queries()), order(core, bench.scheme))
+            float(hits(part, router.scores(part.queries()), order(core, bench.scheme)).mean())
             for part in (
                 core.take(core.rows(bench.scheme, split)).labelled()
                 for split in ("validation", "test")

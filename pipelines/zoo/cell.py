@@ -23,7 +23,7 @@ from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.calibration import bce_cells
 from routeyard.pipelines.metrics.selection import at_choice, best
 from routeyard.pipelines.routers.base import no_chances
-from routeyard.pipelines.zoo.protocol import BESIDE, CellResult, ZooCell
+from routeyard.pipelines.zoo.protocol import BESIDE, REDRAWN, CellResult, ZooCell
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Job:
         data, vectors, texts: hashes of the bench's files.
         code: hash of the code that decides the router's figures.
         and_train: whether what it says of its train questions is kept too.
+        redrawn: file of another draw of the split; empty for the bench's own.
     """
 
     cell: ZooCell
@@ -50,11 +51,12 @@ class Job:
     texts: str
     code: str
     and_train: bool = False
+    redrawn: str = ""
 
     @property
     def ground(self) -> Ground:
         """What the cell learns from and is asked."""
-        return ground(Path(self.bench), self.data, self.vectors, self.texts)
+        return ground(Path(self.bench), self.data, self.vectors, self.texts, self.redrawn)
 
     def fit_of(self) -> Fit:
         """The fit of the cell; nothing is fitted before it is asked what is not kept."""
@@ -70,15 +72,15 @@ def run(job: Job) -> CellResult:
     that says why; anything else it raises is a fault of its code and is raised.
     """
     record = Path(job.cells) / f"{job.fingerprint}.json"
-    if job.cell.stage == BESIDE:
-        return _kept(job)
+    if job.cell.stage in (BESIDE, REDRAWN):
+        return _on_test(job)
     known = recorded(record, job.cell)
     if known is not None:
         return known
     on, fit = job.ground, job.fit_of()
     try:
-        validation = accuracy(on.validation, fit.scores(on.asked_before), on.order)
-        test = accuracy(on.test, fit.scores(on.asked), on.order)
+        validation = hits(on.validation, fit.scores(on.asked_before), on.order).mean()
+        test = hits(on.test, fit.scores(on.asked), on.order)
         if job.and_train:
             fit.scores(on.train.queries)
     except BadInput as refused:
@@ -87,20 +89,22 @@ def run(job: Job) -> CellResult:
     else:
         took, unlike = fit.record, "; ".join(fit.record.not_as_published)
         result = CellResult(
-            job.cell, validation, test, took.fit_s, took.cpu_s, took.peak_mb,
+            job.cell, float(validation), float(test.mean()), took.fit_s, took.cpu_s, took.peak_mb,
             not_as_published=unlike,
+            clean_accuracy=float(test[on.clean].mean()) if on.clean.any() else None,
         )  # fmt: skip
     write_text(record, json.dumps(asdict(result)))
     return result
 
 
-def _kept(job: Job) -> CellResult:
-    """Make the test scores of a fit that `evaluate` asks for; it has no place in the protocol."""
+def _on_test(job: Job) -> CellResult:
+    """The test alone of a fit that has no place in the protocol: its scores are kept."""
     try:
-        job.fit_of().scores(job.ground.asked)
+        scores = job.fit_of().scores(job.ground.asked)
     except BadInput as refused:
         return CellResult(job.cell, None, None, 0.0, 0.0, 0.0, reason=refused.args[0])
-    return CellResult(job.cell, None, None, 0.0, 0.0, 0.0)
+    test = float(hits(job.ground.test, scores, job.ground.order).mean())
+    return CellResult(job.cell, None, test, 0.0, 0.0, 0.0)
 
 
 def recorded(record: Path, cell: ZooCell) -> CellResult | None:
@@ -113,12 +117,12 @@ def recorded(record: Path, cell: ZooCell) -> CellResult | None:
     return CellResult(cell, **values)
 
 
-def accuracy(part: Core, scores: Floats, order: Ints) -> float:
-    """Routing accuracy at λ = 0 of scores (n, m); ties go to the model that `order` has first."""
+def hits(part: Core, scores: Floats, order: Ints) -> Floats:
+    """(n,) labels of what scores (n, m) choose at λ = 0; ties go to whom `order` has first."""
     # What is counted is read off float32, as an encoder's vectors are.
     kept = scores.astype(np.float32).astype(np.float64)
     choice = best(kept, ~np.isnan(part.labels), order)
-    return float(at_choice(part.labels, choice).mean())
+    return at_choice(part.labels, choice)
 
 
 def test_scores(job: Job) -> Vectors:

@@ -16,24 +16,36 @@ from typing import Any
 
 import numpy as np
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.experiment.settings import FIRST_SEED, MORE_SEEDS
 
 FINALISTS = 5
 #: Stage of a fit that is made for `evaluate` and judged by nobody.
 BESIDE = 0
+#: Stage of a winner's fit on another draw of the split.
+REDRAWN = 3
+#: Reference that is what one would deploy without a router.
+SINGLE = "best single model (train)"
 #: Encoder of a router that reads none.
 NO_ENCODER = "none"
 
 
 @dataclass(frozen=True)
 class ZooCell:
-    """One fit. `architecture`: the setting as JSON with sorted keys. `stage`: 1, 2 or `BESIDE`."""
+    """One fit.
+
+    Attributes:
+        architecture: the setting as JSON with sorted keys.
+        stage: 1, 2, `BESIDE` or `REDRAWN`.
+        draw: which draw of the split, from 1; 0 is the release's own.
+    """
 
     router: str
     encoder: str
     architecture: str
     seed: int
     stage: int
+    draw: int = 0
 
     @property
     def setting(self) -> dict[str, Any]:
@@ -52,6 +64,7 @@ class CellResult:
         peak_mb: largest resident memory of the process meanwhile, 10^6 bytes.
         reason: why the router refused this release; None when it did not.
         not_as_published: what of its published settings the fit could not honour, `; ` between.
+        clean_accuracy: on the test questions that do not also stand in train; None without any.
     """
 
     cell: ZooCell
@@ -62,6 +75,7 @@ class CellResult:
     peak_mb: float
     reason: str | None = None
     not_as_published: str = ""
+    clean_accuracy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +85,7 @@ class Ranking:
     Attributes:
         winner: the cell of seed 42 with the chosen setting; its scores are evaluated.
         mean, sd: of test accuracy over the seeds; sd is 0 for one seed.
+        clean: mean of that on the test questions that do not also stand in train.
         validation: mean validation accuracy that the choice was made by.
         seeds: how many.
         fit_s: mean seconds of a fit of the winner; `total_s` of fits in all its cells.
@@ -81,6 +96,7 @@ class Ranking:
     winner: ZooCell
     mean: float
     sd: float
+    clean: float | None
     validation: float
     seeds: int
     fit_s: float
@@ -113,6 +129,17 @@ def second_stage(results: Sequence[CellResult], seeds: Sequence[int] = MORE_SEED
     ]
 
 
+def _clean(results: Sequence[CellResult]) -> float | None:
+    found = [r.clean_accuracy for r in results if r.clean_accuracy is not None]
+    return float(np.mean(found)) if len(found) == len(results) else None
+
+
+def spread(values: Sequence[float] | Floats) -> tuple[float, float]:
+    """(mean, sample standard deviation); 0 for one value."""
+    found = np.asarray(values, dtype=np.float64)
+    return float(found.mean()), float(found.std(ddof=1)) if len(found) > 1 else 0.0
+
+
 def ranking(results: Sequence[CellResult]) -> Ranking | None:
     """The winner of one router and encoder; None when it refused every cell."""
     good = [r for r in results if r.val_accuracy is not None and r.test_accuracy is not None]
@@ -126,12 +153,13 @@ def ranking(results: Sequence[CellResult]) -> Ranking | None:
     # max keeps the first of equals, and cells stand in the order of the settings.
     chosen = max(by_setting, key=lambda text: float(np.mean(by_setting[text])))
     own = [r for r in good if r.cell.architecture == chosen]
-    test = np.array([r.test_accuracy for r in own], dtype=np.float64)
+    mean, sd = spread([float(r.test_accuracy or 0.0) for r in own])
     winner = next(r.cell for r in own if r.cell.stage == 1)
     return Ranking(
         winner,
-        float(test.mean()),
-        float(test.std(ddof=1)) if len(test) > 1 else 0.0,
+        mean,
+        sd,
+        _clean(own),
         float(np.mean(by_setting[chosen])),
         len(own),
         float(np.mean([r.fit_s for r in own])),

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.untrusted import short_text
-from routeyard.pipelines.zoo.protocol import NO_ENCODER, CellResult, Ranking
+from routeyard.pipelines.zoo.protocol import NO_ENCODER, SINGLE, CellResult, Ranking, spread
 from routeyard.schemas.tables import RESULTS
 from routeyard.schemas.untrusted_text import markdown as shown
 
@@ -55,6 +55,10 @@ def markdown(
     references: Mapping[str, float],
     refused: Mapping[tuple[str, str], str],
     notes: Sequence[str] = (),
+    over_splits: Mapping[tuple[str, str], Sequence[float]] | None = None,
+    *,
+    leaks: bool = False,
+    all_rows: bool = False,
 ) -> str:
     """The main table: accuracy in per cent, mean ± sd over seeds, per encoder and over them.
 
@@ -62,19 +66,29 @@ def markdown(
         rankings: (router, encoder) → ranking.
         references: name → test accuracy of what is no router.
         refused: (router, encoder) → why.
+        over_splits: as `Zoo` has them.
+        leaks: whether test questions stand in train, so that each figure is given twice.
+        all_rows: whether the figure over all test questions comes first then, and orders rows.
     """
     encoders = sorted({encoder for _, encoder in rankings})
-    routers = sorted({router for router, _ in rankings}, key=lambda r: -overall(rankings, r)[0])
-    head = ["router", *encoders]
+    clean = leaks and not all_rows
+    routers = sorted(
+        {router for router, _ in rankings}, key=lambda r: -overall(rankings, r, clean=clean)[0]
+    )
+    columns = _columns(rankings, encoders, over_splits or {}, leaks, all_rows)
     several = len([encoder for encoder in encoders if encoder != NO_ENCODER]) > 1
     if several:
-        head += ["mean ± sd over encoders"]
-    head += ["seeds", "s per fit", "CPU s in all", "peak MB"]
+        columns["mean ± sd over encoders"] = {
+            r: _percent(*overall(rankings, r, clean=clean)) for r in routers
+        }
+    head = ["router", *columns, "seeds", "s per fit", "CPU s in all", "peak MB"]
     lines = [f"# {shown(title)}", "", *notes, "", _row(head), _row(["---"] * len(head))]
-    lines += [_row(_router_row(rankings, router, encoders, several)) for router in routers]
+    for router in routers:
+        figures = [column.get(router, "–") for column in columns.values()]
+        lines.append(_row([router, *figures, *_effort(rankings, router)]))
     lines += ["", _row(["reference", "test accuracy"]), _row(["---", "---"])]
     lines += [_row([name, f"{100 * value:.2f}"]) for name, value in references.items()]
-    top = [overall(rankings, router)[0] for router in routers[:5]]
+    top = [overall(rankings, router, clean=clean)[0] for router in routers[:5]]
     if top:
         over = "seeds and encoders" if several else "seeds"
         apart = f"{100 * (max(top) - min(top)):.2f} points between means over {over}"
@@ -87,17 +101,38 @@ def markdown(
     return "\n".join(lines) + "\n"
 
 
-def _router_row(
-    rankings: Mapping[tuple[str, str], Ranking], router: str, encoders: Sequence[str], several: bool
-) -> list[str]:
-    """Cells of one router: accuracy with each encoder, over several, and what it took."""
-    found = [rankings.get((router, encoder)) for encoder in encoders]
-    own = [one for one in found if one is not None]
-    row = [router, *("–" if one is None else _percent(one.mean, one.sd) for one in found)]
-    if several:
-        row.append(_percent(*overall(rankings, router)))
+def _columns(
+    rankings: Mapping[tuple[str, str], Ranking],
+    encoders: Sequence[str],
+    over_splits: Mapping[tuple[str, str], Sequence[float]],
+    leaks: bool,
+    all_rows: bool,
+) -> dict[str, dict[str, str]]:
+    """Heading → router → its figure, with each encoder."""
+    columns: dict[str, dict[str, str]] = {}
+    single = np.array(over_splits.get((SINGLE, ""), ()))
+    for encoder in encoders:
+        own = {router: one for (router, name), one in rankings.items() if name == encoder}
+        every = {router: _percent(one.mean, one.sd) for router, one in own.items()}
+        clean = {r: f"{100 * one.clean:.2f}" for r, one in own.items() if one.clean is not None}
+        both = {f"{encoder}, without leaked": clean, f"{encoder}, all rows": every}
+        if leaks:
+            columns |= dict(reversed(both.items())) if all_rows else both
+        else:
+            columns[encoder] = every
+        again = {r: np.array(over_splits[r, encoder]) for r in own if (r, encoder) in over_splits}
+        if again:
+            columns[f"{encoder}, {len(single)} drawn splits (over the best single)"] = {
+                router: f"{_percent(*spread(one))} ({_percent(*spread(one - single), sign='+')})"
+                for router, one in again.items()
+            }
+    return columns
+
+
+def _effort(rankings: Mapping[tuple[str, str], Ranking], router: str) -> list[str]:
+    """What the fits of a router took."""
+    own = [one for (name, _), one in rankings.items() if name == router]
     return [
-        *row,
         str(max(one.seeds for one in own)),
         f"{np.mean([one.fit_s for one in own]):.2f}",
         f"{sum(one.cpu_s for one in own):.1f}",
@@ -105,23 +140,34 @@ def _router_row(
     ]
 
 
-def _percent(mean: float, sd: float) -> str:
-    return f"{100 * mean:.2f} ± {100 * sd:.2f}"
+def _percent(mean: float, sd: float, sign: str = "-") -> str:
+    return f"{100 * mean:{sign}.2f} ± {100 * sd:.2f}"
 
 
-def overall(rankings: Mapping[tuple[str, str], Ranking], router: str) -> tuple[float, float]:
-    """(mean, sd) over encoders of a router's means; sd 0 for one encoder."""
-    means = [s.mean for (name, _), s in sorted(rankings.items()) if name == router]
-    return float(np.mean(means)), float(np.std(means, ddof=1)) if len(means) > 1 else 0.0
+def overall(
+    rankings: Mapping[tuple[str, str], Ranking], router: str, *, clean: bool = False
+) -> tuple[float, float]:
+    """(mean, sd) over encoders of a router's means; sd 0 for one encoder.
+
+    Args:
+        clean: of the means without the test questions that stand in train, where there are any.
+    """
+    own = [one for (name, _), one in sorted(rankings.items()) if name == router]
+    means = [s.clean if clean and s.clean is not None else s.mean for s in own]
+    return spread(means)
 
 
-def standings_json(rankings: Mapping[tuple[str, str], Ranking]) -> list[dict[str, Any]]:
+def standings_json(
+    rankings: Mapping[tuple[str, str], Ranking],
+    over_splits: Mapping[tuple[str, str], Sequence[float]] | None = None,
+) -> list[dict[str, Any]]:
     return [
         {
             "router": router,
             "encoder": encoder,
             "architecture": found.winner.architecture,
             **{name: value for name, value in asdict(found).items() if name != "winner"},
+            "over_splits": list((over_splits or {}).get((router, encoder), ())),
         }
         for (router, encoder), found in sorted(rankings.items())
     ]

@@ -13,16 +13,19 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Vectors
 from routeyard.pipelines.experiment.entrants import RouterSpec, architectures, traits
-from routeyard.pipelines.experiment.inputs import CellInputs, read
+from routeyard.pipelines.experiment.inputs import CellInputs, on_draw, read
 from routeyard.pipelines.experiment.settings import PROTOCOL_SEEDS, EvaluationSettings
 from routeyard.pipelines.experiment.splits import order, price
 from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.leaked import leaked
 from routeyard.pipelines.metrics.baselines import alone, query_oracle, random_mean, task_oracle
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.zoo import cell as cells
 from routeyard.pipelines.zoo.protocol import (
     BESIDE,
     NO_ENCODER,
+    REDRAWN,
+    SINGLE,
     CellResult,
     Ranking,
     ZooCell,
@@ -45,6 +48,9 @@ class Zoo:
     refused: (router, encoder) → why it has none.
     winners: (router, encoder) → the winner's cell, whose scores are kept.
     references: name → test accuracy of best single model, task map oracle and so on.
+    over_splits: (router, encoder) → test accuracies of its winner, fitted anew, on other draws
+        of the split; of (`SINGLE`, "") those of the best single model.
+    leaked: how many test questions also stand in train.
     """
 
     results: list[CellResult]
@@ -52,6 +58,8 @@ class Zoo:
     refused: dict[tuple[str, str], str]
     winners: dict[tuple[str, str], cells.Job]
     references: dict[str, float]
+    over_splits: dict[tuple[str, str], list[float]]
+    leaked: int
 
 
 def run(
@@ -75,35 +83,33 @@ def run(
         store: where predictions are kept; by default beside the cells.
         code: router → hash of the code that decides its figures.
         seeds: of the first stage, then of the second.
-        on_progress: called with (done, wanted) cells; wanted grows by the second
-            stage as the first one ends.
+        on_progress: called with (done, wanted) fits; wanted grows as a stage begins.
     """
     by_name = {spec.name: spec for spec in specs}
     job = partial(_job, bench, by_name, folder, store or folder.parent / "predictions", code or {})
     first, beside = _first(bench, specs, seeds[0], search)
     jobs = [replace(job(one), and_train=not search) for one in first]
-    done: list[CellResult] = []
-    wanted = len(jobs)
+    counts = [0, 0]
 
-    def through(some: list[cells.Job]) -> None:
+    def through(some: list[cells.Job]) -> list[CellResult]:
+        counts[1] += len(some)
+        found = []
         for result in map_(some):
-            done.append(result)
+            found.append(result)
+            counts[0] += 1
             if on_progress:
-                on_progress(len(done), wanted)
+                on_progress(counts[0], counts[1])
+        places = {job.cell: place for place, job in enumerate(some)}
+        return sorted(found, key=lambda result: places[result.cell])
 
-    through(jobs)
-    order = {job.cell: place for place, job in enumerate(jobs)}
-    done.sort(key=lambda result: order[result.cell])
+    done = through(jobs)
     more = [
         job(one)
         for (router, _), results in _groups(done).items()
         if search and traits(by_name[router]).stochastic
         for one in second_stage(results, seeds[1:])
     ]
-    wanted += len(more)
-    through(more)
-    order |= {job.cell: len(order) + place for place, job in enumerate(more)}
-    done.sort(key=lambda result: order[result.cell])
+    done += through(more)
     for _ in map_(job(one) for one in beside):
         pass
     by_cell = {job.cell: job for job in [*jobs, *more]}
@@ -111,8 +117,36 @@ def run(
     winners = {key: by_cell.pop(found.winner) for key, found in rankings.items()}
     for lost in sorted(by_cell.values(), key=lambda one: one.vectors):
         cells.forget(lost)
+    again = [
+        replace(job(replace(won.cell, stage=REDRAWN, draw=k)), redrawn=drawn)
+        for k, drawn in enumerate(bench.redrawn, 1)
+        for won in winners.values()
+        if not won.spec.is_table
+    ]
+    over = _over_splits(bench, through(again))
+    core = read(bench.folder, bench.data, "", bench.texts)
+    told = references(core, bench.scheme)
+    return Zoo(done, rankings, refused, winners, told, over, leaks(core, bench.scheme))
+
+
+def _over_splits(
+    bench: CellInputs, results: Sequence[CellResult]
+) -> dict[tuple[str, str], list[float]]:
+    """`Zoo.over_splits`; a router that refused a draw is left out."""
     core = read(bench.folder, bench.data, "")
-    return Zoo(done, rankings, refused, winners, references(core, bench.scheme))
+    draws = [on_draw(core, bench.folder / drawn) for drawn in bench.redrawn]
+    over = {(SINGLE, ""): [references(one, bench.scheme)[SINGLE] for one in draws]}
+    for key, own in _groups(results).items():
+        reached = [one.test_accuracy for one in own if one.test_accuracy is not None]
+        if len(reached) == len(draws):
+            over[key] = reached
+    return over
+
+
+def leaks(core: Core, scheme: str) -> int:
+    """How many of the test questions that have a label also stand in train."""
+    rows = core.rows(scheme, "test")
+    return int(leaked(core, scheme, rows[~np.isnan(core.labels[rows]).all(axis=1)]).sum())
 
 
 def _first(
@@ -152,9 +186,7 @@ def references(core: Core, scheme: str) -> dict[str, float]:
     y = test.labels
     cost, first = price(core, scheme), order(core, scheme)
     return {
-        "best single model (train)": float(
-            at_choice(y, alone(~np.isnan(y), first)[:, first[0]]).mean()
-        ),
+        SINGLE: float(at_choice(y, alone(~np.isnan(y), first)[:, first[0]]).mean()),
         "uniform random": float(np.nanmean(random_mean(y))),
         "task oracle": float(at_choice(y, task_oracle(y, test.tasks, cost, first)).mean()),
         "oracle": float(at_choice(y, query_oracle(y)).mean()),

@@ -53,7 +53,7 @@ def permuted(core: Core, rows: np.ndarray, columns: np.ndarray) -> Core:
 
 def figures(core: Core) -> dict[tuple[str, str], float | None]:
     done = evaluate(
-        core, {"shown": lambda seed: Shown()}, resamples=20, points=9, pair=("m0", "m2")
+        core, {"shown": lambda seed: Shown()}, resamples=20, points=9, pair=("m0", "m2"), splits=2
     )
     return {(r["router"], r["metric"]): r["value"] for r in done.metrics.to_pylist()}
 

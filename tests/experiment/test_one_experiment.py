@@ -107,8 +107,8 @@ def test_one_module_fits_routers() -> None:
 def test_evaluate_after_zoo_run_fits_nothing(release, tmp_path, monkeypatch, mine, counted) -> None:
     zoo = ["zoo", "run", str(release), "--out", "zoo", *ZOO, "--own", mine]
     assert run([*zoo, "--routers", "knn,ridge,task-map,random,linucb"]) == 0
-    # The protocol's seeds, and the fit that `evaluate` makes when nothing is said.
-    assert sorted(fits(tmp_path)) == sorted([42, 1337, 2026, 7, 99, 0])
+    # The protocol's seeds, five drawn splits, and the fit that `evaluate` makes by default.
+    assert sorted(fits(tmp_path)) == sorted([42, 1337, 2026, 7, 99, *[42] * 5, 0])
     first = len(counted)
     assert {"knn", "ridge", "task-map", "random", "linucb", "mine"} <= set(counted)
     evaluate = ["evaluate", str(release), "--out", "found", *EVALUATE, "--router-from", mine]

@@ -153,11 +153,13 @@ def test_run_makes_embeddings_and_writes_cells_and_table(release, tmp_path, caps
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_threads_and_dask_give_equal_figures(release, tmp_path) -> None:
-    found = []
+    found, figures = [], []
     for runner in ("threads", "dask"):
+        # Neither reads what the other keeps.
         out = tmp_path / runner
         command = [sys.executable, "-m", "routeyard", "zoo", "run", str(release), "--no-report"]
-        command += ["--routers", "mf,linucb", "--encoders", "tfidf", "--out", str(out)]
+        command += ["--routers", "mf,linucb,ridge,random,routerdc", "--encoders", "tfidf"]
+        command += ["--out", str(out), "--cache", str(out / "cache")]
         done = subprocess.run(
             [*command, "--runner", runner], cwd=tmp_path, capture_output=True, text=True,
             env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -165,8 +167,12 @@ def test_threads_and_dask_give_equal_figures(release, tmp_path) -> None:
         assert done.returncode == 0, done.stderr
         table = pq.read_table(out / "cells.parquet").to_pandas()
         found.append(table.drop(columns=["fit_s", "cpu_s", "peak_mb"]))
+        standings = json.loads((out / "standings.json").read_text())
+        figures.append([(s["mean"], s["sd"], s["over_splits"]) for s in standings])
     assert len(found[0]) > 20
     assert found[0].equals(found[1])
+    assert figures[0] == figures[1]
+    assert [len(over) for _, _, over in figures[0]] == [5] * 5
 
 
 def test_a_kill_costs_the_cells_in_flight_and_no_more(release, tmp_path) -> None:

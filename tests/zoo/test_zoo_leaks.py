@@ -2,27 +2,73 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
+import pytest
 
-from routeyard.pipelines.zoo.leaks import without_leaks
-from tests.evaluate.metrics.test_registry import awkward
+from routeyard.flows.cli import run
+from tests.support.worded_release import worded_release
 
 
-def test_winners_are_given_with_and_without_them() -> None:
-    core = awkward(0, 20, 3)
-    y = np.where(np.isnan(core.labels), 0.0, core.labels)
-    core = replace(core, labels=y, correct=(y >= 0.8).astype(float))
-    scores = np.random.default_rng(0).random((20, 3)).astype(np.float32)
-    kept = {("knn", "minilm"): scores}
-    order = np.arange(3)
-    apart = replace(core, prompts=tuple(f"Question {i}" for i in range(26)))
-    assert without_leaks(apart, "dense", order, kept) == ""
-    # Train is the first six: test questions 20 to 25 have their words.
-    shared = replace(core, prompts=tuple(f"Question {i % 20}" for i in range(26)))
-    page = without_leaks(shared, "dense", order, kept)
-    hit = core.labels[6:][np.arange(20), scores.argmax(axis=1)]
-    assert "6 of 20 test questions also stand in train" in page
-    row = f"| knn | minilm | {100 * hit.mean():.2f} | {100 * hit[:14].mean():.2f} |"
-    assert row in page
+@pytest.fixture(scope="module")
+def leaking(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
+    """(release, ids of the 20 of 50 test questions that stand in train)."""
+    release = worded_release(tmp_path_factory.mktemp("release") / "toy" / "1.0.0")
+    place = release / "data" / "queries.parquet"
+    queries = pq.read_table(place)
+    texts = queries.column("prompt").to_pylist()
+    rows = np.arange(3, 83, 4)
+    for row in rows:
+        texts[row] = texts[row - 3].upper()
+    column = queries.schema.get_field_index("prompt")
+    pq.write_table(queries.set_column(column, queries.schema.field(column), [texts]), place)
+    return release, np.array(queries.column("query_id").to_pylist())[rows]
+
+
+COMMAND = ["--encoders", "tfidf", "--resamples", "100", "--splits", "0"]
+
+
+def test_winners_are_given_with_and_without_them(leaking, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    release, out = leaking
+    routers = "knn,task-map,eagle:text"
+    assert run(["zoo", "run", str(release), "--routers", routers, "--out", "z", *COMMAND]) == 0
+    page = Path("z/table.md").read_text()
+    assert "20 test questions also stand in train" in page
+    assert "| router | none, without leaked | none, all rows | tfidf, without leaked |" in page
+    choices = pq.read_table("z/tfidf/choices.parquet").to_pandas()
+    standings = {one["router"]: one for one in json.loads(Path("z/standings.json").read_text())}
+    for name, one in standings.items():
+        own = choices[choices.router == name]
+        assert one["mean"] == pytest.approx(own.score.mean())
+        assert one["clean"] == pytest.approx(own[~own.query_id.isin(out)].score.mean())
+        assert f"{100 * one['clean']:.2f} | {100 * one['mean']:.2f}" in page
+    assert any(one["clean"] != one["mean"] for one in standings.values())
+    # The report is ranked by what the table is ordered by.
+    told = json.loads(Path("z/tfidf/evaluation.json").read_text())
+    assert told["facts"]["leaked"] == 20
+    assert told["facts"]["headline"] == "accuracy_without_leaks"
+    ranked = {one["router"]: one["value"] for one in told["ranking"]}
+    assert ranked == {name: pytest.approx(one["clean"]) for name, one in standings.items()}
+
+
+def test_presets_of_the_authors_are_scored_over_all_rows(leaking, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    release, _ = leaking
+    assert run(["zoo", "run", str(release), "--routers", "eagle:text", "--out", "z", *COMMAND]) == 0
+    assert "| router | tfidf, all rows | tfidf, without leaked |" in Path("z/table.md").read_text()
+    told = json.loads(Path("z/tfidf/evaluation.json").read_text())
+    assert told["facts"]["headline"] == "accuracy"
+
+
+def test_where_nothing_leaks_there_is_one_figure(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    release = worded_release(tmp_path / "toy" / "1.0.0")
+    command = ["zoo", "run", str(release), "--routers", "knn,task-map", "--out", "z", *COMMAND]
+    assert run([*command, "--no-report"]) == 0
+    page = Path("z/table.md").read_text()
+    assert "| router | none | tfidf | seeds |" in page
+    assert "stand in train" not in page

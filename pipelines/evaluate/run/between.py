@@ -22,20 +22,21 @@ from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.metrics.tradeoff import Bands
 from routeyard.pipelines.routers.base import Queries
 
+#: Accuracy over the test questions that do not also stand in train.
+WITHOUT_LEAKS = "accuracy_without_leaks"
+
+
+def accuracy(data: EvaluationData, one: RouterResult, name: str) -> tuple[float, Floats]:
+    """(value, replicates) of `accuracy` or `WITHOUT_LEAKS` of a router's choices."""
+    if name == WITHOUT_LEAKS and data.clean is not None:
+        return _over(data, one, data.clean)
+    return float(at_choice(data.test.labels, one.choice).mean()), one.accuracy
+
 
 def comparisons(data: EvaluationData, measured: Sequence[RouterResult]) -> list[Comparison]:
-    y = data.test.labels
-    hits = {one.router: (float(at_choice(y, one.choice).mean()), one.accuracy) for one in measured}
-    single = data.own(data.single)
-    met = ~np.isnan(single)
-    if met.any():
-        drawn = data.draws.means(single[:, None])[:, 0]
-        hits["best single"] = (float(single[met].mean()), drawn)
-    on: dict[str, dict[str, tuple[float, Floats]]] = {}
-    if not met.all():
-        # Where the best single model has no label it is compared with nobody.
-        on["best single"] = {one.router: _over(data, one, met) for one in measured}
-    found = compare("accuracy", data.split, hits, on=on)
+    found = _accuracies(data, measured, "accuracy")
+    if data.clean is not None:
+        found += _accuracies(data, measured, WITHOUT_LEAKS)
     for name in data.prices:
         areas = {one.router: one.areas[name] for one in measured}
         found += compare(f"audc[{name}]", data.split, areas)
@@ -47,6 +48,25 @@ def comparisons(data: EvaluationData, measured: Sequence[RouterResult]) -> list[
         grids = {one.router: one.grids[data.measure] for one in measured}
         found += compare_published(name, data.split, grids, data.test.decided)
     return found
+
+
+def _accuracies(
+    data: EvaluationData, measured: Sequence[RouterResult], name: str
+) -> list[Comparison]:
+    hits = {one.router: accuracy(data, one, name) for one in measured}
+    asked = np.ones(data.test.n_queries, dtype=bool)
+    if name == WITHOUT_LEAKS and data.clean is not None:
+        asked = data.clean
+    single = np.where(asked, data.own(data.single), np.nan)
+    met = ~np.isnan(single)
+    if met.any():
+        drawn = data.draws.means(single[:, None])[:, 0]
+        hits["best single"] = (float(single[met].mean()), drawn)
+    on: dict[str, dict[str, tuple[float, Floats]]] = {}
+    if not met[asked].all():
+        # Where the best single model has no label it is compared with nobody.
+        on["best single"] = {one.router: _over(data, one, met) for one in measured}
+    return compare(name, data.split, hits, on=on)
 
 
 def _over(data: EvaluationData, one: RouterResult, met: Bools) -> tuple[float, Floats]:

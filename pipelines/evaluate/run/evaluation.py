@@ -20,7 +20,13 @@ from routeyard.pipelines.evaluate.rows import (
     counted,
     table,
 )
-from routeyard.pipelines.evaluate.run.between import comparisons, pair_levels, traded
+from routeyard.pipelines.evaluate.run.between import (
+    WITHOUT_LEAKS,
+    accuracy,
+    comparisons,
+    pair_levels,
+    traded,
+)
 from routeyard.pipelines.evaluate.run.fitted import Fitted, fitted, on_validation
 from routeyard.pipelines.evaluate.run.references import (
     agreement,
@@ -28,6 +34,7 @@ from routeyard.pipelines.evaluate.run.references import (
     reference_scores,
 )
 from routeyard.pipelines.evaluate.run.shift import ood_metrics, ood_rows
+from routeyard.pipelines.evaluate.run.splits import over_splits
 from routeyard.pipelines.evaluate.run.sub_pool import sub_pools
 from routeyard.pipelines.evaluate.run.tables import choices, exchanges, facts, profiles
 from routeyard.pipelines.evaluate.sweep import joint, mix_curve
@@ -38,7 +45,6 @@ from routeyard.pipelines.experiment.settings import EvaluationSettings
 from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData, prepare
-from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.metrics.spec import SharedFacts
 from routeyard.pipelines.routers.base import Queries
 from routeyard.schemas.notebook import html_card
@@ -140,6 +146,7 @@ def evaluate(
     every = [*measured, *references]
     rows = _rows(every)
     rows += done.spread + plain_references(data) + agreement(data, measured)
+    rows += over_splits(core, scheme, experiment, how)
     curves = _curves(every)
     curves += [row for name in data.prices for row in mix_curve(data, name)]
     compared = comparisons(data, measured)
@@ -156,9 +163,8 @@ def evaluate(
     if how.ood or how.ood_groups:
         found_ood = ood_rows(core, scheme, experiment, how)
         rows += ood_metrics(found_ood)
-    accuracy = {
-        one.router: float(at_choice(data.test.labels, one.choice).mean()) for one in measured
-    }
+    headline = WITHOUT_LEAKS if data.clean is not None and not done.as_published else "accuracy"
+    values = {one.router: accuracy(data, one, headline)[0] for one in measured}
     return Evaluation(
         metrics=table(counted(rows, data.test.n_queries), "metrics"),
         curves=table(curves, "curves"),
@@ -167,10 +173,11 @@ def evaluate(
         exchanges=exchanges(data, measured),
         ood=None if found_ood is None else table(found_ood, "ood"),
         choices=choices(data, every),
-        ranking=[asdict(rank) for rank in ranking(accuracy, compared, "accuracy")],
+        ranking=[asdict(rank) for rank in ranking(values, compared, headline)],
         facts={
             **facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools),
             "bands": list(astuple(how.bands)),
+            "headline": headline,
             **_told(done),
             "validation": on_validation(data, experiment) if how.split == "test" else {},
         },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class Fitted:
     `no_chances`: router whose traits call its scores chances → what keeps them from it.
     `not_as_published`: router → what of its published settings its fit could not honour.
     `scales`: router → what it says that its scores mean.
+    `published`: routers with the constants of their paper or its code.
     """
 
     scores: dict[str, Floats]
@@ -35,6 +36,12 @@ class Fitted:
     no_chances: dict[str, str]
     not_as_published: dict[str, tuple[str, ...]]
     scales: dict[str, Scale]
+    published: set[str] = field(default_factory=set)
+
+    @property
+    def as_published(self) -> bool:
+        """Whether all routers are in presets of their authors, who score all test questions."""
+        return bool(self.scores) and self.published == set(self.scores)
 
 
 def fitted(
@@ -67,6 +74,8 @@ def fitted(
                 if fit.record.not_as_published:
                     told.not_as_published[name] = fit.record.not_as_published
                 told.scales[name] = fit.scale
+                if getattr(fit.made, "as_published", False):
+                    told.published.add(name)
                 beyond = no_chances(found)
                 if beyond is not None and fit.scale == "probability":
                     told.no_chances[name] = beyond

@@ -642,11 +642,13 @@ def _entropy_of_profile(c: Case) -> float:
     return -sum(s * math.log(s) for s in shares(c) if s > 0) / math.log(c.m)
 
 
-#: Metrics that only exist in an evaluation over seeds or held-out groups:
-#: tests/evaluate/held_out holds them against loops of their own.
+#: Metrics that only exist in an evaluation over seeds, splits or held-out groups:
+#: tests/evaluate/held_out and tests/experiment hold them against loops of their own.
 ELSEWHERE = {
     "accuracy_seed_mean", "accuracy_seed_sd", "accuracy_change", "id_accuracy", "ood_accuracy",
     "agreement", "accuracy_order_low", "accuracy_order_high", "accuracy_without_leaks",
+    "accuracy_split_mean", "accuracy_split_sd",
+    "gain_over_best_single_split_mean", "gain_over_best_single_split_sd",
 }  # fmt: skip
 
 
