@@ -24,8 +24,7 @@ COLUMNS: Columns = {
 
 
 def _measured(context: StudyContext, rows: Rows) -> Evaluation:
-    makers = {label: made(**setting) for label, setting in rows.items()}
-    return context.once(("cscr", tuple(rows)), lambda: context.compared(makers))
+    return context.measured({label: made(**setting) for label, setting in rows.items()})
 
 
 def cells(context: StudyContext, rows: Rows) -> Sequence[StudyCell]:

@@ -48,7 +48,8 @@ class RouterSpec:
 
     @property
     def is_table(self) -> bool:
-        return self.target.endswith((".csv", ".parquet"))
+        """Whether it is a table of predictions, and so nothing is fitted."""
+        return isinstance(self.given, Predictions) or self.target.endswith((".csv", ".parquet"))
 
 
 def registered(names: list[str] | None = None) -> list[RouterSpec]:
@@ -188,7 +189,7 @@ def made(spec: RouterSpec) -> Router:
     Raises:
         BadInput: it is one router with one seed, and another seed is asked for.
     """
-    if spec.is_table:
+    if spec.is_table and spec.given is None:
         return Predictions(read_predictions(Path(spec.target)), spec.name)
     found = class_of(spec)
     if spec.given is not None and not inspect.isclass(spec.given):

@@ -14,7 +14,7 @@ from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.evaluate.pairs import default_pair
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
 from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed
-from routeyard.pipelines.experiment.entrants import RouterSpec
+from routeyard.pipelines.experiment.entrants import RouterSpec, identity
 from routeyard.pipelines.experiment.fit import PredictionStore
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.labels import LabelMatrix, label_matrix
@@ -114,16 +114,24 @@ class StudyContext:
         self, routers: Sequence[str], *, ood: bool = False, seeds: int = 1
     ) -> Evaluation:
         """Routers of these names on the release; the same question is answered once."""
-        names = tuple(self.routers or routers)
-        makers = {name: self.make(name) for name in names}
-        key = (names, ood, seeds, self.pair)
-        return self.once(key, lambda: self.compared(makers, ood=ood, seeds=seeds))
+        makers = {name: self.make(name) for name in self.routers or routers}
+        return self.measured(makers, ood=ood, seeds=seeds)
+
+    def measured(self, makers: Mapping[str, Maker], **settings: Any) -> Evaluation:
+        """`compared`, where routers of equal settings are asked for again: the same object."""
+        who = tuple(
+            (name, make if (own := _identity(make)) is None else own)
+            for name, make in makers.items()
+        )
+        key = ("measured", who, tuple(sorted(settings.items())))
+        return self.once(key, lambda: self.compared(makers, **settings))
 
     def once(self, key: object, make: Callable[[], _Made]) -> _Made:
-        """What `make` gives, made the first time that this key is asked for."""
-        if key not in self._evaluations:
-            self._evaluations[key] = make()
-        found: _Made = self._evaluations[key]
+        """What `make` gives, made the first time that this key is asked for with these settings."""
+        how = (self.scheme, self.pair, tuple(self.routers), self.resamples, self.seed)
+        if (key, how) not in self._evaluations:
+            self._evaluations[key, how] = make()
+        found: _Made = self._evaluations[key, how]
         return found
 
     def compared(
@@ -255,6 +263,10 @@ class StudyContext:
             found.append(statistic(taken(self.matrix, rows)))
         replicates = np.stack(found)
         return [interval(replicates[:, k]) for k in range(replicates.shape[1])]
+
+
+def _identity(make: Maker) -> str | None:
+    return identity(make) if isinstance(make, RouterSpec) else None
 
 
 def taken(matrix: LabelMatrix, rows: Ints) -> LabelMatrix:
