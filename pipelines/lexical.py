@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from routeyard.pipelines.arrays import Bools, Floats, Vectors
+from routeyard.pipelines.errors import BadInput
 
 #: What the encoder is called.
 NAME = "tfidf"
@@ -44,11 +45,22 @@ class Lexical:
 
 
 def fitted(texts: Sequence[str], *, dimensions: int = DIMENSIONS) -> Lexical:
-    """The encoder of these texts; d is smaller than `dimensions` where they hold less."""
+    """The encoder of these texts; d is smaller than `dimensions` where they hold less.
+
+    Raises:
+        BadInput: they hold no words.
+    """
     from sklearn.decomposition import TruncatedSVD
 
     words = _vectorizer(max_features=50_000, min_df=2 if len(texts) > 50 else 1)
-    counts = words.fit_transform(texts)
+    try:
+        counts = words.fit_transform(texts)
+    except ValueError as error:  # no question, or none with a word of another
+        raise BadInput(
+            f"the {len(texts):,} train questions hold no words to learn an encoder from",
+            where=f"encoder {NAME}",
+            next_step="name another encoder, or a split scheme with train questions",
+        ) from error
     names = tuple(words.get_feature_names_out().tolist())
     d = min(dimensions, counts.shape[0] - 1, counts.shape[1] - 1)
     if d < 1:

@@ -61,7 +61,7 @@ def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str
     pool = sorted({row["router"] for row in metrics})
     places = {row["router"]: row for row in one.ranking}
     n_test = one.facts.get("n_test") or 0
-    ranking = _ranking(metrics, places, n_test)
+    ranking = _ranking(metrics, places, n_test, str(one.facts.get("headline") or "accuracy"))
     charts = [chart for m in measures for chart in _charts(points, m, name, pool)]
     if drawn := over_call_rate(
         points, one, name=f"{name}-tradeoff", pool=pool, legend=False, look=PAGE
@@ -125,7 +125,9 @@ def _facts(facts: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _ranking(metrics: list[Row], places: Mapping[str, Mapping[str, Any]], n_test: int) -> list[Row]:
+def _ranking(
+    metrics: list[Row], places: Mapping[str, Mapping[str, Any]], n_test: int, headline: str
+) -> list[Row]:
     rows: dict[str, Row] = {}
     for row in metrics:
         if row["split"] == "test" and not row["router"].startswith(("small:", "large:")):
@@ -136,7 +138,7 @@ def _ranking(metrics: list[Row], places: Mapping[str, Mapping[str, Any]], n_test
         n = (row.get("accuracy") or {}).get("n")
         row["kind"] = kind_of(name)
         row["over"] = n if n is not None and n < n_test else None
-    return sorted(rows.values(), key=_by_accuracy)
+    return sorted(rows.values(), key=lambda row: _by_accuracy(row, headline))
 
 
 def _routers(ranking: list[Row]) -> list[Row]:
@@ -151,8 +153,8 @@ def kind_of(name: str) -> str:
     return "reference" if name in REFERENCES else "router"
 
 
-def _by_accuracy(row: Row) -> tuple[float, str]:
-    value = (row.get("accuracy") or {}).get("value")
+def _by_accuracy(row: Row, headline: str) -> tuple[float, str]:
+    value = (row.get(headline) or row.get("accuracy") or {}).get("value")
     return (-value if value is not None else 1.0, row["router"])
 
 

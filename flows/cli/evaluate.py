@@ -77,11 +77,17 @@ def command(
         cache=cache,
         picks=None if picks is None else options.read_picks(picks),
     )
+    figures = {(r["router"], r["metric"]): r["value"] for r in done.metrics.to_pylist()}
     lines = []
     for place in done.ranking:
         first, last = place["best_place"], place["worst_place"]
         span = str(first) if first == last else f"{first}-{last}"
-        lines.append(f"{place['router']:<20} accuracy {place['value']:.4f}  place {span}")
+        words = f"{place['router']:<20} accuracy {place['value']:.4f}"
+        if done.facts["headline"] != "accuracy":
+            words += f" without leaked, {figures[place['router'], 'accuracy']:.4f} on all rows"
+        over = figures.get((place["router"], "accuracy_split_sd"))
+        words += "" if over is None else f" ± {over:.4f} over {settings.splits} splits"
+        lines.append(f"{words}  place {span}")
     if certified:
         lines.append(f"certificate: {certified['verdict']}")
     data = {"ranking": done.ranking, "certificate": certified, "report": page}

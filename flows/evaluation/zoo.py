@@ -111,6 +111,11 @@ def run(
             store=None if cache is None else predictions_in(cache), on_progress=advance,
             search=search,
         )  # fmt: skip
+    for (router, encoder), why in sorted(done.refused.items()):
+        line("refused", f"{router} with {encoder}: {why}")
+    if not done.rankings:
+        why = next(iter(done.refused.values()), "no router was named")
+        raise BadInput(f"no router could be fitted: {why}", next_step="`routeyard zoo list`")
     said = list(notes)
     said.append(
         f"{core.n_queries:,} questions × {core.n_models} models, scheme {scheme!r}: "
@@ -120,7 +125,7 @@ def run(
     )
     if bench.carved:
         said.append("The scheme has no validation questions: one in eight of train was taken.")
-    said += _notes(bench, done, splits)
+    said += _notes(core.take(core.rows(scheme, "test")), bench, done, splits)
     write_parquet(out / "cells.parquet", cells_table(done.results))
     page = markdown(
         title, done.rankings, done.references, done.refused, said, done.over_splits,
@@ -140,9 +145,14 @@ def run(
     return done, bench
 
 
-def _notes(bench: CellInputs, done: zoo.Zoo, splits: int) -> list[str]:
-    """What the columns beside the seeds' are: leaks, other draws of the split."""
+def _notes(test: Core, bench: CellInputs, done: zoo.Zoo, splits: int) -> list[str]:
+    """What is missing, and what the columns beside the seeds' are: leaks, other draws."""
     said = []
+    if test.coverage < 1:
+        said.append(
+            f"{1 - test.coverage:.1%} of the test labels are missing: a router chooses among the "
+            "models with a label, and questions without any are left out."
+        )
     if done.leaked:
         said.append(
             f"{done.leaked:,} test questions also stand in train, in the same words or nearly: "
@@ -151,7 +161,7 @@ def _notes(bench: CellInputs, done: zoo.Zoo, splits: int) -> list[str]:
         )
     if bench.redrawn:
         said.append(
-            f"Drawn splits: the chosen setting, fitted on {len(bench.redrawn)} other draws of "
+            f"Drawn splits ({len(bench.redrawn)}): the chosen setting, fitted on other draws of "
             "train, validation and test with the same counts in each task, near-equal questions "
             "together; mean ± sd, and behind it the same of its gain over the best single model."
         )

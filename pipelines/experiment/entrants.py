@@ -128,9 +128,9 @@ def class_of(spec: RouterSpec) -> Any:
         )
     try:
         there = _module(module)
-    except (ImportError, AttributeError, OSError) as error:
+    except (ImportError, AttributeError, OSError, SyntaxError) as error:
         raise BadInput(
-            f"router {spec.target!r} cannot be imported: {error}",
+            f"router {spec.target!r} cannot be imported: {type(error).__name__}: {error}",
             next_step="name a file that exists, or install the module",
         ) from error
     found = getattr(there, attribute, None)
@@ -187,7 +187,8 @@ def made(spec: RouterSpec) -> Router:
     """A fresh router; of a class that takes a seed, one with the seed of the spec.
 
     Raises:
-        BadInput: it is one router with one seed, and another seed is asked for.
+        BadInput: it is one router with one seed, and another seed is asked for; or its
+            constructor needs what is not given.
     """
     if spec.is_table and spec.given is None:
         return Predictions(read_predictions(Path(spec.target)), spec.name)
@@ -205,6 +206,14 @@ def made(spec: RouterSpec) -> Router:
     setting = {k: tuple(v) if isinstance(v, list) else v for k, v in spec.setting.items()}
     if spec.seed is not None and takes_seed(found):
         setting["seed"] = spec.seed
+    for one in inspect.signature(found).parameters.values():
+        named = one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        if named and one.default is one.empty and one.name not in setting:
+            raise BadInput(
+                f"router {spec.name!r} cannot be made: its constructor needs {one.name!r}",
+                where=spec.target,
+                next_step=f"give {one.name!r} a default",
+            )
     router: Router = found(**setting)
     return router
 

@@ -167,9 +167,9 @@ class Fit:
         asked = self._seen(queries)
         with self._effort():
             before = clock() if clock is not None else 0.0
-            found = np.asarray(router.scores(asked), dtype=np.float64)
+            said = router.scores(asked)
             self.seconds = None if clock is None else clock() - before
-        self._check(found, queries)
+        found = self._checked(said, queries)
         if self.key is not None and self.store is not None:
             self.store.keep(self.key, self.record, digest(asked), found)
         return found
@@ -210,16 +210,22 @@ class Fit:
         cpu = self.record.cpu_s + time.thread_time() - began
         self.record = replace(self.record, cpu_s=cpu, peak_mb=most)
 
-    def _check(self, found: Floats, queries: Queries) -> None:
+    def _checked(self, said: Any, queries: Queries) -> Floats:
+        """What a router said as (n, m) finite numbers."""
         shape = (len(queries), len(self._train.model_ids))
-        if found.shape != shape or not every(np.isfinite, found):
-            wrong = "are not finite" if found.shape == shape else f"have shape {found.shape}"
+        try:
+            found = np.asarray(said, dtype=np.float64)
+            wrong = "" if found.shape == shape else f"have shape {found.shape}"
+        except (TypeError, ValueError):
+            wrong = "are no table of numbers"
+        if wrong or not every(np.isfinite, found):
             name = getattr(self._router, "name", self._router)
             raise BadInput(
-                f"the scores of router {name!r} {wrong}",
+                f"the scores of router {name!r} {wrong or 'are not finite'}",
                 next_step=f"`scores` returns {shape[0]} × {shape[1]} finite numbers, "
                 "columns in the order of `train.model_ids`",
             )
+        return found
 
 
 def fit(router: Any, *learnt: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.untrusted import short_text
 from routeyard.pipelines.zoo.protocol import NO_ENCODER, SINGLE, CellResult, Ranking, spread
@@ -92,7 +93,8 @@ def markdown(
     if top:
         over = "seeds and encoders" if several else "seeds"
         apart = f"{100 * (max(top) - min(top)):.2f} points between means over {over}"
-        lines += ["", f"Spread of the top five rows of this table: {apart}."]
+        first = {5: "five"}.get(len(top), str(len(top)))
+        lines += ["", f"Spread of the top {first} rows of this table: {apart}."]
     if refused:
         lines += ["", "Refused:", ""]
         lines += [
@@ -113,7 +115,10 @@ def _columns(
     single = np.array(over_splits.get((SINGLE, ""), ()))
     for encoder in encoders:
         own = {router: one for (router, name), one in rankings.items() if name == encoder}
-        every = {router: _percent(one.mean, one.sd) for router, one in own.items()}
+        every = {
+            router: _percent(one.mean, one.sd if one.seeds > 1 else None)
+            for router, one in own.items()
+        }
         clean = {r: f"{100 * one.clean:.2f}" for r, one in own.items() if one.clean is not None}
         both = {f"{encoder}, without leaked": clean, f"{encoder}, all rows": every}
         if leaks:
@@ -122,8 +127,8 @@ def _columns(
             columns[encoder] = every
         again = {r: np.array(over_splits[r, encoder]) for r in own if (r, encoder) in over_splits}
         if again:
-            columns[f"{encoder}, {len(single)} drawn splits (over the best single)"] = {
-                router: f"{_percent(*spread(one))} ({_percent(*spread(one - single), sign='+')})"
+            columns[f"{encoder}, drawn splits (over the best single)"] = {
+                router: f"{_spread(one)} ({_spread(one - single, sign='+')})"
                 for router, one in again.items()
             }
     return columns
@@ -140,8 +145,13 @@ def _effort(rankings: Mapping[tuple[str, str], Ranking], router: str) -> list[st
     ]
 
 
-def _percent(mean: float, sd: float, sign: str = "-") -> str:
-    return f"{100 * mean:{sign}.2f} ± {100 * sd:.2f}"
+def _percent(mean: float, sd: float | None, sign: str = "-") -> str:
+    return f"{100 * mean:{sign}.2f}" + ("" if sd is None else f" ± {100 * sd:.2f}")
+
+
+def _spread(values: Floats, sign: str = "-") -> str:
+    mean, sd = spread(values)
+    return _percent(mean, sd if len(values) > 1 else None, sign)
 
 
 def overall(

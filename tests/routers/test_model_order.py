@@ -124,9 +124,32 @@ def test_order_of_questions_changes_no_score(name: str) -> None:
     np.testing.assert_array_equal(two[:, first].argmax(axis=1), one[:, first].argmax(axis=1))
 
 
-def differs(name: str, seeds: int) -> bool:
+def few(one: Examples, called: str) -> Examples:
+    """Forty of the questions and eight of the models, under names that sort the other way."""
+    held = None if one.validation is None else few(one.validation, called)
+    part = one.take(np.arange(40)).with_models(np.arange(0, MODELS, 9))
+    names = tuple(f"{called}{ord(called) % 2 * 99 - k}" for k in range(8))
+    ids = tuple(f"{called}{ord(called) % 2 * 999 - k}" for k in range(40))
+    queries = dataclasses.replace(part.queries, query_ids=ids)
+    return dataclasses.replace(part, queries=queries, model_ids=names, validation=held)
+
+
+@pytest.mark.parametrize("name", FIXED + DRAWN)
+def test_names_of_models_and_questions_change_no_score(name: str) -> None:
+    """Of drawn routers too, with one seed: names start no generator and sort nothing."""
+    found = []
+    for called in "ab":
+        router = ROUTERS.get(name)()
+        router.fit(few(TRAIN, called))
+        found.append(router.scores(few(TEST, called).queries))
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def differs(name: str, seeds: int, **setting: object) -> bool:
     """Whether the 95 % interval of some mean difference over seeds leaves 0 out."""
-    found = np.array([[reached(name, order, seed)[1] for order in ORDERS] for seed in range(seeds)])
+    found = np.array(
+        [[reached(name, order, seed, **setting)[1] for order in ORDERS] for seed in range(seeds)]
+    )
     for a, b in ((0, 1), (0, 2), (1, 2)):
         gap = found[:, a] - found[:, b]
         if abs(gap.mean()) > 2.262 * gap.std(ddof=1) / np.sqrt(seeds) + 1e-12:
@@ -148,3 +171,19 @@ def test_taken_by_position_the_order_decides_whom_routerdc_trains() -> None:
 @pytest.mark.parametrize("name", DRAWN)
 def test_order_of_models_changes_no_drawn_result_on_average(name: str) -> None:
     assert not differs(name, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRAWN)
+def test_order_of_questions_changes_no_drawn_result_on_average(name: str) -> None:
+    gaps, first = [], ranked(TRAIN.labels)
+    for seed in range(10):
+        rows = np.random.default_rng(seed).permutation(len(TRAIN.labels))
+        reach = []
+        for train in (TRAIN, asked_otherwise(TRAIN, rows)):
+            router = ROUTERS.get(name)(seed=seed)
+            router.fit(train)
+            choice = first[router.scores(TEST.queries)[:, first].argmax(axis=1)]
+            reach.append(CHANCE[np.arange(len(choice)), choice].mean())
+        gaps.append(reach[0] - reach[1])
+    assert abs(np.mean(gaps)) <= 2.262 * np.std(gaps, ddof=1) / np.sqrt(10) + 1e-12

@@ -64,11 +64,17 @@ def test_presets_of_the_authors_are_scored_over_all_rows(leaking, tmp_path, monk
     assert told["facts"]["headline"] == "accuracy"
 
 
-def test_where_nothing_leaks_there_is_one_figure(tmp_path, monkeypatch) -> None:
+def test_where_nothing_leaks_there_is_one_figure_and_holes_are_said(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     release = worded_release(tmp_path / "toy" / "1.0.0")
+    place = release / "data" / "labels.parquet"
+    labels = pq.read_table(place)
+    # Of every test question, which is every fourth, the first of three models has no label.
+    kept = [row for row in range(labels.num_rows) if row % 12 != 9]
+    pq.write_table(labels.take(kept), place)
     command = ["zoo", "run", str(release), "--routers", "knn,task-map", "--out", "z", *COMMAND]
     assert run([*command, "--no-report"]) == 0
     page = Path("z/table.md").read_text()
     assert "| router | none | tfidf | seeds |" in page
     assert "stand in train" not in page
+    assert "33.3% of the test labels are missing" in page

@@ -28,6 +28,7 @@ from routeyard.pipelines.evaluate.run.between import (
     traded,
 )
 from routeyard.pipelines.evaluate.run.fitted import Fitted, fitted, on_validation
+from routeyard.pipelines.evaluate.run.left_out import untold
 from routeyard.pipelines.evaluate.run.references import (
     agreement,
     plain_references,
@@ -165,6 +166,8 @@ def evaluate(
         rows += ood_metrics(found_ood)
     headline = WITHOUT_LEAKS if data.clean is not None and not done.as_published else "accuracy"
     values = {one.router: accuracy(data, one, headline)[0] for one in measured}
+    told = facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools)
+    told["missing"] += untold(len(measured), how.resamples)
     return Evaluation(
         metrics=table(counted(rows, data.test.n_queries), "metrics"),
         curves=table(curves, "curves"),
@@ -175,7 +178,7 @@ def evaluate(
         choices=choices(data, every),
         ranking=[asdict(rank) for rank in ranking(values, compared, headline)],
         facts={
-            **facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools),
+            **told,
             "bands": list(astuple(how.bands)),
             "headline": headline,
             **_told(done),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from routeyard.pipelines.evaluate.compare import ALPHA
 from routeyard.pipelines.evaluate.run.sub_pool import in_words
 from routeyard.pipelines.matrix.core import Core, few
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
@@ -83,6 +85,19 @@ def missing(facts: Mapping[str, Any]) -> list[str]:
         if measure not in pools
     ]
     return words + [in_words(measure, told) for measure, told in pools.items()]
+
+
+def untold(routers: int, resamples: int) -> list[str]:
+    """A sentence where no difference between so many routers, and the best single model, can
+    be significant: the least p-value of a bootstrap test is 2/(resamples + 1), times the pairs."""
+    pairs = routers * (routers + 1) // 2
+    least = math.ceil(2 * pairs / ALPHA)
+    if routers < 2 or resamples >= least:
+        return []
+    return [
+        f"{resamples:,} resamples cannot tell any two of {routers} routers apart once p-values are "
+        f"corrected for {pairs:,} pairs: places need at least {least:,}"
+    ]
 
 
 def _bounds(facts: Mapping[str, Any], name: str) -> str:

@@ -56,7 +56,8 @@ class MLPAsPrinted:
                 vectors[known],
                 train.labels[known][:, [k]],
                 pairs,
-                seed=self.seed + k,
+                # Of its own for every model and seed: fits with two seeds share no network.
+                seed=self.seed * len(train.model_ids) + k,
                 epochs=self.epochs,
                 patience=self.patience,
                 weight_decay=0.0,
