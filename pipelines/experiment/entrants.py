@@ -206,13 +206,13 @@ def made(spec: RouterSpec) -> Router:
     setting = {k: tuple(v) if isinstance(v, list) else v for k, v in spec.setting.items()}
     if spec.seed is not None and takes_seed(found):
         setting["seed"] = spec.seed
-    for one in inspect.signature(found).parameters.values():
-        named = one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
-        if named and one.default is one.empty and one.name not in setting:
+    for argument in inspect.signature(found).parameters.values():
+        named = argument.kind in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY)
+        if named and argument.default is argument.empty and argument.name not in setting:
             raise BadInput(
-                f"router {spec.name!r} cannot be made: its constructor needs {one.name!r}",
+                f"router {spec.name!r} cannot be made: its constructor needs {argument.name!r}",
                 where=spec.target,
-                next_step=f"give {one.name!r} a default",
+                next_step=f"give {argument.name!r} a default",
             )
     router: Router = found(**setting)
     return router

@@ -136,12 +136,15 @@ def few(one: Examples, called: str) -> Examples:
 
 @pytest.mark.parametrize("name", FIXED + DRAWN)
 def test_names_of_models_and_questions_change_no_score(name: str) -> None:
-    """Of drawn routers too, with one seed: names start no generator and sort nothing."""
+    """Of drawn routers too, with one seed: names start no generator and sort nothing. Those
+    that draw for each question are keyed by its id, so that they keep theirs."""
     found = []
     for called in "ab":
-        router = ROUTERS.get(name)()
+        router, asked = ROUTERS.get(name)(), few(TEST, called).queries
         router.fit(few(TRAIN, called))
-        found.append(router.scores(few(TEST, called).queries))
+        if name in ("pareto-random", "random", "thompson"):
+            asked = dataclasses.replace(asked, query_ids=TEST.queries.query_ids[:40])
+        found.append(router.scores(asked))
     np.testing.assert_array_equal(found[0], found[1])
 
 

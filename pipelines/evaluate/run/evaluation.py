@@ -147,7 +147,6 @@ def evaluate(
     every = [*measured, *references]
     rows = _rows(every)
     rows += done.spread + plain_references(data) + agreement(data, measured)
-    rows += over_splits(core, scheme, experiment, how)
     curves = _curves(every)
     curves += [row for name in data.prices for row in mix_curve(data, name)]
     compared = comparisons(data, measured)
@@ -164,6 +163,8 @@ def evaluate(
     if how.ood or how.ood_groups:
         found_ood = ood_rows(core, scheme, experiment, how)
         rows += ood_metrics(found_ood)
+    # Last: a router that was handed over as an object is fitted again by it.
+    rows += over_splits(core, scheme, experiment, how)
     headline = WITHOUT_LEAKS if data.clean is not None and not done.as_published else "accuracy"
     values = {one.router: accuracy(data, one, headline)[0] for one in measured}
     told = facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools)
