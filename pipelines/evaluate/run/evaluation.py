@@ -163,6 +163,7 @@ def evaluate(
     if how.ood or how.ood_groups:
         found_ood = ood_rows(core, scheme, experiment, how)
         rows += ood_metrics(found_ood)
+    validation = on_validation(data, experiment) if how.split == "test" else {}
     # Last: a router that was handed over as an object is fitted again by it.
     rows += over_splits(core, scheme, experiment, how)
     headline = WITHOUT_LEAKS if data.clean is not None and not done.as_published else "accuracy"
@@ -183,7 +184,7 @@ def evaluate(
             "bands": list(astuple(how.bands)),
             "headline": headline,
             **_told(done),
-            "validation": on_validation(data, experiment) if how.split == "test" else {},
+            "validation": validation,
         },
         settings=how.but(scheme=scheme, pair=chosen),
     )
