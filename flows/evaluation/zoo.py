@@ -17,7 +17,7 @@ from routeyard.flows.console import counter, line
 from routeyard.flows.evaluation import rules as by_rules
 from routeyard.flows.evaluation.kept import code_of, predictions_in
 from routeyard.flows.tracking.runners import Runner
-from routeyard.pipelines.arrays import Vectors
+from routeyard.pipelines.arrays import Floats, Vectors
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.experiment.entrants import RouterSpec, as_published
 from routeyard.pipelines.experiment.inputs import CellInputs, read, write
@@ -25,6 +25,7 @@ from routeyard.pipelines.experiment.settings import PROTOCOL_SEEDS, EvaluationSe
 from routeyard.pipelines.experiment.splits import order
 from routeyard.pipelines.io.staging import write_parquet, write_text
 from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.examples import Queries
 from routeyard.pipelines.zoo import cell as cells
 from routeyard.pipelines.zoo import run as zoo
 from routeyard.pipelines.zoo.choose import ChoiceRequest
@@ -111,11 +112,6 @@ def run(
             store=None if cache is None else predictions_in(cache), on_progress=advance,
             search=search,
         )  # fmt: skip
-    for (router, encoder), why in sorted(done.refused.items()):
-        line("refused", f"{router} with {encoder}: {why}")
-    if not done.rankings:
-        why = next(iter(done.refused.values()), "no router was named")
-        raise BadInput(f"no router could be fitted: {why}", next_step="`routeyard zoo list`")
     said = list(notes)
     said.append(
         f"{core.n_queries:,} questions × {core.n_models} models, scheme {scheme!r}: "
@@ -203,20 +199,30 @@ def measured(bench: CellInputs, done: zoo.Zoo, encoder: str, settings: Evaluatio
     whole = read(bench.folder, bench.data, bench.vectors[encoder], bench.texts)
     kept = zoo.scores(done, encoder)
     published = {key[0] for key, won in done.winners.items() if as_published(won.spec)}
+    asked: Sequence[str] = ()
+    for won in done.winners.values():
+        asked = won.ground.asked.query_ids
     makers = {
-        name: _stored(name, scores, name in published) for name, scores in sorted(kept.items())
+        name: _stored(name, scores, asked, name in published)
+        for name, scores in sorted(kept.items())
     }
     how = settings.but(scheme=bench.scheme, seeds=settings.seeds[:1], splits=0)
     return evaluate(whole, makers, how)
 
 
-def _stored(name: str, scores: Vectors, published: bool) -> Callable[[int], Any]:
+def _stored(
+    name: str, scores: Vectors, asked: Sequence[str], published: bool
+) -> Callable[[int], Any]:
     """Maker of a router that already gave its scores on the test questions, in their order."""
 
     known = scores.astype(np.float64)
-    stored = SimpleNamespace(
-        name=name, fit=lambda train: None, scores=lambda queries: known, as_published=published
-    )
+
+    def said(queries: Queries) -> Floats:
+        if tuple(queries.query_ids) != tuple(asked):
+            raise BadInput("what it says of other questions is not kept", where=name)
+        return known
+
+    stored = SimpleNamespace(name=name, fit=lambda train: None, scores=said, as_published=published)
     return lambda seed: stored
 
 

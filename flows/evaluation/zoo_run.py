@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from routeyard.flows.console import line
 from routeyard.flows.evaluation.released import out_folder, read_release, with_beside
 from routeyard.flows.evaluation.vectors import vectors
 from routeyard.flows.evaluation.zoo import run, write_report
@@ -73,6 +74,11 @@ def run_zoo(
         runner=runner, workers=workers, dask_address=dask_address, rules=wanted,
         splits=settings.splits,
     )  # fmt: skip
+    for (router, encoder), why in sorted(done.refused.items()):
+        line("refused", f"{router} with {encoder}: {why}")
+    if not done.rankings:
+        why = next(iter(done.refused.values()), "no router was named")
+        raise BadInput(f"no router could be fitted: {why}", next_step="`routeyard zoo list`")
     for name in encoders if report else ():
         write_report(bench, done, folder, name, release=release, tables=tables, settings=settings)
     standings = json.loads((folder / "standings.json").read_text(encoding="utf-8"))

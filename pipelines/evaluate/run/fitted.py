@@ -94,7 +94,8 @@ def fitted(
 
 
 def on_validation(data: EvaluationData, experiment: Experiment) -> dict[str, float]:
-    """Accuracy of each router on the validation questions; empty where there are none.
+    """Accuracy of each router on the validation questions; empty where there are none, and
+    without those that cannot be asked about them, as a table of test questions.
 
     Who names one of several routers by its accuracy on the test questions names the luckiest;
     this is what one is chosen by.
@@ -106,7 +107,10 @@ def on_validation(data: EvaluationData, experiment: Experiment) -> dict[str, flo
     asked = known.any(axis=1)
     found = {}
     for name in experiment.routers:
-        scores = experiment.fit_of(name, 0).scores(held.queries)
+        try:
+            scores = experiment.fit_of(name, 0).scores(held.queries)
+        except BadInput:
+            continue
         choice = best(scores[asked], known[asked], data.order)
         found[name] = float(at_choice(held.labels[asked], choice).mean())
     return found
