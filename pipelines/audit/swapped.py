@@ -58,7 +58,9 @@ def _by_scores(answers: Answers) -> list[tuple[int, int, int]]:
 
     An arm that is only odd on a suite fits several others there, none of them far better. Two arms
     whose scores are alike on the other suites cannot be told apart: little evidence is expected.
-    In made matrices whose arms are known, 3 of 100 honest ones have a finding.
+    Of made matrices whose arms are known, 3 in 100 honest ones have a finding. Of exchanges that
+    move an accuracy of 19 models on 38 tasks (Open LLM Leaderboard) by 10 points or more, 60 % are
+    told; for 22 % of them the expected log-likelihood ratio is below 4, so that nothing tells them.
     """
     cube, noise = _measured(answers)
     ratio = np.triu(evidence(answers, cube[0], noise[0]), 1)
