@@ -65,6 +65,12 @@ def command(
     if csv is not None:
         csv.write_text(to_csv(rows), encoding="utf-8")
         data = {"answers": len(rows), "path": csv}
+        if not rows:
+            return Output(
+                data,
+                f"no answer of {review.name} is in doubt: no label is contested, undecided or "
+                f"rests on a suspect reference; {csv} has no row",
+            )
         return Output(data, f"{len(rows)} answers to decide in {csv}")
     from routeyard.flows.web.review_page import ReviewPage
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -100,6 +101,12 @@ def _storage_errors(url: str) -> Iterator[None]:
                 ),
                 next_step="free some space there and repeat the command: files already copied are "
                 "kept, and the manifest is sent last, so that no reader takes it for a release",
+            ) from error
+        if isinstance(error, socket.gaierror):
+            raise StorageError(
+                "no host of that name is known",
+                where=url,
+                next_step="correct the address, or look whether this machine has a network",
             ) from error
         raise StorageError(
             f"the storage cannot be used: {type(error).__name__}: {str(error)[:300]}",

@@ -73,6 +73,7 @@ WRONG = {
     "sign release --key nowhere": "nowhere",
     "publish nowhere --to o": "not a release",
     "publish release --to nope://x": "no storage is known for nope",
+    "publish release --to ftp://no-such-host.invalid/x": "no host of that name is known",
     "site nowhere --out o": "neither a release",
     "site release --out o --results nowhere": "no such folder of results",
     "audit nowhere": "nothing to audit",
