@@ -61,6 +61,8 @@ ELSEWHERE = {
     "filters": "benchmarks.peers.filters",
     "honest": "benchmarks.proof.honest",
     "verified": "benchmarks.proof.verified",
+    "off_policy": "benchmarks.logged.off_policy",
+    "traffic": "benchmarks.logged.traffic",
     "peers": "benchmarks.peers.install",
     "all": "benchmarks.whole.all",
     "compare": "benchmarks.whole.compare",

@@ -18,7 +18,7 @@ STEPS_FILE = "steps.parquet"
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedSteps:
     """Steps, prices that came with them, and what a reader must know of them.
 
     Attributes:
@@ -32,7 +32,7 @@ class Recorded:
     prompts: tuple[str | None, ...] = ()
 
 
-def read_steps(path: Path, *, session: str | None = None, prompts: bool = False) -> Recorded:
+def read_steps(path: Path, *, session: str | None = None, prompts: bool = False) -> RecordedSteps:
     """The steps at a path, checked against their contract.
 
     Args:
@@ -47,7 +47,7 @@ def read_steps(path: Path, *, session: str | None = None, prompts: bool = False)
 
         with open_release(path) as release:
             models = {row["model_id"]: row for row in release.arrow("models").to_pylist()}
-            return Recorded(STEPS.check(release.arrow("steps"), where=str(path)), models)
+            return RecordedSteps(STEPS.check(release.arrow("steps"), where=str(path)), models)
     file = path / STEPS_FILE if path.is_dir() else path
     if file.suffix == ".parquet" and file.is_file():
         import pyarrow.parquet as pq
@@ -56,12 +56,12 @@ def read_steps(path: Path, *, session: str | None = None, prompts: bool = False)
 
         regular(file)
         if set(STEPS.key) <= set(pq.read_schema(file).names):
-            return Recorded(STEPS.check(pq.read_table(file), where=str(file)), {})
+            return RecordedSteps(STEPS.check(pq.read_table(file), where=str(file)), {})
     from routeyard.pipelines.ingest.logs.read import read_log
 
     log = read_log(path, session=session, prompts=prompts)
     left_out = (f"left out: {count:,} {why}" for why, count in log.left_out.items())
-    return Recorded(log.steps, {}, (*log.doubts, *left_out), tuple(log.prompts))
+    return RecordedSteps(log.steps, {}, (*log.doubts, *left_out), tuple(log.prompts))
 
 
 def arm_prices(

@@ -11,7 +11,7 @@ import numpy as np
 
 from routeyard.flows.traffic.achieved import Achieved, achieved, propensities_of
 from routeyard.flows.traffic.reading import (
-    Recorded,
+    RecordedSteps,
     arm_prices,
     arms_in,
     priced_from,
@@ -196,11 +196,11 @@ def shadow(
 
 
 def _by_router(
-    place: Path, recorded: Recorded, steps: Trajectories, names: tuple[str, ...],
+    place: Path, recorded: RecordedSteps, steps: Trajectories, names: tuple[str, ...],
     encoder: str | None,
 ) -> Ints:  # fmt: skip
     """(n,) arm that a saved router chooses once for each trajectory, by what was asked first."""
-    from routeyard.flows.evaluation.route import choices_of
+    from routeyard.flows.evaluation.choices import choices_of
     from routeyard.pipelines.lexical import NAME as TFIDF
 
     first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
@@ -234,8 +234,8 @@ def _shares(
 
 
 def _cannot(
-    recorded: Recorded, steps: Trajectories, arm: Ints, names: tuple[str, ...], found: Achieved,
-    saving: Savings,
+    recorded: RecordedSteps, steps: Trajectories, arm: Ints, names: tuple[str, ...],
+    found: Achieved, saving: Savings,
 ) -> list[str]:  # fmt: skip
     """What the log cannot tell of this router, and why."""
     said = list(recorded.doubts)

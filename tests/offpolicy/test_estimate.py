@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.off_policy import coverage
+from benchmarks.logged.off_policy import coverage
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.offpolicy.decisions import CannotTell, Decisions
 from routeyard.pipelines.offpolicy.estimate import estimate_policy

@@ -42,43 +42,46 @@ def steps_of_sample(
     for number, hashes in enumerate(chains):
         if hashes:
             first.setdefault(hashes[-1], number)
+    key = {"query_id": query, "model_id": model, "sample": int(sample["epoch"]) - 1}
     rows = []
     for number, call in enumerate(calls):
-        output = reading.obj(call["output"], where)
-        usage = output.get("usage")
-        of = inspect_tokens(usage) if isinstance(usage, dict) else Tokens()
         hashes = chains[number]
         parents = [first[one] for one in hashes[:-1] if first.get(one, number) < number]
-        choice = (output.get("choices") or [{}])[0]
-        message = choice.get("message") or {}
-        called = [str(one.get("function")) for one in message.get("tool_calls") or []]
-        rows.append(
-            {
-                "query_id": query,
-                "model_id": model,
-                "sample": int(sample["epoch"]) - 1,
-                "step": number,
-                "acted_by": str(call.get("model") or model),
-                "action": "call" if called else "answer",
-                "queries": [],
-                "found": [],
-                "status": "error" if output.get("error") or call.get("error") else "ok",
-                "served_model": output.get("model"),
-                "prompt_tokens": reading.count(of.prompt, where),
-                "completion_tokens": reading.count(of.completion, where),
-                "reasoning_tokens": reading.count(of.reasoning, where),
-                "cache_read_tokens": reading.count(of.read, where),
-                "cache_write_tokens": reading.count(of.write, where),
-                "latency_s": _seconds(call, output, where),
-                "attempts": 1,
-                "requested_at": iso_time(call.get("timestamp"), where),
-                "parent": max(parents, default=None),
-                "prefix_hash": hashes[-1] if hashes else None,
-                "tools_offered": [str(one.get("name")) for one in call.get("tools") or []],
-                "tools_called": called,
-            }
-        )
+        placed = {
+            "step": number,
+            "parent": max(parents, default=None),
+            "prefix_hash": hashes[-1] if hashes else None,
+        }
+        rows.append({**key, **placed, **_call(call, model, where)})
     return rows
+
+
+def _call(call: Mapping[str, Any], model: str, where: str) -> dict[str, Any]:
+    """What one model event says of itself."""
+    output = reading.obj(call["output"], where)
+    usage = output.get("usage")
+    of = inspect_tokens(usage) if isinstance(usage, dict) else Tokens()
+    choice = (output.get("choices") or [{}])[0]
+    message = choice.get("message") or {}
+    called = [str(one.get("function")) for one in message.get("tool_calls") or []]
+    return {
+        "acted_by": str(call.get("model") or model),
+        "action": "call" if called else "answer",
+        "queries": [],
+        "found": [],
+        "status": "error" if output.get("error") or call.get("error") else "ok",
+        "served_model": output.get("model"),
+        "prompt_tokens": reading.count(of.prompt, where),
+        "completion_tokens": reading.count(of.completion, where),
+        "reasoning_tokens": reading.count(of.reasoning, where),
+        "cache_read_tokens": reading.count(of.read, where),
+        "cache_write_tokens": reading.count(of.write, where),
+        "latency_s": _seconds(call, output, where),
+        "attempts": 1,
+        "requested_at": iso_time(call.get("timestamp"), where),
+        "tools_offered": [str(one.get("name")) for one in call.get("tools") or []],
+        "tools_called": called,
+    }
 
 
 def _prefixes(call: Mapping[str, Any]) -> list[str]:

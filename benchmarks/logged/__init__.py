@@ -1,0 +1,1 @@
+"""Logged traffic: coverage of estimates, and speed over many steps."""
