@@ -43,7 +43,9 @@ def plan_build(
     checked = scaled(with_collect(checked, collect or {}), scale)
     root = Path(workspace).absolute()
     if not read_sources and is_stated(checked, base):
-        return BuildPlan({**_head(checked, root), **stated_plan(checked)})
+        return BuildPlan(
+            {**_head(checked, root), **stated_plan(checked), "notes": notes_of(checked)}
+        )
     with fixtures(checked, root, serve=False):
         context = BuildContext(checked.name, root, base)
         found = walk(checked, context, Completing(context), until="ingest")

@@ -152,6 +152,7 @@ def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
             "endpoint_model": None, "provider": "rehearsal", "simulated": True,
             "price_in": price_in, "price_out": price_out, "price_date": "2026-11-01",
             "price_source": "made up for the rehearsal",
+            "price_cache_read": None, "price_cache_write": None, "price_up_to": None,
         }  # fmt: skip
         models.append(model.model_copy(update=stated))
     label = recipe.label.but(
