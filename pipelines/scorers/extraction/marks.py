@@ -98,13 +98,9 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
     if "{" in text:
         every += objects(text, 0, end)
     every += (*elements(text, 0, end), *calls(text, 0, end))
-    tags = [one for one in every if one.tag]
-    every = [
-        one
-        for one in every
-        if not one.tag
-        or not any(one.start <= tag.outer[0] < tag.outer[1] <= one.end for tag in tags)
-    ]
+    tags = [one.outer for one in every if one.tag]
+    if len(tags) > 1:  # of tags within tags the inner one holds the answer
+        every = [one for one in every if not one.tag or not _holds(one, tags)]
     every.sort(key=lambda one: (one.outer[0], -one.outer[1]))
     kept: list[Held] = []
     for one in every:
@@ -117,6 +113,10 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
             same = (start, stop) == (one.start, one.end)
             kept.append(one if same else replace(one, start=start, end=stop))
     return kept
+
+
+def _holds(one: Held, tags: list[tuple[int, int]]) -> bool:
+    return any(one.start <= start < end <= one.end for start, end in tags)
 
 
 def _inner(text: str, start: int, stop: int) -> Committed | None:
