@@ -81,13 +81,18 @@ def prepared(paper: Paper, stand: Stand) -> Stand:
     return found
 
 
+def simulated(models: pa.Table) -> bool:
+    """Whether any model is simulated that is not there to be, as pseudo-specialists are."""
+    return any(row["simulated"] and row["kind"] == "real" for row in models.to_pylist())
+
+
 def alike(one: Stand, name: str, sizes: Mapping[str, int], release: str) -> Stand:
     """The stand with what tells it from the paper's data: its name, simulated models, sizes."""
     if release != one.release:
         learnt = one.context.release
         by = f" by routers of {learnt}" if learnt != one.release else ""
         return replace(one, unlike=f"computed on {one.release}{by} instead of {name}")
-    if any(row["simulated"] and row["kind"] == "real" for row in one.tables["models"].to_pylist()):
+    if simulated(one.tables["models"]):
         return replace(one, unlike=f"models of {one.release} are simulated")
     found = one.counts() if sizes else {}
     for size, printed in sizes.items():

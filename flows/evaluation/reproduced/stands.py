@@ -16,7 +16,7 @@ from routeyard.flows.evaluation.kept import store_in
 from routeyard.flows.evaluation.released import Tables, read_with, with_embeddings
 from routeyard.flows.evaluation.study import context_of, named
 from routeyard.papers.paper import Paper
-from routeyard.papers.stands import Stand, alike, prepared
+from routeyard.papers.stands import Stand, alike, prepared, simulated
 from routeyard.pipelines.evaluate.pairs import default_pair
 from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.core import Core
@@ -60,6 +60,9 @@ def stands_of(
             if context.pair is not None and set(context.pair) - set(context.core.model_ids):
                 context.pair = pair_in_place(context.core, context.default_scheme())
                 line("pair", f"{' and '.join(context.pair)} on {context.release}")
+            if context.pair is not None and simulated(context.tables["models"]):
+                # A program plays both: which of them is the better one is its throw.
+                context.pair = by_accuracy(context.core, context.default_scheme(), context.pair)
             contexts[key] = Stand(context, whole=whole[place] if tested else None)
         stand = alike(contexts[key], name, benchmark.size, benchmark.release)
         if paper.prepare and stand.unlike:
@@ -76,6 +79,13 @@ def pair_in_place(core: Core, scheme: str) -> tuple[str, str]:
     means = single_means(core.labels[core.rows(scheme, "train")])
     order = np.argsort(np.where(np.isnan(means), -np.inf, means), kind="stable")
     return core.model_ids[order[(len(order) - 1) // 2]], core.model_ids[order[-1]]
+
+
+def by_accuracy(core: Core, scheme: str, pair: tuple[str, str]) -> tuple[str, str]:
+    """Two models, the more accurate one on train last."""
+    means = single_means(core.labels[core.rows(scheme, "train")])
+    one, other = (float(means[core.place(name)]) for name in pair)
+    return pair if one <= other else (pair[1], pair[0])
 
 
 def tested_part(tables: Tables) -> Tables:
