@@ -100,7 +100,10 @@ def run(job: Job) -> CellResult:
 def _on_test(job: Job) -> CellResult:
     """The test alone of a fit that has no place in the protocol: its scores are kept."""
     try:
-        scores = job.fit_of().scores(job.ground.asked)
+        fit = job.fit_of()
+        scores = fit.scores(job.ground.asked)
+        if job.cell.stage == BESIDE:
+            fit.scores(job.ground.asked_before)
     except BadInput as refused:
         return CellResult(job.cell, None, None, 0.0, 0.0, 0.0, reason=refused.args[0])
     test = float(hits(job.ground.test, scores, job.ground.order).mean())

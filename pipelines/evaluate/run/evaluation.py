@@ -27,7 +27,7 @@ from routeyard.pipelines.evaluate.run.between import (
     pair_levels,
     traded,
 )
-from routeyard.pipelines.evaluate.run.fitted import Fitted, fitted, on_validation
+from routeyard.pipelines.evaluate.run.fitted import Fitted, fitted
 from routeyard.pipelines.evaluate.run.left_out import untold
 from routeyard.pipelines.evaluate.run.references import (
     agreement,
@@ -163,7 +163,6 @@ def evaluate(
     if how.ood or how.ood_groups:
         found_ood = ood_rows(core, scheme, experiment, how)
         rows += ood_metrics(found_ood)
-    validation = on_validation(data, experiment) if how.split == "test" else {}
     # Last: a router that was handed over as an object is fitted again by it.
     rows += over_splits(core, scheme, experiment, how)
     headline = WITHOUT_LEAKS if data.clean is not None and not done.as_published else "accuracy"
@@ -184,7 +183,7 @@ def evaluate(
             "bands": list(astuple(how.bands)),
             "headline": headline,
             **_told(done),
-            "validation": validation,
+            "validation": done.validation,
         },
         settings=how.but(scheme=scheme, pair=chosen),
     )

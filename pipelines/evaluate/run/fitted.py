@@ -13,6 +13,7 @@ from routeyard.pipelines.evaluate.rows import MetricRow, metric
 from routeyard.pipelines.evaluate.run.orders import order_range
 from routeyard.pipelines.evaluate.significance import seed_spread
 from routeyard.pipelines.experiment.experiment import Experiment
+from routeyard.pipelines.experiment.fit import Fit
 from routeyard.pipelines.matrix.memmap import on_disk_if_large
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice, best
@@ -28,6 +29,7 @@ class Fitted:
     `not_as_published`: router → what of its published settings its fit could not honour.
     `scales`: router → what it says that its scores mean.
     `published`: routers with the constants of their paper or its code.
+    `validation`: router → accuracy on the validation questions, where it is known.
     """
 
     scores: dict[str, Floats]
@@ -37,6 +39,7 @@ class Fitted:
     not_as_published: dict[str, tuple[str, ...]]
     scales: dict[str, Scale]
     published: set[str] = field(default_factory=set)
+    validation: dict[str, float] = field(default_factory=dict)
 
     @property
     def as_published(self) -> bool:
@@ -73,6 +76,9 @@ def fitted(
                 told.scores[name] = on_disk_if_large(found)
                 if fit.record.not_as_published:
                     told.not_as_published[name] = fit.record.not_as_published
+                # At once, while the fit is there: a stopped run goes on after it.
+                if (validated := _on_validation(data, fit)) is not None:
+                    told.validation[name] = validated
                 told.scales[name] = fit.scale
                 if getattr(fit.made, "as_published", False):
                     told.published.add(name)
@@ -93,27 +99,23 @@ def fitted(
     return told
 
 
-def on_validation(data: EvaluationData, experiment: Experiment) -> dict[str, float]:
-    """Accuracy of each router on the validation questions; empty where there are none, and
-    without those that cannot be asked about them, as a table of test questions.
+def _on_validation(data: EvaluationData, fit: Fit) -> float | None:
+    """Accuracy of a fit on the validation questions; None where there are none, or where it
+    cannot be asked about them, as a table of test questions.
 
     Who names one of several routers by its accuracy on the test questions names the luckiest;
     this is what one is chosen by.
     """
     held = data.train.validation
-    if held is None:
-        return {}
-    known = ~np.isnan(held.labels)
-    asked = known.any(axis=1)
-    found = {}
-    for name in experiment.routers:
-        try:
-            scores = experiment.fit_of(name, 0).scores(held.queries)
-        except BadInput:
-            continue
-        choice = best(scores[asked], known[asked], data.order)
-        found[name] = float(at_choice(held.labels[asked], choice).mean())
-    return found
+    if held is None or data.split != "test":
+        return None
+    held = held.take(np.flatnonzero(~np.isnan(held.labels).all(axis=1)))
+    try:
+        scores = fit.scores(held.queries)
+    except BadInput:
+        return None
+    choice = best(scores, ~np.isnan(held.labels), data.order)
+    return float(at_choice(held.labels, choice).mean()) if len(choice) else None
 
 
 def _accuracy(data: EvaluationData, scores: Floats) -> float:
