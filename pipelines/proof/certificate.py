@@ -48,6 +48,8 @@ _COUNTS = (
 )  # fmt: skip
 #: What the same code says of the same tables, word for word.
 _MADE = ("format", "rule", "test_in_train")
+#: Settings that a build never changes.
+_BUILT = {"seed": 0, "clustered_by": None}
 #: Figures that need the options of questions, which are withheld with their text.
 _OF_OPTIONS = ("chance_corrected",)
 
@@ -55,6 +57,9 @@ _OF_OPTIONS = ("chance_corrected",)
 def certificate_of_tables(evidence: Evidence) -> Results:
     """Contradictions between the certificate and the tables."""
     told = evidence.figures("certify").get("certificate")
+    if not isinstance(told, Mapping) and evidence.built and evidence.same_code:
+        found = ["a verdict without figures"]
+        yield contradiction("certificate", 1, 1, "certificates are not there", found)
     if not isinstance(told, Mapping) or not evidence.has("queries", "models", "labels", "outcomes"):
         return
     resamples = told.get("resamples")
@@ -153,6 +158,10 @@ def _facts(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) -> I
     if not evidence.same_code:
         return
     made = fresh.to_json()
+    for name in sorted(told.keys() ^ made.keys()):
+        yield f"{name} is not in both, expected what a certificate says"
+    if evidence.built:  # a build certifies with the defaults
+        yield from values((name, told.get(name), right) for name, right in _BUILT.items())
     names = {*_MADE, *(["folds"] if fresh.routers else [])}
     names -= {"test_in_train"} if len(evidence.withheld) else set()
     yield from values((name, told.get(name), made[name]) for name in sorted(names))

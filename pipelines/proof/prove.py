@@ -154,4 +154,5 @@ def _word(evidence: Evidence) -> Results:
     if evidence.rows("duplicates"):
         yield believed("duplicates", "similarities: they need the encoder")
     if evidence.manifest.sources:
-        yield believed("sources", "that questions and references are those of the sources")
+        says = "that questions, references, ids and metadata are those of the sources"
+        yield believed("sources", says)

@@ -30,7 +30,16 @@ def manifest_of_recipe(evidence: Evidence) -> Results:
         listed = [(one.gate, one.reason) for one in evidence.manifest.waivers]
         if waived != listed:
             wrong.append(f"waivers {listed!r:.80}, expected {waived!r:.80} of the recipe")
-    for check in (_silent, _unwaived, _unmade, _unlicensed, _listed, _rules, _duplicates):
+    for check in (
+        _silent,
+        _unwaived,
+        _unmade,
+        _unlicensed,
+        _listed,
+        _rules,
+        _duplicates,
+        _embedded,
+    ):
         wrong += check(evidence)
     if wrong:
         yield contradiction("manifest", len(wrong), len(wrong), "entries differ", wrong)
@@ -198,6 +207,23 @@ def _duplicates(evidence: Evidence) -> Iterator[str]:
     groups = len(rows.column("group_id").unique())
     if "groups" in figures:
         yield from values([("groups of duplicates", groups, figures["groups"])])
+
+
+def _embedded(evidence: Evidence) -> Iterator[str]:
+    """Embeddings that leave out questions, or are of several lengths."""
+    if not (evidence.rows("embeddings") and evidence.built and evidence.same_code):
+        return
+    ids = evidence.table("queries", ["query_id"]).column("query_id")
+    asked = ids.filter(pc.invert(pc.is_in(ids, value_set=evidence.withheld)))
+    rows = evidence.table("embeddings", ["query_id", "encoder", "vector"])
+    for name in rows.column("encoder").unique().to_pylist():
+        own = rows.filter(pc.equal(rows.column("encoder"), name))
+        there = pc.is_in(asked, value_set=own.column("query_id").combine_chunks())
+        if missing := len(asked) - (pc.sum(there).as_py() or 0):
+            yield f"embeddings of {name!r} leave out {missing:,} questions, expected all"
+        sizes = pc.list_value_length(own.column("vector")).unique().to_pylist()
+        if len(sizes) > 1:
+            yield f"embeddings of {name!r} have {sizes} numbers, expected one length"
 
 
 def _scorers(evidence: Evidence) -> Results:

@@ -66,5 +66,5 @@ def test_faults_that_are_put_back_are_found(
     where: Any, what: str, put: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(where, what, put)
-    tally = run(range(300), [DATABASES["model"]()])
-    assert any("paid" in said for broken in tally.broken.values() for said in broken)
+    tallies = (run(range(seed, seed + 20), [DATABASES["model"]()]) for seed in range(0, 300, 20))
+    assert any("paid" in str(tally.broken) for tally in tallies)

@@ -188,6 +188,20 @@ DEMO: Cases = {
     "rule of the certificate": (
         certificate(lambda found: found.update(rule="as we like")), "certificate", "rule 'as we",
     ),
+    "a certificate left out": (
+        figures("certify", lambda found: found.pop("certificate")),
+        "certificate", "certificates are not there",
+    ),
+    "a word more in the certificate": (
+        certificate(lambda found: found.update(endorsed_by="three experts")),
+        "certificate", "endorsed_by is not in both",
+    ),
+    "seed of the certificate": (
+        certificate(lambda found: found.update(seed=1234)), "certificate", "seed 1234, expected 0",
+    ),
+    "grades of answers that were asked for": (
+        column("responses", few, given_score=1.0), "responses", "come without a grade",
+    ),
     "gains of a router": (
         router(lambda found: found.update(gain=found["gain"] + 0.02)), "certificate", "gain of",
     ),
@@ -284,6 +298,15 @@ RICH: Cases = {
 def of_nobody(tables: Tables) -> list[dict[str, Any]]:
     return [{**row, "sample": 5} for row in tables["steps"].slice(0, 3).to_pylist()]
 
+
+#: Of a release with embeddings.
+EMBEDDED: Cases = {
+    "embeddings left out": (replaced("embeddings", half_of), "manifest", "leave out"),
+    "embeddings of two lengths": (
+        column("embeddings", lambda t: np.arange(t.num_rows) < 5, vector=[1.0, 0.0]),
+        "manifest", "expected one length",
+    ),
+}  # fmt: skip
 
 #: Of an agent's trajectories.
 STEPS: Cases = {

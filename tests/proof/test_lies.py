@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,30 +17,45 @@ from tests.proof import further_lies
 from tests.proof.lies import DEMO, PAIRS, STEPS
 from tests.proof.resealed import Lie as Change
 from tests.proof.resealed import resealed, verified
+from tests.support.built_once import built_once
 
 DEMO, STEPS = DEMO | further_lies.DEMO, STEPS | further_lies.STEPS
 
 
-@pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Preference pairs with entropies, rehearsed."""
-    yard = tmp_path_factory.mktemp("pairs")
+def rehearsed(yard: Path) -> Path:
     return Path(rehearse("confidence_pairs", str(yard), copies=2)["release"]["path"])
 
 
-@pytest.fixture(scope="module")
-def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trajectories of an agent, on loopback."""
+def of_an_agent(yard: Path) -> Path:
     from routeyard.flows.build import run_build
 
-    done = run_build("agent_demo", str(tmp_path_factory.mktemp("steps")), until="release")
-    return Path(done["release"]["path"])
+    return Path(run_build("agent_demo", str(yard), until="release")["release"]["path"])
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Preference pairs with entropies, rehearsed."""
+    return built_once(tmp_path_factory, "lies_pairs", rehearsed)
+
+
+@pytest.fixture(scope="session")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trajectories of an agent, on loopback."""
+    return built_once(tmp_path_factory, "lies_steps", of_an_agent)
+
+
+@pytest.fixture(scope="session")
 def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Samples, log-probabilities, pairs, schemes of rules and an injected model."""
-    return varied(tmp_path_factory.mktemp("rich"), name="rich", **VARIATIONS["rich"])
+    build = partial(varied, name="rich", **VARIATIONS["rich"])
+    return built_once(tmp_path_factory, "lies_rich", build)
+
+
+@pytest.fixture(scope="session")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Embeddings of the questions."""
+    build = partial(varied, name="embedded", **VARIATIONS["embedded"])
+    return built_once(tmp_path_factory, "lies_embedded", build)
 
 
 def test_there_are_at_least_forty() -> None:
@@ -77,6 +93,12 @@ def test_steps_that_contradict_themselves(name: str, steps: Path, tmp_path: Path
 @pytest.mark.parametrize("name", some(further_lies.RICH))
 def test_rules_that_are_contradicted(name: str, rich: Path, tmp_path: Path) -> None:
     found(rich, tmp_path, further_lies.RICH[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", further_lies.EMBEDDED)
+def test_embeddings_that_are_not_whole(name: str, embedded: Path, tmp_path: Path) -> None:
+    found(embedded, tmp_path, further_lies.EMBEDDED[name])
 
 
 def test_what_is_resealed_without_a_lie_holds(
