@@ -76,8 +76,8 @@ class OpenRelease:
         if name.startswith("_") or name in type(self).__dataclass_fields__:
             raise AttributeError(name)
         if name not in self.tables:
-            known = did_you_mean(name, [*self.tables, *dir(type(self))])
-            raise AttributeError(f"this release has no table or method {name!r}; {known}")
+            known = did_you_mean(name, self.tables)
+            raise AttributeError(f"this release has no table {name!r}; {known}")
         return self._table(name)
 
     def _table(self, name: str) -> ReleaseTable:
