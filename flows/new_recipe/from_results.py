@@ -78,6 +78,11 @@ def recorded_results(origin: str, *, answers: bool = False) -> Results | NoResul
         raise
     except SourceError as error:
         return NoResults(error)
+    return _answers_or_questions(found, answers)
+
+
+def _answers_or_questions(found: Results, answers: bool) -> Results | NoResults:
+    """The results, or why their rows may as well be questions."""
     scored = found.table.column("score").null_count < found.table.num_rows
     referenced = found.table.column("reference").null_count < found.table.num_rows
     # Without the name of a model, a table of questions with some figure looks the same.
@@ -90,11 +95,11 @@ def recorded_results(origin: str, *, answers: bool = False) -> Results | NoResul
     asked = not trials and found.table.column("prompt").null_count < found.table.num_rows
     answered = "text" in found.columns and not is_weak(found.columns["text"])
     weak = asked or is_weak(found.columns.get("score", ""), "score")
-    if guesses and weak and not answered:
-        if scored and found.columns.get("arm") == "(model)":
-            return NoResults(doubt=guesses[0], columns=frozenset(arms(found.table)))
-        return NoResults()
-    return found
+    if not guesses or not weak or answered:
+        return found
+    if scored and found.columns.get("arm") == "(model)":
+        return NoResults(doubt=guesses[0], columns=frozenset(arms(found.table)))
+    return NoResults()
 
 
 def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:

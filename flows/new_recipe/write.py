@@ -103,13 +103,7 @@ def start_recipe(
         suggested = ScorerSuggestion("given", "the answers are grades that come with the data")
     else:
         suggested = _scorer(guess, table, references, scorer, answers.outputs)
-    lacks = [*answers.lacks, *_lacks(guess, suggested)]
-    if no_results.columns - guess.used:
-        lacks.append(
-            f"your word on what `routeyard audit` would ask: {no_results.doubt}; here they are "
-            "left out, and the rows are questions. If they are models' scores, give the columns "
-            "the models' names, or list them in a column `model`"
-        )
+    lacks = [*answers.lacks, *_lacks(guess, suggested), *_to_confirm(no_results, guess)]
     source["scorer"] = suggested.scorer
     source["fields"] = guess.fields
     empty = 0
@@ -122,6 +116,17 @@ def start_recipe(
     )
     _write(recipe, text)
     return NewRecipe(recipe, len(rows), guess, suggested, answers.words, lacks, unread)
+
+
+def _to_confirm(no_results: NoResults, guess: Guess) -> list[str]:
+    """What a person is asked of columns that may be scores of models, and are left out."""
+    if not no_results.columns - guess.used:
+        return []
+    return [
+        f"your word on what `routeyard audit` would ask: {no_results.doubt}; here they are left "
+        "out, and the rows are questions. If they are models' scores, give the columns the "
+        "models' names, or list them in a column `model`"
+    ]
 
 
 def _of_results(made: ResultsRecipe, recipe: Path, near_duplicates: bool) -> NewRecipe:
