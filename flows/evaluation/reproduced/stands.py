@@ -77,7 +77,8 @@ def pair_in_place(core: Core, scheme: str) -> tuple[str, str]:
     if (pair := default_pair(core)) is not None:
         return pair
     means = single_means(core.labels[core.rows(scheme, "train")])
-    order = np.argsort(np.where(np.isnan(means), -np.inf, means), kind="stable")
+    real = [k for k, name in enumerate(core.model_ids) if core.kinds.get(name, "real") == "real"]
+    order = sorted(real, key=lambda k: -np.inf if np.isnan(means[k]) else means[k])
     return core.model_ids[order[(len(order) - 1) // 2]], core.model_ids[order[-1]]
 
 
