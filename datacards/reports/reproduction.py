@@ -28,7 +28,7 @@ _WORDS = {"=": "equal", "≠": "differs", "~": "other data", "?": "not here"}
 HEAD = ("printed", "computed", "equal", "differs", "cannot be computed")
 
 
-class Shown(NamedTuple):
+class ShownCell(NamedTuple):
     """A cell as texts: the printed value, ours with its interval, sign and word of the verdict."""
 
     printed: str
@@ -38,11 +38,11 @@ class Shown(NamedTuple):
     word: str
 
 
-def shown(one: Row) -> Shown:
+def shown(one: Row) -> ShownCell:
     """A reproduced cell as texts."""
     sign = {"equal": "=", "differs": "≠"}.get(one["verdict"], "?" if one["value"] is None else "~")
     if one["value"] is None:
-        return Shown(one["printed"], "–", "", sign, _WORDS[sign])
+        return ShownCell(one["printed"], "–", "", sign, _WORDS[sign])
     factor, digits, _ = UNITS[one["unit"]]
     digits = max(digits, len(one["printed"].partition("±")[0].partition(".")[2]))
 
@@ -51,7 +51,7 @@ def shown(one: Row) -> Shown:
 
     known = one["low"] is not None and one["high"] is not None
     interval = f"[{text(one['low'])}, {text(one['high'])}]" if known else ""
-    return Shown(one["printed"], text(one["value"]), interval, sign, _WORDS[sign])
+    return ShownCell(one["printed"], text(one["value"]), interval, sign, _WORDS[sign])
 
 
 def reasons(cells: Sequence[Row], missing: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -67,7 +67,7 @@ def reasons(cells: Sequence[Row], missing: Mapping[str, str]) -> list[tuple[str,
     return found + [(why, benchmark) for benchmark, why in missing.items() if why not in notes]
 
 
-def _grid(cells: Sequence[Row]) -> tuple[list[str], list[tuple[str, list[Shown | None]]]]:
+def _grid(cells: Sequence[Row]) -> tuple[list[str], list[tuple[str, list[ShownCell | None]]]]:
     columns = list(dict.fromkeys(one["column"] for one in cells))
     found = {(one["row"], one["column"]): shown(one) for one in cells}
     rows = dict.fromkeys(one["row"] for one in cells)
@@ -123,7 +123,7 @@ def _item(item: Row, cells: Sequence[Row], figures: Sequence[tuple[str, str]]) -
         yield f"- {cell(reason)} ({cell(places)})"
 
 
-def _text(one: Shown | None) -> str:
+def _text(one: ShownCell | None) -> str:
     if one is None:
         return ""
     interval = f" {cell(one.interval)}" if one.interval else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -22,10 +22,13 @@ _CLOSE = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken, yaml.BlockEndToke
 
 
 #: The parser in C takes a tenth of the time; not every build of the library has it.
-_PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+if TYPE_CHECKING:
+    from yaml import SafeLoader as _Parser
+else:
+    _Parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_PARSER):
+class _Loader(_Parser):
     """Safe, and a key that stands twice in one mapping is an error: which one counts?"""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
@@ -69,7 +72,7 @@ def read_text(text: str, *, where: str) -> Any:
 def _flat(text: str, where: str) -> None:
     """Refuse aliases and nesting while the text is scanned, before anything is made of it."""
     depth = 0
-    for token in yaml.scan(text, Loader=_PARSER):
+    for token in yaml.scan(text, Loader=_Parser):
         if isinstance(token, yaml.AliasToken):
             raise RecipeError(
                 "YAML aliases (*name) are not read",

@@ -18,7 +18,7 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswerColumns:
     """A table of answers, of which each column may be absent."""
 
     table: pa.Table
@@ -32,12 +32,12 @@ class Answers:
             return self.table.column(name)
         return pa.chunked_array([pa.nulls(len(self), pa.string())])
 
-    def numbers(self, name: str) -> Any:
+    def numbers(self, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         """A column as float64, NaN where it is null."""
         found = self.column(name)
         if found.null_count == len(found):
             return np.full(len(found), np.nan)
-        return found.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return np.asarray(found.cast(pa.float64()), dtype=np.float64)
 
     def null(self, name: str) -> Mask:
         """Which answers have no value in a column."""
@@ -47,9 +47,9 @@ class Answers:
         """Which answers have a value in a column of texts."""
         return np.asarray(pc.fill_null(pc.equal(self.column(name), value), False), dtype=bool)
 
-    def where(self, mask: Mask) -> Answers:
+    def where(self, mask: Mask) -> AnswerColumns:
         """The answers of a mask."""
-        return Answers(self.table.filter(pa.array(mask)))
+        return AnswerColumns(self.table.filter(pa.array(mask)))
 
     @property
     def rows(self) -> list[Row]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import UnknownName
-from routeyard.pipelines.metering.answers import Answers
+from routeyard.pipelines.metering.answers import AnswerColumns
 from routeyard.pipelines.metering.checks import CHECKS, run_check
 from routeyard.pipelines.metering.findings import GATE, SHOWN, MeteringFinding, MeteringInput
 from routeyard.schemas.recipe import Pool, Recipe
@@ -140,7 +140,7 @@ def apply_waivers(
     return tuple(unresolved), tuple(waived)
 
 
-def _by_model(responses: pa.Table) -> Iterator[tuple[str, Answers, set[str]]]:
+def _by_model(responses: pa.Table) -> Iterator[tuple[str, AnswerColumns, set[str]]]:
     """Answers of one model at a time, and the columns in which any of them has a value."""
     names = [n for n in (*NEEDED, *_EXTRA) if n in responses.column_names]
     answers = responses.select(names)
@@ -149,7 +149,7 @@ def _by_model(responses: pa.Table) -> Iterator[tuple[str, Answers, set[str]]]:
     for model_id in sorted(pc.unique(answers.column("model_id")).to_pylist()):
         mine = answers.filter(pc.equal(answers.column("model_id"), model_id))
         there = {n for n in names if mine.column(n).null_count < mine.num_rows}
-        yield model_id, Answers(mine), there
+        yield model_id, AnswerColumns(mine), there
 
 
 def _canary_drift(thresholds: Metering, canaries: pa.Table) -> list[MeteringFinding]:

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.calls.bill import words
 from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.metering.answers import Answers, Mask, most_words
+from routeyard.pipelines.metering.answers import AnswerColumns, Mask, most_words
 from routeyard.pipelines.metering.findings import MeteringFinding, MeteringInput, Row, finding
 from routeyard.pipelines.model_names import same_model
 
 #: (what is wrong, answers it is about, how many were judged; null where a share says nothing)
-Problem = tuple[str, Answers, int | None]
+Problem = tuple[str, AnswerColumns, int | None]
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class MeteringCheck:
         needs: Columns without any value in which there is nothing to find; none: it always looks.
     """
 
-    find: Callable[[MeteringInput, str, Answers], Iterator[Problem]]
+    find: Callable[[MeteringInput, str, AnswerColumns], Iterator[Problem]]
     limit: str | None = None
     needs: tuple[str, ...] = ()
 
 
 def run_check(
-    name: str, known: MeteringInput, model_id: str, answers: Answers
+    name: str, known: MeteringInput, model_id: str, answers: AnswerColumns
 ) -> Iterator[MeteringFinding]:
     """Findings of the check of that name."""
     check = CHECKS[name]
@@ -58,43 +58,43 @@ def run_check(
 
 def _each(
     says: str,
-    are_bad: Callable[[MeteringInput, Answers], Mask],
+    are_bad: Callable[[MeteringInput, AnswerColumns], Mask],
     limit: str | None = None,
     needs: tuple[str, ...] = (),
 ) -> MeteringCheck:
     """A check that looks at one answer at a time."""
 
-    def find(known: MeteringInput, model_id: str, answers: Answers) -> Iterator[Problem]:
+    def find(known: MeteringInput, model_id: str, answers: AnswerColumns) -> Iterator[Problem]:
         yield says, answers.where(are_bad(known, answers)), len(answers) if limit else None
 
     return MeteringCheck(find, limit, needs)
 
 
-def _only(answers: Answers, among: Mask, is_bad: Callable[[Row], bool]) -> Mask:
+def _only(answers: AnswerColumns, among: Mask, is_bad: Callable[[Row], bool]) -> Mask:
     """Those among some answers that are bad, looked at one by one."""
     found = np.zeros(len(answers), dtype=bool)
     found[np.flatnonzero(among)] = [is_bad(row) for row in answers.where(among).rows]
     return found
 
 
-def _lacks_usage(known: MeteringInput, answers: Answers) -> Mask:
+def _lacks_usage(known: MeteringInput, answers: AnswerColumns) -> Mask:
     # With `n` answers in one call only their sum is metered: their cost is known.
     prompt, completion, cost = map(answers.null, ("prompt_tokens", "completion_tokens", "cost_usd"))
     return prompt | (completion & cost)
 
 
-def _adds_up_wrong(known: MeteringInput, answers: Answers) -> Mask:
+def _adds_up_wrong(known: MeteringInput, answers: AnswerColumns) -> Mask:
     prompt, completion, total, reasoning = map(answers.numbers, _COUNTS)
     apart = prompt + completion - total
-    return (np.isfinite(apart) & (apart != 0)) | (reasoning > completion)
+    return np.asarray((np.isfinite(apart) & (apart != 0)) | (reasoning > completion))
 
 
-def _several_calls(answers: Answers) -> Mask:
+def _several_calls(answers: AnswerColumns) -> Mask:
     """Whose tokens are those of several calls, of which the text is the last one alone."""
     return answers.numbers("calls") > 1
 
 
-def _constant(known: MeteringInput, model_id: str, answers: Answers) -> Iterator[Problem]:
+def _constant(known: MeteringInput, model_id: str, answers: AnswerColumns) -> Iterator[Problem]:
     for name in ("completion_tokens", "prompt_tokens"):
         counted = ~answers.null(name) & ~_several_calls(answers)
         if counted.sum() < known.thresholds.min_answers:
@@ -116,7 +116,7 @@ def _constant(known: MeteringInput, model_id: str, answers: Answers) -> Iterator
             yield says, same, len(answers)
 
 
-def _implausible(known: MeteringInput, answers: Answers) -> Mask:
+def _implausible(known: MeteringInput, answers: AnswerColumns) -> Mask:
     """No byte-level tokenizer makes more tokens than bytes; words bound them from below."""
     slack, least = known.thresholds.token_slack, known.thresholds.tokens_per_word
     text, tokens = answers.column("text"), answers.numbers("completion_tokens")
@@ -130,10 +130,10 @@ def _implausible(known: MeteringInput, answers: Answers) -> Mask:
     asked = answers.numbers("prompt_tokens") + slack
     # A system prompt or template may add to it, nothing may take away.
     fewer = asked < least * known.words_of_prompts(answers.column("query_id"))
-    return (many | few | fewer) & ~_several_calls(answers)
+    return np.asarray((many | few | fewer) & ~_several_calls(answers))
 
 
-def _other_logprob_count(known: MeteringInput, answers: Answers) -> Mask:
+def _other_logprob_count(known: MeteringInput, answers: AnswerColumns) -> Mask:
     def differ(row: Row) -> bool:
         if not row["logprobs"]:
             return False
@@ -145,7 +145,7 @@ def _other_logprob_count(known: MeteringInput, answers: Answers) -> Mask:
     return _only(answers, among & ~_several_calls(answers), differ)
 
 
-def _served(known: MeteringInput, model_id: str, answers: Answers) -> Iterator[Problem]:
+def _served(known: MeteringInput, model_id: str, answers: AnswerColumns) -> Iterator[Problem]:
     wanted = {model_id, known.names.get(model_id, model_id)}
     wanted |= set(known.thresholds.served_as.get(model_id, []))
     for served in sorted(answers.column("served_model").unique().drop_null().to_pylist()):
@@ -154,7 +154,7 @@ def _served(known: MeteringInput, model_id: str, answers: Answers) -> Iterator[P
             yield f"answers served by {served!r}", bad, len(answers)
 
 
-def _slow(known: MeteringInput, model_id: str, answers: Answers) -> Iterator[Problem]:
+def _slow(known: MeteringInput, model_id: str, answers: AnswerColumns) -> Iterator[Problem]:
     """Modified z-score (Iglewicz and Hoaglin 1993) of log latency: 0.6745 (x − median) / MAD.
 
     The spread of a fast server is milliseconds, so that any hiccup of the machine lies far
@@ -182,14 +182,16 @@ def _price(known: MeteringInput, model_id: str) -> Price:
     return Price.of_row(model)
 
 
-def _price_unknown(known: MeteringInput, model_id: str, answers: Answers) -> Iterator[Problem]:
+def _price_unknown(
+    known: MeteringInput, model_id: str, answers: AnswerColumns
+) -> Iterator[Problem]:
     priced = _price(known, model_id).known
     why = "their tokens are not known" if priced else "the model has no price"
     bad = answers.where(answers.null("cost_usd"))
     yield f"answers of unknown cost, as {why}", bad, len(answers)
 
 
-def _price_stale(known: MeteringInput, model_id: str, answers: Answers) -> Iterator[Problem]:
+def _price_stale(known: MeteringInput, model_id: str, answers: AnswerColumns) -> Iterator[Problem]:
     changed, read = known.price_changed.get(model_id), _price(known, model_id).date
     # ISO dates compare as text.
     if changed and read and read < changed:
@@ -197,7 +199,9 @@ def _price_stale(known: MeteringInput, model_id: str, answers: Answers) -> Itera
         yield says, answers.where(answers.equal("cost_source", "price_table")), len(answers)
 
 
-def _price_mismatch(known: MeteringInput, model_id: str, answers: Answers) -> Iterator[Problem]:
+def _price_mismatch(
+    known: MeteringInput, model_id: str, answers: AnswerColumns
+) -> Iterator[Problem]:
     """Tables that are off by ten have been published: the provider's figure shows it."""
     price = _price(known, model_id)
 

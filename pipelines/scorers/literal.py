@@ -15,11 +15,16 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from routeyard.pipelines.scorers.comparison.literals import (
+    LONGEST,
+    NotALiteral,
+    same,
+    value_of,
+)
 from routeyard.pipelines.scorers.extraction.commitment import settle
 from routeyard.pipelines.scorers.extraction.envelopes import (
     NAMES,
@@ -35,22 +40,6 @@ from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 _RE = patterns("literal")
-
-#: Longer texts are not parsed.
-LONGEST = 200_000
-_EMPTY: dict[str, Any] = {
-    "set()": set(),
-    "frozenset()": frozenset(),
-    "dict()": {},
-    "list()": [],
-    "tuple()": (),
-}
-_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NaN": math.nan,
-            "Infinity": math.inf, "-Infinity": -math.inf}  # fmt: skip
-
-
-class _Unreadable(Exception):
-    """The text is not a literal."""
 
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
@@ -103,8 +92,8 @@ def _values(how: str, said: str, before: str) -> list[Any]:
         found.append(string)
     for text in dict.fromkeys(spellings):
         try:
-            found.append(_value(text))
-        except _Unreadable:
+            found.append(value_of(text))
+        except NotALiteral:
             continue
     return found
 
@@ -112,49 +101,9 @@ def _values(how: str, said: str, before: str) -> list[Any]:
 @lru_cache(maxsize=65536)
 def _reference(text: str) -> tuple[Any, bool]:
     try:
-        return _value(text), True
-    except _Unreadable:
+        return value_of(text), True
+    except NotALiteral:
         return text, False
-
-
-def _value(text: str) -> Any:
-    """The Python or JSON value of a text."""
-    text = text.strip().strip("`").strip()
-    if not text or len(text) > LONGEST:
-        raise _Unreadable
-    if text in _EMPTY:
-        return _EMPTY[text]
-    if text in _SPECIAL:
-        return _SPECIAL[text]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        pass
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise _Unreadable from None
-
-
-def same(one: Any, other: Any) -> bool:
-    """Equal in value and type, at every depth; NaN is itself."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, float):
-        return one == other or (math.isnan(one) and math.isnan(other))
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict):
-        if len(one) != len(other):
-            return False
-        keys = {(type(key), key): key for key in other}
-        return all(
-            (type(key), key) in keys and same(value, other[keys[type(key), key]])
-            for key, value in one.items()
-        )
-    if isinstance(one, set | frozenset):
-        return {(type(v), v) for v in one} == {(type(v), v) for v in other}
-    return bool(one == other)
 
 
 def _printed(said: str, values: list[Any], reference: str) -> bool:
@@ -251,8 +200,8 @@ def _within_quotes(output: str, start: int, end: int) -> tuple[int, int]:
 
 def _is_literal(output: str, start: int, end: int) -> bool:
     try:
-        _value(output[start:end])
-    except _Unreadable:
+        value_of(output[start:end])
+    except NotALiteral:
         return False
     return True
 

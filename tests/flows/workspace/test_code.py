@@ -138,6 +138,9 @@ def test_what_a_build_really_loads_is_within_what_was_computed(tmp_path: Path) -
         "routeyard.pipelines.calls",
         "routeyard.pipelines.io.staging",
         "routeyard.pipelines.equivalence_types",
+        "routeyard.pipelines.metering.list_prices",
+        "routeyard.pipelines.metering.price_tables",
+        "routeyard.pipelines.model_sizes",
     )
     # The form in which the audit looks at the tables before they become a release.
     beside += ("routeyard.pipelines.io.plain_yaml", "routeyard.schemas.recording")

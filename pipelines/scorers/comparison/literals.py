@@ -1,0 +1,68 @@
+"""Python and JSON literals as values: what a text is, and which two are the same."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from typing import Any
+
+#: Longer texts are not parsed.
+LONGEST = 200_000
+_EMPTY: dict[str, Any] = {
+    "set()": set(),
+    "frozenset()": frozenset(),
+    "dict()": {},
+    "list()": [],
+    "tuple()": (),
+}
+_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NaN": math.nan,
+            "Infinity": math.inf, "-Infinity": -math.inf}  # fmt: skip
+
+
+class NotALiteral(Exception):
+    """The text is not a literal."""
+
+
+def value_of(text: str) -> Any:
+    """The Python or JSON value of a text.
+
+    Raises:
+        NotALiteral: it has none, or is longer than `LONGEST`.
+    """
+    text = text.strip().strip("`").strip()
+    if not text or len(text) > LONGEST:
+        raise NotALiteral
+    if text in _EMPTY:
+        return _EMPTY[text]
+    if text in _SPECIAL:
+        return _SPECIAL[text]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        pass
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise NotALiteral from None
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal in value and type, at every depth; NaN is itself."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, float):
+        return one == other or (math.isnan(one) and math.isnan(other))
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        if len(one) != len(other):
+            return False
+        keys = {(type(key), key): key for key in other}
+        return all(
+            (type(key), key) in keys and same(value, other[keys[type(key), key]])
+            for key, value in one.items()
+        )
+    if isinstance(one, set | frozenset):
+        return {(type(v), v) for v in one} == {(type(v), v) for v in other}
+    return bool(one == other)
