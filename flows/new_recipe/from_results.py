@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.flows.new_recipe.first_rows import few, relative
@@ -21,7 +22,6 @@ from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.guessing.guess import Guess
 from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion, suggest
 from routeyard.pipelines.ingest.results import AggregatesOnly, Results, read_results
-from routeyard.pipelines.ingest.results.normal import arms
 from routeyard.pipelines.ingest.results.roles import is_weak
 from routeyard.pipelines.ingest.results.values import ASKED
 
@@ -98,8 +98,21 @@ def _answers_or_questions(found: Results, answers: bool) -> Results | NoResults:
     if not guesses or not weak or answered:
         return found
     if scored and found.columns.get("arm") == "(model)":
-        return NoResults(doubt=guesses[0], columns=frozenset(arms(found.table)))
+        return NoResults(doubt=guesses[0], columns=_like_scores(found.table))
     return NoResults()
+
+
+def _like_scores(table: pa.Table) -> frozenset[str]:
+    """Columns whose largest figure is at least half of a scale, and none outside of it.
+
+    Counts and ids, which other columns of figures hold, are far below or above.
+    """
+    ranges = table.group_by("arm").aggregate([("score", "min"), ("score", "max")]).to_pylist()
+    return frozenset(
+        one["arm"]
+        for one in ranges
+        if one["score_max"] is not None and one["score_min"] >= 0 and 0.5 <= one["score_max"] <= 1
+    )
 
 
 def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
@@ -124,7 +137,7 @@ def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
         step = max(1, len(questions) // _TRIED)
         tried = questions[::step][:_TRIED]
         texts = table.column("text").drop_null()
-        outputs = texts.take(range(0, len(texts), -(-len(texts) // _TRIED) or 1)).to_pylist()
+        outputs = texts.to_pylist()[:: -(-len(texts) // _TRIED) or 1]
         scorer = suggest([q["question"] for q in tried], [q["references"] for q in tried],
                          [[] for _ in tried], outputs)  # fmt: skip
     answers, fields, issues = answers_table(results.table, ids)

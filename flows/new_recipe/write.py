@@ -120,7 +120,9 @@ def start_recipe(
 
 def _to_confirm(no_results: NoResults, guess: Guess) -> list[str]:
     """What a person is asked of columns that may be scores of models, and are left out."""
-    if not no_results.columns - guess.used:
+    left = no_results.columns - guess.used
+    # Beside a column that is part of the question, one alone is no table of scores.
+    if len(left) < (1 if left == no_results.columns else 2):
         return []
     return [
         f"your word on what `routeyard audit` would ask: {no_results.doubt}; here they are left "

@@ -23,6 +23,11 @@ class Deferred:
     fn: Callable[..., Any]
     options: Mapping[str, Any]
 
+    @property
+    def name(self) -> str:
+        """Its name in Prefect."""
+        return str(self.options["name"])
+
     @cached_property
     def made(self) -> Any:
         """The Prefect flow or task."""

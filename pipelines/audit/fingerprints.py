@@ -7,7 +7,7 @@ Scores alone (`evidence`): under a swap of arms a and b the residual correlation
 the rows and columns of a and b changed. With C, what the other suites let expect, and n questions,
 the log-likelihood ratio of Gaussian residuals is n/2 · [tr(C⁻¹R) − tr(C⁻¹PRP)]; the same with the
 suite's accuracies. Suites differ more than samples of one do, so each ratio is divided by how much
-more (quasi-likelihood: McCullagh & Nelder 1989, section 9.3).
+more (quasi-likelihood: McCullagh and Nelder, Generalized Linear Models).
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ def expected_rewards(
     """(n, arms) predictions of a ridge regression per arm, cross-fitted over tasks.
 
     A decision is predicted by a fit that saw none of its task, so that the doubly robust estimate
-    stays unbiased (Chernozhukov et al. 2018, section 3). An arm without outcomes in a fit gets the
-    mean of all.
+    stays unbiased (cross-fitting, as in double machine learning). An arm without outcomes in a fit
+    gets the mean of all.
 
     Args:
         features: (n, d); a column of ones is added.

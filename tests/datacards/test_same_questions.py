@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from routeyard.datacards.numbers import card_numbers
 from routeyard.datacards.plots import plots
+from tests.support.contract_tables import contract_table
 
 
 def tables() -> dict[str, pa.Table]:
@@ -19,10 +20,11 @@ def tables() -> dict[str, pa.Table]:
             {"query_id": queries, "task": ["t"] * 4, "domain": ["d"] * 4, "scorer": ["s"] * 4,
              "source": ["s"] * 4}
         ),
-        "models": pa.table(
+        "models": contract_table(
+            "models",
             {"model_id": models, "provider": ["p"] * 3, "params_b": [1.0] * 3,
              "price_in": [1.0] * 3, "price_out": [1.0] * 3, "kind": ["real"] * 3,
-             "simulated": [False] * 3}
+             "simulated": [False] * 3},
         ),
         "labels": pa.table(
             {"query_id": [a for a, _, _ in labels], "model_id": [b for _, b, _ in labels],

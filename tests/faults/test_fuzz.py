@@ -16,6 +16,7 @@ from routeyard.pipelines.scorers import SCORERS
 from tests.faults.attacks import Row
 from tests.ingest.importers import test_importers as layouts
 from tests.ingest.importers import test_layouts as other_layouts
+from tests.ingest.importers import test_trajectories as trajectories
 
 Rows = Callable[[str], Row]
 Size = Callable[[int, int], int]
@@ -27,9 +28,11 @@ LAYOUTS: dict[str, Callable[..., None]] = {
     "inspect": layouts.test_inspect,
     "llmrouterbench": layouts.test_llmrouterbench_takes_identity_from_the_header,
     "lm_eval": layouts.test_lm_eval,
+    "mint": trajectories.test_mint,
     "mixinstruct": layouts.test_mixinstruct,
     "mixinstruct_bartscore": layouts.test_mixinstruct,
     "mmlu_pro": layouts.test_mmlu_pro_respects_the_letter_a_run_was_graded_against,
+    "otel": trajectories.test_opentelemetry,
     "routellm": layouts.test_routellm,
     "routerarena": layouts.test_routerarena,
     "routerbench": layouts.test_routerbench,
@@ -37,6 +40,7 @@ LAYOUTS: dict[str, Callable[..., None]] = {
     "sprout": layouts.test_sprout,
     "ulab": layouts.test_ulab_error_texts_are_missing_answers,
     "zeroeval": layouts.test_zeroeval,
+    "tau_bench": trajectories.test_tau_bench,
 }
 #: Its two forms take one more argument.
 _MORE: dict[str, tuple[Any, ...]] = {"inspect": (".eval",), "routerbench": ("object",)}

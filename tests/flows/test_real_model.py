@@ -24,7 +24,7 @@ from tests.flows.test_demo_server import post
 ROOT = Path(__file__).parents[2]
 HERE = importlib.util.find_spec("llama_cpp") is not None and at_hand()
 real = pytest.mark.skipif(
-    not HERE, reason="needs `pip install 'routeyard[real]'` and one `routeyard demo --real` before"
+    not HERE, reason="needs `pip install '.[real]'` and one `routeyard demo --real` before"
 )
 
 
@@ -62,7 +62,7 @@ def test_without_the_binding_the_next_step_is_named(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
     with pytest.raises(BadInput) as error:
         binding()
-    assert "routeyard[real]" in str(error.value.next_step)
+    assert ".[real]" in str(error.value.next_step)
 
 
 def test_a_file_of_ones_own_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from tests.ledger.test_namespaces import recipe
 _BUILD = """
 import sys
 from routeyard.flows.cli import run
+from routeyard.flows.build import build  # Prefect's flow, which a build by itself does not make
 code = run(sys.argv[1:])
 from prefect._internal.analytics.service import AnalyticsService
 one = AnalyticsService._instance
