@@ -111,7 +111,7 @@ class _Cells:
     def _found(
         self, one: PrintedCell, row: str, computed: Computed, stand: Stand | None
     ) -> tuple[StudyCell | None, str]:
-        """The cell of the study and, of a stand-in, what was taken in the place of what."""
+        """The cell of the study; for a stand-in also which data replace which."""
         cells = {(cell.row, cell.column): cell for cell in computed.cells}
         own = cells.get((row, one.study_column))
         instead = self.paper.benchmarks[one.on].instead

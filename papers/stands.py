@@ -72,7 +72,7 @@ def same_release(one: Stand | None, other: Stand) -> bool:
 
 
 def prepared(paper: Paper, stand: Stand) -> Stand:
-    """The stand with what the paper's folder puts in the place of what it lacks."""
+    """The stand, with replacements from the paper's folder for the data that it lacks."""
     if not paper.prepare:
         return stand
     module, _, name = paper.prepare.partition(":")

@@ -14,7 +14,7 @@ from routeyard.datacards.site.language import single_page
 
 Row = Mapping[str, Any]
 
-#: Sign of a cell → what it means. A verdict is told by its sign and its word, not by colour.
+#: Sign of a cell → its meaning. Verdicts differ by sign and word, not only by colour.
 SIGNS = {
     "=": "within half a unit of the last printed digit, or the printed value lies in the "
     "95 % interval",

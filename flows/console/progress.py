@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _EVERY_S = 10.0
 #: What the latest run of this process had when it was last shown: for Ctrl-C.
 _last: RunProgress | None = None
-#: Models that a program stands in for: what they cost is not paid.
+#: Simulated models: nobody pays their cost.
 _simulated: frozenset[str] = frozenset()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.experiment.given import read_predictions
-from routeyard.pipelines.metrics.tradeoff import Bands
+from routeyard.pipelines.metrics.bands import Bands
 
 
 def parse_groups(texts: Sequence[str] | None) -> dict[str, list[str]] | None:

@@ -187,7 +187,7 @@ def _promise(
 def _by_rule(
     calls: _Calls, train: Bools, test: Bools, limit_s: float, share: float, decision_s: float
 ) -> tuple[str, Bools]:
-    """(rule in words, test calls that it chooses); scores are means by task of the train part."""
+    """(text of the rule, test calls it selects); scores are means by task of the train part."""
     arms, arm = np.unique(calls.arm, return_inverse=True)
     tasks, task = np.unique(calls.task, return_inverse=True)
     known = train & ~np.isnan(calls.score)

@@ -14,8 +14,8 @@ from routeyard.pipelines.evaluate.rows import MetricRow, counted, curve_rows, me
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.ranking import single_means
 from routeyard.pipelines.metrics import tradeoff
+from routeyard.pipelines.metrics.bands import Bands
 from routeyard.pipelines.metrics.bootstrap import Draws
-from routeyard.pipelines.metrics.tradeoff import Bands
 
 #: Resamples behind the band of a trade-off curve; its metrics use all of them.
 BAND_RESAMPLES = 1000

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ParamSpec, TypeVar
 
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.metrics.tradeoff import Bands
+from routeyard.pipelines.metrics.bands import Bands
 
 P = ParamSpec("P")
 R = TypeVar("R")

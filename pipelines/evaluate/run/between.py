@@ -16,10 +16,10 @@ from routeyard.pipelines.evaluate.compare import (
 from routeyard.pipelines.evaluate.pairs import ModelPair, Traded, oracle_wanted, trade, wanted_of
 from routeyard.pipelines.evaluate.router_result import RouterResult
 from routeyard.pipelines.evaluate.rows import MetricRow, column_metric
+from routeyard.pipelines.metrics.bands import Bands
 from routeyard.pipelines.metrics.bootstrap import Draws
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice
-from routeyard.pipelines.metrics.tradeoff import Bands
 from routeyard.pipelines.routers.base import Queries
 
 #: Accuracy over the test questions that do not also stand in train.

@@ -93,7 +93,7 @@ def formats() -> dict[str, dict[str, Any]]:
 
 
 def _at(record: Any, keys: Sequence[str]) -> Any:
-    """Value below keys; None where there is none. A text that is JSON is opened on the way."""
+    """Value at a path of keys, or None; JSON texts on the path are parsed."""
     for key in keys:
         if type(record) is dict:
             record = record.get(key)
@@ -148,7 +148,7 @@ def row_of(
 
 
 def _asked(call: LoggedCall) -> str | None:
-    """What the user said first; a prompt in words counts too."""
+    """First message of the user; a prompt given as plain text counts too."""
     for message in call.opened("messages", list) or ():
         if isinstance(message, dict) and message.get("role") == "user":
             content = message.get("content")
