@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
 from routeyard.schemas.notebook import html_card
 
 
-class StepFigures(dict[str, Any]):
+class StepFigures(dict[str, Any], ABC):
     """Figures by name, shown as a card in a notebook."""
 
+    @abstractmethod
     def _shown(self) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
-        raise NotImplementedError
+        """Title, main facts and rows of the card."""
 
     def __repr__(self) -> str:
         title, facts, _ = self._shown()

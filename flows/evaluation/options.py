@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from routeyard.pipelines.bands import Bands
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.experiment.given import read_predictions
-from routeyard.pipelines.metrics.bands import Bands
 
 
 def parse_groups(texts: Sequence[str] | None) -> dict[str, list[str]] | None:

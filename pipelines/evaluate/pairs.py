@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from routeyard.pipelines.arrays import Floats, Ints
+from routeyard.pipelines.bands import Bands
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.rows import MetricRow, counted, curve_rows, metric
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.ranking import single_means
 from routeyard.pipelines.metrics import tradeoff
-from routeyard.pipelines.metrics.bands import Bands
 from routeyard.pipelines.metrics.bootstrap import Draws
 
 #: Resamples behind the band of a trade-off curve; its metrics use all of them.

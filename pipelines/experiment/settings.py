@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ParamSpec, TypeVar
 
+from routeyard.pipelines.bands import Bands
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.metrics.bands import Bands
 
 P = ParamSpec("P")
 R = TypeVar("R")

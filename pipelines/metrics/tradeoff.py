@@ -23,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from routeyard.pipelines.arrays import Floats, Ints
-from routeyard.pipelines.metrics.bands import Bands
+from routeyard.pipelines.bands import Bands
 
 
 def order_groups(scores: Floats) -> tuple[Ints, Ints]:

@@ -1,4 +1,8 @@
-"""Token classes from a provider's usage record, whatever its shape."""
+"""Token classes from a provider's usage record, also an incomplete one, as logs hold them.
+
+`metering/billed.py` reads whole records into the classes that have a price, and refuses others;
+on those it reads both give the same counts (`tests/metering/test_billed.py`).
+"""
 
 from __future__ import annotations
 
@@ -28,9 +32,9 @@ def tokens_of(usage: Mapping[str, Any]) -> Tokens:
     if "promptTokenCount" in usage:
         answer, thoughts = usage.get("candidatesTokenCount"), usage.get("thoughtsTokenCount")
         whole = None if answer is None else answer + (thoughts or 0)
-        return Tokens(
-            usage["promptTokenCount"], whole, usage.get("cachedContentTokenCount"), None, thoughts
-        )
+        # What tools returned is read as a prompt and is not in the prompt's count.
+        asked = usage["promptTokenCount"] + (usage.get("toolUsePromptTokenCount") or 0)
+        return Tokens(asked, whole, usage.get("cachedContentTokenCount"), None, thoughts)
     if "cache_read_input_tokens" in usage or "cache_creation_input_tokens" in usage:
         return _anthropic(usage)
     before = _first(usage, "prompt_tokens_details", "input_tokens_details")
@@ -55,7 +59,8 @@ def _anthropic(usage: Mapping[str, Any]) -> Tokens:
         return Tokens(usage["prompt_tokens"], completion, read, write)
     fresh = usage.get("input_tokens")
     prompt = None if fresh is None else fresh + (read or 0) + (write or 0)
-    return Tokens(prompt, completion, read, write)
+    hidden = _first(_first(usage, "output_tokens_details"), "thinking_tokens")
+    return Tokens(prompt, completion, read, write, hidden)
 
 
 def _first(record: Any, *names: str) -> Any:

@@ -21,6 +21,7 @@ from routeyard.pipelines.metering.billed import (
     class_prices,
     stated_prices,
 )
+from routeyard.pipelines.trajectories.usage import tokens_of
 
 WHEN = datetime(2026, 11, 10, 12, tzinfo=UTC)
 SEVENTEEN = WHEN.replace(hour=17)
@@ -187,6 +188,20 @@ def test_a_server_of_ones_own_costs_what_the_recipe_states() -> None:
     assert billed_cost(told, stated_prices(cached, 400)) == Decimal("0.0000312")  # 8 + 3.2 + 20
     short = Price.of_row(stated | {"price_up_to": 399})
     assert billed_cost(silent, stated_prices(short, silent.prompt_tokens)) is None
+
+
+TOOLS = {"promptTokenCount": 100, "toolUsePromptTokenCount": 40, "candidatesTokenCount": 5}
+THOUGHTS = claude(10, 9, 60, 30) | {"output_tokens_details": {"thinking_tokens": 4}}
+
+
+@pytest.mark.parametrize("record", [*(record for _, _, record, _, _ in CALLS), TOOLS, THOUGHTS])
+def test_the_reader_of_incomplete_records_gives_the_same_counts(record: dict[str, Any]) -> None:
+    usage = billed_usage(record)
+    written = None if usage.cache_write is None else usage.cache_write + usage.cache_write_1h
+    read = None if usage.cache_read is None else usage.cache_read + usage.cached_audio
+    assert tokens_of(record) == (
+        usage.prompt_tokens, usage.completion_tokens, read, written, usage.reasoning,
+    )  # fmt: skip
 
 
 def test_classes_add_up_to_the_whole() -> None:

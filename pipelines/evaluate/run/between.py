@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from routeyard.pipelines.arrays import Bools, Floats
+from routeyard.pipelines.bands import Bands
 from routeyard.pipelines.evaluate.compare import (
     Comparison,
     compare,
@@ -16,7 +17,6 @@ from routeyard.pipelines.evaluate.compare import (
 from routeyard.pipelines.evaluate.pairs import ModelPair, Traded, oracle_wanted, trade, wanted_of
 from routeyard.pipelines.evaluate.router_result import RouterResult
 from routeyard.pipelines.evaluate.rows import MetricRow, column_metric
-from routeyard.pipelines.metrics.bands import Bands
 from routeyard.pipelines.metrics.bootstrap import Draws
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice
