@@ -17,6 +17,7 @@ def command(
     directory: Annotated[Path, typer.Argument(callback=sealed_off)],
     strong: str | None = None,
     weak: str | None = None,
+    scheme: str | None = None,
 ) -> Output:
     """Write a release in the layout that another project trains its routers from.
 
@@ -24,19 +25,23 @@ def command(
 
         routeyard export routellm yard/releases/demo/1.0.0 bundle --strong big --weak small
 
-    Pairs without a label are left out; they are never written as wrong.
+        routeyard export participants yard/releases/demo/1.0.0 board/benchmark
+
+    `participants` is for a leaderboard: everything but answers to the test questions. Pairs
+    without a label are left out; they are never written as wrong.
 
     Args:
-        format: embedllm, llmrouterbench, routellm, routerarena, sprout, ulab.
+        format: embedllm, llmrouterbench, participants, routellm, routerarena, sprout, ulab.
         directory: New folder to write.
         strong: Strong model (routellm).
         weak: Weak model (routellm).
+        scheme: Split scheme whose test questions are withheld (participants).
     """
     from routeyard.pipelines.release.exporters import EXPORTERS
     from routeyard.pipelines.release.exporters.bundle import export
     from routeyard.pipelines.release.reader import open_release
 
-    options = {"strong": strong, "weak": weak}
+    options = {"strong": strong, "weak": weak, "scheme": scheme}
     given = {name: value for name, value in options.items() if value is not None}
     with open_release(release) as opened:
         done = export(EXPORTERS.get(format), opened, directory, given)

@@ -1,38 +1,135 @@
-"""`routeyard leaderboard`."""
+"""`routeyard leaderboard`: one table of evaluations, or the page of submitted bundles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from routeyard.flows.cli.options import OptionalWrittenPath
 from routeyard.flows.cli.results import Output, write_csv
+from routeyard.pipelines.errors import BadInput
 
 
 def command(
-    results: list[Path],
+    results: Annotated[list[str] | None, typer.Argument()] = None,
     out: OptionalWrittenPath = None,
     metric: list[str] | None = None,
+    labels: str | None = None,
+    add: Path | None = None,
+    name: str | None = None,
+    number: str | None = None,
+    scheme: str | None = None,
+    workflow: OptionalWrittenPath = None,
 ) -> Output:
-    """One table from many evaluations, best accuracy first.
+    """One table from many evaluations, or the page of bundles that others submitted.
 
-    Each accuracy is over so many of the test questions as `questions` says. Where labels are
-    missing, the order is by `accuracy_floor`, which counts them as wrong.
-    Each row says which result it is from, and of which release and split scheme that
-    is. Rows of different ones stand side by side and cannot be compared.
+    Of evaluations: best accuracy first. Each accuracy is over so many of the test questions as
+    `questions` says. Where labels are missing, the order is by `accuracy_floor`, which counts
+    them as wrong. Each row says which result it is from, and of which release and split scheme
+    that is. Rows of different ones stand side by side and cannot be compared.
 
-    Example:
+    Of bundles (`--labels`): RESULTS is the place that `routeyard submit` sends to. Each bundle
+    is read as data, audited, and scored against the labels; nothing of it is run. The page has
+    places with the range that significant differences leave open, audits and history.
+
+    Examples:
 
         routeyard leaderboard results/* --metric 'audc[usd]' --out board.csv
 
+        routeyard leaderboard board --labels yard/releases/demo/1.0.0 --out board/page
+
+        routeyard leaderboard board --labels RELEASE --add bundle --name team-a --number 17
+
+        routeyard leaderboard --workflow .github/workflows
+
     Args:
-        results: metrics.parquet files, or folders that hold one.
-        out: Also write the whole table as CSV.
+        results: metrics.parquet files, or folders that hold one; with --labels one place.
+        out: Also write the whole table as CSV; with --labels the folder of the page.
         metric: Column to show; again for more.
+        labels: Folder or address of the whole release, with the labels that submitters lack.
+        add: Folder with one more bundle, which is copied to the place first.
+        name: Entry that --add belongs to, as its owner is known to you.
+        number: Number of that submission, in whose order its history is.
+        workflow: Write the two CI workflows there: one runs submissions, one scores them.
     """
+    if workflow is not None:
+        return _workflows(workflow)
+    if not results:
+        raise BadInput(
+            "expected results of evaluations, or a place with submissions",
+            next_step="routeyard leaderboard results/*; or PLACE --labels RELEASE",
+        )
+    if labels is not None:
+        return _bundles(results, labels, out or Path("leaderboard"), add, name, number, scheme)
+    return _evaluations([Path(one) for one in results], out, metric)
+
+
+def _workflows(folder: Path) -> Output:
+    """Write the workflow files; those that are there stay."""
+    from importlib.resources import files
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for one in sorted(files("routeyard.flows").joinpath("leaderboard/ci").iterdir(), key=str):
+        if not one.name.endswith(".yml"):
+            continue
+        target = folder / one.name
+        if target.exists():
+            raise BadInput(
+                "the workflow is there already", where=str(target), next_step="move it away first"
+            )
+        target.write_text(one.read_text(encoding="utf-8"), encoding="utf-8")
+        written.append(target)
+    return Output(written, map(str, written))
+
+
+def _bundles(
+    results: list[str],
+    labels: str,
+    out: Path,
+    add: Path | None,
+    name: str | None,
+    number: str | None,
+    scheme: str | None,
+) -> Output:
+    from routeyard.flows.leaderboard.board import board
+    from routeyard.flows.leaderboard.places import take
+    from routeyard.pipelines.release.storage import local_copy
+
+    if len(results) > 1:
+        raise BadInput("--labels scores one place", next_step="name one folder or address")
+    if add is not None:
+        if name is None or number is None:
+            raise BadInput(
+                "--add needs --name and --number",
+                next_step="name the entry as you know its owner, not as the bundle does",
+            )
+        take(add, results[0], name, number)
+    with local_copy(labels) as release:
+        told, page = board(results[0], release, out, scheme=scheme)
+    lines = [
+        f"{_range(row):<8} {row['entry']:<28} accuracy {row['accuracy']:.4f} "
+        f"({row['low']:.4f} to {row['high']:.4f})  {row['verdict']}"
+        for row in told["ranking"]
+    ]
+    out_of = [row for row in told["history"] if row["verdict"] in ("refused", "failed")]
+    for row in out_of:
+        why = row["refused"] or "; ".join(o["says"] for o in row["found"] if o["level"] == "fail")
+        lines.append(f"–        {row['entry']}/{row['number']}: {row['verdict']}: {why}")
+    return Output({**told, "page": page}, [*lines, f"page: {page}"])
+
+
+def _range(row: dict[str, Any]) -> str:
+    first, last = row["best_place"], row["worst_place"]
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _evaluations(results: list[Path], out: Path | None, metric: list[str] | None) -> Output:
     from routeyard.flows.console import line
-    from routeyard.pipelines.errors import BadInput, did_you_mean
+    from routeyard.pipelines.errors import did_you_mean
     from routeyard.pipelines.evaluate.run.leaderboards import read_leaderboard
 
     board, different = read_leaderboard(results)

@@ -44,7 +44,7 @@ def code_of(specs: Iterable[RouterSpec]) -> dict[str, str]:
         module = spec.target.rpartition(":")[0]
         hashed = hashlib.sha256()
         if module.endswith(".py"):
-            for file in sorted(_reached(Path(module))):
+            for file in sorted(reached(Path(module))):
                 hashed.update(file.read_bytes())
         elif not spec.is_table and not module.startswith("routeyard.pipelines."):
             # Another package's: its own file, and its version for what that file imports.
@@ -56,7 +56,7 @@ def code_of(specs: Iterable[RouterSpec]) -> dict[str, str]:
     return found
 
 
-def _reached(file: Path) -> set[Path]:
+def reached(file: Path) -> set[Path]:
     """A file of someone's own and the files beside it, or where we were started, it imports."""
     found: set[Path] = set()
     waiting = {file}
@@ -89,6 +89,6 @@ def _foreign(module: str) -> bytes:
     spec = find_spec(module)
     source = b""
     if spec and spec.origin and spec.origin.endswith(".py"):
-        source = b"".join(one.read_bytes() for one in sorted(_reached(Path(spec.origin))))
+        source = b"".join(one.read_bytes() for one in sorted(reached(Path(spec.origin))))
     names = sorted(set(packages_distributions().get(module.partition(".")[0], [])))
     return source + json.dumps([f"{name}=={version(name)}" for name in names]).encode()

@@ -127,7 +127,7 @@ def class_of(spec: RouterSpec) -> Any:
             next_step="write it as module:Class or file.py:Class",
         )
     try:
-        there = _module(module)
+        there = load_module(module)
     except (ImportError, AttributeError, OSError, SyntaxError) as error:
         raise BadInput(
             f"router {spec.target!r} cannot be imported: {type(error).__name__}: {error}",
@@ -150,7 +150,8 @@ def class_of(spec: RouterSpec) -> Any:
     return found
 
 
-def _module(name: str) -> Any:
+def load_module(name: str) -> Any:
+    """A module by name, or by the path of its file. This runs it."""
     if not name.endswith(".py"):
         return importlib.import_module(name)
     known = f"routeyard_own_{Path(name).stem}"

@@ -58,8 +58,8 @@ def put(release: Path, url: str, *, dry_run: bool = False) -> UploadResult:
         StorageError: the storage refused, or the connection was cut.
     """
     manifest = read_manifest(release)
-    with _storage_errors(url):
-        system, root = _filesystem(url)
+    with storage_errors(url):
+        system, root = filesystem(url)
         folder = f"{root.rstrip('/')}/{manifest.name}/{manifest.version}"
         if system.exists(f"{folder}/{MANIFEST}"):
             there = Manifest.model_validate_json(system.cat_file(f"{folder}/{MANIFEST}"))
@@ -79,14 +79,14 @@ def put(release: Path, url: str, *, dry_run: bool = False) -> UploadResult:
                 continue
             sent.append(name)
             if not dry_run:
-                _put(system, release / name, target, url)
+                put_file(system, release / name, target, url)
         return UploadResult(
             f"{url.rstrip('/')}/{manifest.name}/{manifest.version}", (*sent,), (*kept,)
         )
 
 
 @contextmanager
-def _storage_errors(url: str) -> Iterator[None]:
+def storage_errors(url: str) -> Iterator[None]:
     """Turns the errors of any storage into `StorageError`."""
     try:
         yield
@@ -116,7 +116,12 @@ def _storage_errors(url: str) -> Iterator[None]:
         ) from error
 
 
-def _put(system: Any, source: Path, target: str, url: str) -> None:
+def put_file(system: Any, source: Path, target: str, url: str) -> None:
+    """Copy a local file to a storage.
+
+    Raises:
+        SourceError: the storage has no such bucket.
+    """
     flat = url.split("://")[0] in _FLAT
     if not flat:
         system.makedirs(str(PurePosixPath(target).parent), exist_ok=True)
@@ -173,17 +178,17 @@ def fetch(url: str, target: Path, *, add_ons: bool = True) -> Manifest:
         SourceError: there is no release at that address.
         StorageError: the storage refused, or could not be reached.
     """
-    with _storage_errors(url):
-        system, root = _filesystem(url)
-        _get(system, f"{root}/{MANIFEST}", target / MANIFEST, url)
+    with storage_errors(url):
+        system, root = filesystem(url)
+        get_file(system, f"{root}/{MANIFEST}", target / MANIFEST, url)
         manifest = read_manifest(target)
         left = {e.file for e in manifest.tables.values() if e.kind == "add_on" and not add_ons}
         for name in [*manifest.files, *_database_files(manifest)]:
             if name not in left:
-                _get(system, f"{root}/{_inside(name, url)}", target / name, url)
+                get_file(system, f"{root}/{_inside(name, url)}", target / name, url)
         for name in (MARK, SIGNATURE):
             if system.exists(f"{root}/{name}"):
-                _get(system, f"{root}/{name}", target / name, url)
+                get_file(system, f"{root}/{name}", target / name, url)
         return manifest
 
 
@@ -194,7 +199,12 @@ def _inside(name: str, url: str) -> str:
     return name
 
 
-def _get(system: Any, source: str, target: Path, url: str) -> None:
+def get_file(system: Any, source: str, target: Path, url: str) -> None:
+    """Copy a file of a storage here.
+
+    Raises:
+        SourceError: there is no such file.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         system.get_file(source, str(target))
@@ -206,7 +216,12 @@ def _get(system: Any, source: str, target: Path, url: str) -> None:
         ) from error
 
 
-def _filesystem(url: str) -> tuple[Any, str]:
+def filesystem(url: str) -> tuple[Any, str]:
+    """The storage of an address, and the path in it.
+
+    Raises:
+        SourceError: no package for such a storage is installed.
+    """
     import fsspec
 
     try:

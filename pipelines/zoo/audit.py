@@ -62,8 +62,13 @@ def audit(core: Core, scheme: str, table: pa.Table, *, split: str = "test") -> l
     rows = np.array([place[ids[k]] for k in use], dtype=np.int64)
     choice = np.array([at_model[models[k]] for k in use], dtype=np.int64)
     part = test.take(rows)
-    found += [_constant(part, choice), _leak(part, choice), _oracle(part, choice, core, scheme)]
-    found.append(_switches(part, choice))
+    found.append(_constant(part, choice))
+    if np.isnan(part.labels).all():
+        says = "looked for when the choices are scored: no label of a test question is here"
+        found.append(Suspicion("label leak", "ok", says))
+    else:
+        found += [_leak(part, choice), _oracle(part, choice, core, scheme)]
+        found.append(_switches(part, choice))
     for name in ("cost", "tokens"):
         if name in table.column_names:
             try:

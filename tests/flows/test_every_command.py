@@ -153,6 +153,7 @@ ELSEWHERE = {
     "shadow": "reads a gateway's log: tests/flows/traffic/test_shadow.py",
     "latency": "the demo states none: tests/flows/traffic/test_latency_command.py",
     "prices": "asks a provider: tests/flows/test_metering_commands.py",
+    "submit": "tests/flows/leaderboard",
     "zoo run": "tests/flows/test_zoo_command.py",
     "zoo stream": "tests/routers/test_mess_stream.py",
     "zoo tune": "tests/tuning/test_tune_command.py",

@@ -96,6 +96,19 @@ WRONG = {
     "score --output 18 --reference 18 --scorer numerik": "did you mean 'numeric'",
     "sources show gsm8": "did you mean 'gsm8k'",
     "leaderboard nowhere": "nowhere",
+    "leaderboard": "expected results of evaluations",
+    "leaderboard empty --labels release --out o": "there is no submission",
+    "leaderboard empty --labels nowhere --out o": "nowhere",
+    "leaderboard empty --labels release --add empty --out o": "--add needs --name",
+    "leaderboard empty --labels release --add empty --name ../a --number 1": "expected one",
+    "submit mine.py": "missing option '--to'",
+    "submit mine.py --to empty": "the place has no benchmark",
+    "submit mine.py --to empty --release release": "expected one class",
+    "submit nowhere.py --to empty --release release": "there is no such file",
+    "submit mine.py:Mine --to empty --release release": "no method 'scores'",
+    "submit knm --to empty --release release": "does not name a class",
+    "submit knn --to empty --release text.csv": "text.csv",
+    "export participants release taken --scheme nope": "there is no split scheme 'nope'",
 }  # fmt: skip
 
 

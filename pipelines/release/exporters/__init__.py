@@ -14,6 +14,7 @@ EXPORTERS = Registry(
     builtin={
         "embedllm": "routeyard.pipelines.release.exporters.embedllm:EXPORTER",
         "llmrouterbench": "routeyard.pipelines.release.exporters.llmrouterbench:EXPORTER",
+        "participants": "routeyard.pipelines.release.exporters.participants:EXPORTER",
         "routerarena": "routeyard.pipelines.release.exporters.routerarena:EXPORTER",
         "routellm": "routeyard.pipelines.release.exporters.routellm:EXPORTER",
         "sprout": "routeyard.pipelines.release.exporters.sprout:EXPORTER",

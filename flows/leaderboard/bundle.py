@@ -1,0 +1,157 @@
+"""A submission as files: what a bundle holds, and how one of a stranger is read."""
+
+from __future__ import annotations
+
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pydantic import Field, ValidationError
+
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.experiment.given import read_predictions
+from routeyard.pipelines.io.files import sha256
+from routeyard.pipelines.io.untrusted import short_text
+from routeyard.schemas.recipe.base import Strict
+
+#: Files of a bundle: what it is, (question, a score for each model), (question, seconds).
+SUBMISSION, PREDICTIONS, TIMES = "submission.json", "predictions.parquet", "times.parquet"
+FILES = (SUBMISSION, PREDICTIONS, TIMES)
+#: Bytes of `submission.json`, and of a table.
+MOST_TEXT, MOST_TABLE = 1_000_000, 500_000_000
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
+
+
+class BenchmarkRef(Strict):
+    """The release and split scheme that a submission is for."""
+
+    name: str = Field(max_length=200)
+    version: str = Field(max_length=50)
+    fingerprint: str = Field(max_length=100)
+    scheme: str = Field(max_length=200)
+
+
+class DecisionTimes(Strict):
+    """Seconds of the submitter's machine: fitting, and choosing for one question asked alone.
+
+    `asked` questions of the test split were asked one by one; `moved` of them went to another
+    model than together with all others.
+    """
+
+    fit_s: float = Field(ge=0, allow_inf_nan=False)
+    batch_s: float = Field(ge=0, allow_inf_nan=False)
+    asked: int = Field(ge=0)
+    moved: int = Field(ge=0)
+    p50_s: float | None = Field(None, ge=0, allow_inf_nan=False)
+    p95_s: float | None = Field(None, ge=0, allow_inf_nan=False)
+
+
+class AuditLine(Strict):
+    """One finding of `routeyard audit router`, as the submitter saw it."""
+
+    name: str = Field(max_length=200)
+    level: str = Field(max_length=20)
+    says: str = Field(max_length=2_000)
+
+
+class SubmissionAbout(Strict):
+    """What `submission.json` says; all of it is the submitter's word but the hashes of files."""
+
+    format: int = Field(1, ge=1, le=1)
+    router: str = Field(max_length=200)
+    made: str = Field(max_length=40)
+    benchmark: BenchmarkRef
+    code: str | None = Field(None, max_length=64)
+    files_of_code: dict[str, str] = Field(default_factory=dict, max_length=1_000)
+    seed: int
+    routeyard: str = Field(max_length=50)
+    python: str = Field(max_length=50)
+    labels_readable: bool
+    times: DecisionTimes
+    audit: list[AuditLine] = Field(default_factory=list, max_length=100)
+    files: dict[str, str] = Field(max_length=10)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle that was read: who sent it, which of theirs it is, and its tables.
+
+    `entry` and `number` are names of folders, which the board's owner gives, not the bundle.
+    """
+
+    entry: str
+    number: str
+    about: SubmissionAbout
+    predictions: pa.Table
+
+    @property
+    def key(self) -> str:
+        """`entry/number`."""
+        return f"{self.entry}/{self.number}"
+
+
+def named(name: str, what: str = "name") -> str:
+    """A name that is safe as a folder.
+
+    Raises:
+        BadInput: it has other characters, or more than 60.
+    """
+    if not _NAME.fullmatch(name):
+        raise BadInput(
+            f"the {what} {name!r} cannot name a folder",
+            next_step="use up to 60 letters, digits, '.', '_' and '-', a letter or digit first",
+        )
+    return name
+
+
+def check_files(folder: Path) -> None:
+    """Stop at a bundle that is not three regular files of bounded size; others are not read.
+
+    Raises:
+        BadInput: a file is missing, too large, or a link, a pipe or a device.
+    """
+    for name in FILES:
+        path = folder / name
+        try:
+            found = path.lstat()
+        except OSError as error:
+            raise BadInput(
+                f"the bundle has no {name}",
+                where=str(folder),
+                next_step="make it again: routeyard submit ROUTER --to PLACE",
+            ) from error
+        if not stat.S_ISREG(found.st_mode):
+            raise BadInput(f"{name} is no regular file", where=str(folder))
+        most = MOST_TEXT if name == SUBMISSION else MOST_TABLE
+        if found.st_size > most:
+            raise BadInput(f"{name} is larger than {most:,} bytes", where=str(folder))
+
+
+def read_bundle(folder: Path, entry: str, number: str) -> Bundle:
+    """A bundle of a stranger, read as data: nothing of it is run or unpickled.
+
+    Raises:
+        BadInput: it is not what `routeyard submit` writes, or a file is not the one it hashed.
+        SourceError: a table is damaged, or unfolds to more than it may.
+    """
+    check_files(folder)
+    try:
+        text = short_text(folder / SUBMISSION, MOST_TEXT)
+        about = SubmissionAbout.model_validate_json(text)
+    except (UnicodeDecodeError, ValidationError) as error:
+        says = error.errors()[0] if isinstance(error, ValidationError) else {"msg": "is no text"}
+        where = ".".join(map(str, says.get("loc", ())))
+        raise BadInput(
+            f"{SUBMISSION} is not as `routeyard submit` writes it: {where} {says['msg']}".strip(),
+            where=str(folder),
+        ) from error
+    for name in (PREDICTIONS, TIMES):
+        if about.files.get(name) != sha256(folder / name):
+            raise BadInput(
+                f"{name} is not the file that {SUBMISSION} names",
+                where=str(folder),
+                next_step="send the bundle again as it was made",
+            )
+    return Bundle(entry, number, about, read_predictions(folder / PREDICTIONS))
