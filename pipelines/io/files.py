@@ -150,6 +150,13 @@ def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterat
     sign = _delimiter(next(_lines(stream, path), ""))
     stream.seek(0)
     reader = csv.DictReader(_lines(stream, path), strict=True, delimiter=sign)
+    names = list(reader.fieldnames or ())
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise SourceError(
+            f"the header names {twice[0]!r} several times: one would hide the other",
+            where=f"{path}:1",
+            next_step="give each column a name of its own",
+        )
     for row in reader:
         if None in row or (None in row.values() and not short_rows):
             raise SourceError(

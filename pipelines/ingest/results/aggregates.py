@@ -11,11 +11,35 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.roles import candidates, rank_of
-from routeyard.pipelines.ingest.results.values import numbers, some, texts
+from routeyard.pipelines.ingest.results.values import numbers, snake_case, some, texts
 
 _SPREAD = re.compile(
     r"(?:std_?err|stderr|std|_ci|ci_(?:low|high)|stddev|variance)(?:,\w+)?$", re.IGNORECASE
 )
+
+
+#: Columns of the two models of a battle: `model_a`, `generator_2`; ids of two models, no scores.
+_SIDE = re.compile(
+    r"^(?P<stem>(?:model|generator|system|agent|llm|player|assistant)(?:_?(?:name|id))?)_?"
+    r"(?P<side>a|b|1|2|left|right)$"
+)
+
+
+def why_pairs(table: pa.Table) -> str:
+    """Why rows are battles of two models, which have no score each; empty where they are not."""
+    sides: dict[str, list[str]] = {}
+    for name in table.column_names:
+        if found := _SIDE.match(snake_case(name)):
+            labels = pa.types.is_string(table.column(name).type)
+            if labels and numbers(table.column(name)) is None:
+                sides.setdefault(found["stem"], []).append(name)
+    pair = next((names for names in sides.values() if len(names) == 2), None)
+    if pair is None:
+        return ""
+    return (
+        f"{pair[0]!r} and {pair[1]!r} name the two models of a battle: rows say which answer was "
+        "preferred, and no answer has a score of its own (`routeyard import` reads alpaca_eval)"
+    )
 
 
 def why_aggregate(done: Assigned, around: set[str]) -> str:
@@ -33,13 +57,29 @@ def why_aggregate(done: Assigned, around: set[str]) -> str:
         if values is not None and _of_many(done, values):
             return f"{name!r} says that a row is of {int(np.nanmax(values)):,} questions"
     arm, question = done.roles.get("arm"), done.roles.get("question")
-    if arm is None or done.per_question:
+    if arm is not None and done.per_question:
+        return _figures_of_suites(done)
+    if arm is None:
         return ""
     if question is None:
         return _model_figures(done, arm, names)
     if _task_figures(done, question):
         tasks = len(pc.unique(table.column(question)))
         return f"{question!r} names {tasks} tasks, with one figure each"
+    return ""
+
+
+def _figures_of_suites(done: Assigned) -> str:
+    """Why each row of a table with columns of models is a whole suite; else empty."""
+    table, arms = done.table, done.unique("arm")
+    if done.roles.get("question") != "(row)" or {"text", "prompt"} & done.roles.keys():
+        return ""
+    if "score" not in done.roles or not _figures(table.column(done.roles["score"])):
+        return ""
+    for one in candidates(table, "suite"):
+        suites = len(pc.unique(table.column(one.column)))
+        if suites * arms == table.num_rows and suites <= 200:
+            return f"{one.column!r} names {suites} suites, with one figure of each model"
     return ""
 
 

@@ -8,9 +8,12 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.ingest.results.roles import FAMILY, candidates, constant
-from routeyard.pipelines.ingest.results.values import ReadingNote, some, texts
+from routeyard.pipelines.ingest.results.roles import FAMILY, candidates, constant, is_judges
+from routeyard.pipelines.ingest.results.values import ReadingNote, plain, some, texts
 from routeyard.pipelines.ingest.results.wide import FIELDS, model_columns, unpivot
+
+#: Names of a column that has none: the index of a data frame.
+_BLANK = ("unnamed", "unnamed0", "indexlevel0", "rownames", "index")
 
 
 @dataclass(slots=True)
@@ -55,6 +58,9 @@ def find_arm(done: Assigned, around: set[str]) -> None:
         done.roles["arm"] = name
         return
     own = [n for n in table.column_names if n not in around and not n.startswith("(")]
+    if named is None and (name := _by_values(table, around, blank=True)) is not None:
+        done.roles["arm"] = name
+        return
     models, known = model_columns(table.select(own))
     if models and known:
         _unpivoted(done, models, sure=True)
@@ -64,6 +70,9 @@ def find_arm(done: Assigned, around: set[str]) -> None:
         _unpivoted(done, models, sure=False)
     elif named is not None:
         done.roles["arm"] = named
+    elif (name := _by_values(table, around)) is not None:
+        done.roles["arm"] = name
+        done.note("question", f"{name!r} is taken for the model by its values", "arm")
     elif (part := _any_path(table)) is not None:
         why = "no column names the model; the name of the file or folder is taken"
         _from_path(done, part, "question", why)
@@ -73,6 +82,24 @@ def _key_of_models(table: pa.Table) -> str | None:
     """The first key of a map whose values look like names of models."""
     keys = (name for name in table.column_names if name.startswith("(key"))
     return next((name for name in keys if _family(table, name) >= 0.5), None)
+
+
+def _by_values(table: pa.Table, around: set[str], *, blank: bool = False) -> str | None:
+    """The first column of short texts of which most look like models, that no judge is named in.
+
+    Args:
+        blank: Only a column without a name, as data frames write their index.
+    """
+    for name in table.column_names:
+        column = table.column(name)
+        if name.startswith("(") or name in around or is_judges(name) or constant(column):
+            continue
+        if blank and plain(name) not in _BLANK:
+            continue
+        short = pa.types.is_string(column.type) and all(len(v) <= 80 for v in some(column, 300))
+        if short and _family(table, name) >= 0.5:
+            return str(name)
+    return None
 
 
 def _paths(table: pa.Table) -> tuple[list[str], list[str]]:

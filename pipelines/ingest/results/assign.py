@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.results.arms import Assigned, find_arm
 from routeyard.pipelines.ingest.results.roles import (
+    ENDING,
+    Candidate,
     candidates,
     constant,
     is_weak,
@@ -115,12 +117,31 @@ def _question(done: Assigned, around: set[str]) -> None:
         return
     if arm is not None and _transposed(done, arm, around):
         return
+    _unnamed_question(done, used, around)
+
+
+def _unnamed_question(done: Assigned, used: frozenset[str], around: set[str]) -> None:
+    """Take what stands around lists of answers, a text or a part of the path for the question."""
+    table, outer = done.table, frozenset(done.roles.values())
+    if found := [c for c in candidates(table, "question", outer) if _of_list(done, c, around)]:
+        done.roles["question"] = found[0].column
+        return
     asked = [c.column for c in candidates(table, "prompt", used) if _identifies(done, c.column)]
     if asked:
         done.roles["question"] = done.roles["prompt"] = asked[0]
     elif (part := _path_of_questions(done)) is not None:
         done.roles["question"] = part
         done.note("choice", "the question is named only in the path of the file", "question")
+
+
+def _of_list(done: Assigned, one: Candidate, around: set[str]) -> bool:
+    """Whether a column around lists of answers is the id of the question that each list is of."""
+    column = done.table.column(one.column)
+    pairs = [n for n in (done.roles.get("arm"), one.column) if n is not None]
+    rows = done.table.select(pairs).group_by(pairs).aggregate([]).num_rows
+    return one.column in around and one.rank < ENDING and not constant(column) and (
+        rows == done.table.num_rows
+    )  # fmt: skip
 
 
 def _path_of_questions(done: Assigned) -> str | None:
@@ -188,26 +209,27 @@ def _identifies(done: Assigned, name: str) -> bool:
 
 def _texts_of(done: Assigned, around: set[str]) -> None:
     """The answer, the question's text and the reference; `answer` can be either of two."""
-    table = done.table
     for role in ("text", "prompt", "reference"):
         if role in done.roles:
             continue
         free = taken(done) | frozenset(around)
+        if role != "text" and done.roles.get("question") in around:
+            free = taken(done)  # what stands around a question's answers is the question's
         if role == "prompt":
             free = free - {done.roles.get("question", "")}
-        found = [c for c in candidates(table, role, free) if not c.column.startswith("(path")]
-        if role == "text":
-            found = [c for c in found if not _of_question(done, c.column)] or (
-                [c for c in found if not is_weak(c.column)] if done.unique("arm") < 2 else []
-            )
-        elif role == "prompt":
-            found = [
-                c
-                for c in found
-                if done.per_question or _of_question(done, c.column, otherwise=True)
-            ]
-        if found:
+        found = candidates(done.table, role, free)
+        if found := _fitting(done, role, [c for c in found if not c.column.startswith("(path")]):
             done.roles[role] = found[0].column
+
+
+def _fitting(done: Assigned, role: str, found: list[Candidate]) -> list[Candidate]:
+    """Of columns of texts those that differ by answer, or for a question's own do not."""
+    if role == "text":
+        of_answers = [c for c in found if not _of_question(done, c.column)]
+        alone = done.unique("arm") < 2
+        return of_answers or ([c for c in found if not is_weak(c.column)] if alone else [])
+    whole = role == "prompt" and done.per_question
+    return [c for c in found if whole or _of_question(done, c.column, otherwise=True)]
 
 
 def _of_question(done: Assigned, name: str, *, otherwise: bool = False) -> bool:

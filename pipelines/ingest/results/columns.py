@@ -113,15 +113,22 @@ def plain_columns(table: pa.Table) -> pa.Table:
             if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
                 values = values.cast(pa.string())
         elif pa.types.is_nested(one.type) or pa.types.is_binary(one.type):
-            values = pa.chunked_array(
-                [column_of([_single(v) for v in table.column(at).to_pylist()])]
-            )
+            found = table.column(at).to_pylist()
+            if not _are_numbers(found):
+                found = [_single(value) for value in found]
+            values = pa.chunked_array([column_of(found)])
         elif pa.types.is_temporal(one.type) or pa.types.is_large_string(one.type):
             values = table.column(at).cast(pa.string())
         else:
             continue
         table = table.set_column(at, one.name, values)
     return table
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    """Whether values are lists of numbers, some of them of several: ids of tokens, not a number."""
+    lists = [one for one in values if isinstance(one, list)]
+    return any(len(one) > 1 and not isinstance(one[0], str | dict | list) for one in lists)
 
 
 def _single(value: Any) -> Any:

@@ -22,6 +22,9 @@ from routeyard.pipelines.io.untrusted import MAX_RATIO, reading, regular, too_la
 
 #: Ends of names that are read; `.gz` may follow those of text.
 ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".yaml", ".yml", ".zip")
+#: Workbooks and databases, and what to do with them.
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers", ".sqlite", ".sqlite3", ".db", ".duckdb")
+_OTHERWISE = "save each sheet or table as CSV or Parquet, in one folder"
 #: Files of one folder, and bytes of all of them.
 MAX_FILES, MAX_TOTAL = 100_000, 20_000_000_000
 #: A YAML list of a leaderboard is short; the parser is slow, and what aliases unfold to is not.
@@ -58,6 +61,10 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
         raise SourceError(
             f"there is nothing at {path}", where=str(path), next_step="name a file or a folder"
         )
+    if path.is_file() and files.ends(path).lower() in _SHEETS:
+        raise SourceError(
+            "workbooks and databases are not read", where=str(path), next_step=_OTHERWISE
+        )
     if path.is_file():
         return [path], []
     found, others, total = [], [], 0
@@ -76,7 +83,9 @@ def files_of(path: Path) -> tuple[list[Path], list[str]]:
         raise SourceError(
             "no file holds results",
             where=str(path),
-            next_step="files that are read: " + ", ".join(f"*{end}" for end in ENDINGS),
+            next_step=_OTHERWISE
+            if any(files.ends(Path(one)).lower() in _SHEETS for one in others)
+            else "files that are read: " + ", ".join(f"*{end}" for end in ENDINGS),
         )
     return found, others
 
@@ -146,7 +155,20 @@ def _parsed(data: bytes, place: tuple[str, ...], name: str) -> Document:
         return Document(place, name, rows=rows)
 
 
-def _parquet(path: Path) -> pa.Table:
+#: Rows with lists of records that are unfolded.
+_MOST_NESTED = 200_000
+
+
+def _of_answers(field: pa.Field) -> bool:
+    """Whether a column holds lists of records, which are no turns of a conversation."""
+    if not (pa.types.is_list(field.type) or pa.types.is_large_list(field.type)):
+        return False
+    inner = field.type.value_type
+    named = {one.name for one in inner} if pa.types.is_struct(inner) else set()
+    return len(named) >= 2 and not named & {"role", "from", "content"}
+
+
+def _parquet(path: Path) -> pa.Table | list[dict[str, Any]]:
     from routeyard.pipelines.isolation.parquet_file import batches
 
     regular(path)
@@ -157,7 +179,10 @@ def _parquet(path: Path) -> pa.Table:
         found = list(stream)
     if not found:
         return pa.table({})
-    return plain_columns(pa.Table.from_batches(found))
+    table = pa.Table.from_batches(found)
+    if table.num_rows <= _MOST_NESTED and any(map(_of_answers, table.schema)):
+        return list(table.to_pylist())
+    return plain_columns(table)
 
 
 def _table(found: Iterator[dict[str, str | None]], place: tuple[str, ...], name: str) -> Document:
@@ -166,7 +191,7 @@ def _table(found: Iterator[dict[str, str | None]], place: tuple[str, ...], name:
     short: list[int] = []
     for number, row in enumerate(found, start=1):
         for key, value in row.items():
-            columns.setdefault(key, []).append(value)
+            columns.setdefault(key or "unnamed", []).append(value)
         if None in row.values():
             short.append(number)
     table = pa.table({key: point_for_comma(pa.array(values, pa.string()))

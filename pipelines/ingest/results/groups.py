@@ -11,7 +11,13 @@ import pyarrow as pa
 
 from routeyard.pipelines.ingest.results.columns import one_spelling, same_types, table_of
 from routeyard.pipelines.ingest.results.documents import Document
-from routeyard.pipelines.ingest.results.record_sets import RecordSet, flat, record_sets
+from routeyard.pipelines.ingest.results.record_sets import (
+    DOCUMENT,
+    RecordSet,
+    flat,
+    kinds_of,
+    record_sets,
+)
 from routeyard.pipelines.ingest.results.values import ReadingNote
 
 #: Columns of the place of a row, its number in the file, and the parts of the path from its end.
@@ -57,9 +63,8 @@ def groups_of(found: Iterable[Document]) -> list[Group]:
     """All sets of records in these documents; sets of one trail with like columns are one group."""
     groups: dict[tuple[tuple[str, ...], str], list[Group]] = {}
     for document in found:
-        for trail, table, around in _tables(document):
-            ending = "" if trail else "rows"
-            alike = groups.setdefault((trail, ending), [])
+        for trail, table, around, kind in _tables(document):
+            alike = groups.setdefault((trail, kind), [])
             columns = {n for n in table.column_names if not n.startswith("(") and n not in around}
             group = next((one for one in alike if _alike(one.columns, columns)), None)
             if group is None:
@@ -80,34 +85,55 @@ def _alike(have: set[str], columns: set[str]) -> bool:
     ) >= len(have | columns)
 
 
-def _tables(document: Document) -> Iterable[tuple[tuple[str, ...], pa.Table, set[str]]]:
-    """(trail, table, columns from around it) of each set in one document."""
+_Set = tuple[tuple[str, ...], pa.Table, set[str], str]
+
+
+def _tables(document: Document) -> Iterable[_Set]:
+    """(trail, table, columns from around it, kind of rows) of each set in one document."""
     if isinstance(document.rows, pa.Table):
         n = document.rows.num_rows
         if n:
             places = [f"{document.name}, row {i}" for i in range(1, n + 1)]
-            yield (), _placed(document.rows, document, pa.array(places)), set()
+            yield (), _placed(document.rows, document, pa.array(places)), set(), ""
         return
     if document.rows is not None:
-        rows = [flat(row) for row in document.rows]
-        places = [f"{document.name}, row {i}" for i in range(1, len(rows) + 1)]
-        if rows:
-            yield (), _placed(table_of(rows), document, pa.array(places)), set()
+        for kind, own in kinds_of([flat(row) for row in document.rows]).items():
+            places = [f"{document.name}, row {i + 1}" for i, _ in own]
+            table = table_of([row for _, row in own])
+            yield (), _placed(table, document, pa.array(places)), set(), kind
         # Lines that hold a list of answers each, and files of one object.
         if len(document.rows) == 1:
             yield from _sets(document, document.rows[0])
+        elif any(map(_holds_records, document.rows[:5])):
+            inner = _sets(document, document.rows)
+            yield from (one for one in inner if one[0] != ("(list)",))
         return
     yield from _sets(document, document.value)
 
 
-def _sets(document: Document, value: Any) -> Iterable[tuple[tuple[str, ...], pa.Table, set[str]]]:
+def _holds_records(row: Any) -> bool:
+    """Whether a line holds a list of two objects or more that are no turns of a conversation."""
+    return isinstance(row, dict) and any(
+        isinstance(one, list) and len(one) >= 2 and all(
+            isinstance(x, dict) and "role" not in x and len(x) >= 2 for x in one
+        ) for one in row.values()
+    )  # fmt: skip
+
+
+def _sets(document: Document, value: Any) -> Iterable[_Set]:
+    own_key = str(next(iter(value))) if isinstance(value, dict) and len(value) == 1 else None
+    if own_key in document.place and isinstance(value[own_key], dict):
+        # A file of one answer under its id, which its folder has too.
+        record = {"(key 0)": own_key, **flat(value[own_key])}
+        yield DOCUMENT, _placed(table_of([record]), document, pa.array([document.name])), set(), ""
+        return
     for one in record_sets(value):
         table = table_of(one.records)
         around = {k: v for k, v in one.around.items() if k not in table.column_names}
         for name, known in around.items():
             table = table.append_column(name, pa.array([known] * table.num_rows))
         places = pa.array([f"{document.name}{at}" for at in one.at], pa.string())
-        yield _erased(one), _placed(table, document, places), set(around)
+        yield _erased(one), _placed(table, document, places), set(around), ""
 
 
 def _erased(one: RecordSet) -> tuple[str, ...]:

@@ -58,6 +58,7 @@ def outcomes(
     )
     said: dict[str, str] = {}
     status: dict[str, str] = {}
+    all_named = any(_kind(name) in ("failed", "ran") for name in lists)
     order = [*lists]
     for name in sorted(order, key=lambda n: _RANK[_kind(n)]):
         for one in lists[name]:
@@ -70,6 +71,7 @@ def outcomes(
             "succeeded": one in positive.get(chosen, ()),
             "outcome": status.get(one),
             "listed_in": name,
+            "only_successes": not all_named,
             "success_list": chosen,
             "stricter": ", ".join(
                 n for n, ids in positive.items() if ids and ids < positive.get(chosen, set())

@@ -14,6 +14,9 @@ from routeyard.pipelines.ingest.results.values import ReadingNote
 
 #: Scored answers that are compared with another set; beyond, sets are put side by side.
 _COMPARED = 2_000_000
+#: What a second set of the same answers may add to the first.
+FILLED = ("text", "prompt", "reference", "status", "error", "served_model", "cost_usd",
+          "prompt_tokens", "completion_tokens", "latency_s")  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -57,6 +60,9 @@ def merged(
             notes.append(told)
             continue
         share, same = _overlap(pa.concat_tables(tables), one.table)
+        if share >= 0.5 and same == 1:
+            tables, filled = _filled(tables, one)
+            notes += filled
         if share >= 0.5 or not _beside(first.group.trail, one.group.trail):
             notes += _left_out(one, first, share, same)
             continue
@@ -153,6 +159,28 @@ def _with_texts(tables: list[pa.Table], one: AnswerSet) -> tuple[list[pa.Table],
         return found, ReadingNote("choice", says, joined)
     says = f"{one.table.num_rows:,} texts of {one.files} belong to no scored answer"
     return found, ReadingNote("left_out", says, one.table.num_rows)
+
+
+def _filled(tables: list[pa.Table], one: AnswerSet) -> tuple[list[pa.Table], list[ReadingNote]]:
+    """The tables with what they lack, and a set of the same answers with the same scores states."""
+    lacks = [
+        name for name in FILLED
+        if one.table.column(name).null_count < one.table.num_rows
+        and all(table.column(name).null_count == table.num_rows for table in tables)
+    ]  # fmt: skip
+    if not lacks:
+        return tables, []
+    stated = dict(zip(_short(one.table), _keys(one.table, tuple(lacks)), strict=True))
+    none = (None,) * len(lacks)
+    found = []
+    for table in tables:
+        rows = [stated.get(key, none) for key in _short(table)]
+        for name, values in zip(lacks, zip(*rows, strict=True), strict=True):
+            at = table.column_names.index(name)
+            table = table.set_column(at, name, pa.array(values, table.schema.field(name).type))
+        found.append(table)
+    says = f"{', '.join(lacks)} of the answers come from {one.files}"
+    return found, [ReadingNote("choice", says, one.table.num_rows)]
 
 
 def _folders(table: pa.Table) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -75,6 +77,28 @@ def with_missing(table: pa.Table, totals: dict[str, int]) -> tuple[pa.Table, lis
     return table, notes
 
 
+def with_unlisted(table: pa.Table) -> tuple[pa.Table, list[ReadingNote]]:
+    """The table of lists of successes with a row of score 0 for each question that others solved.
+
+    Questions that no arm solved stand in no list, so that all accuracies are too high.
+    """
+    keys = table.select(["arm", "question", "suite"]).to_pylist()
+    every = {row["question"]: row["suite"] for row in keys}
+    have = {(row["arm"], row["question"]) for row in keys}
+    rows = [
+        {"arm": arm, "question": q, "suite": every[q], "sample": 0, "score": 0.0,
+         "at": f"{arm}: in no list"}
+        for arm in arms(table) for q in sorted(every) if (arm, q) not in have
+    ]  # fmt: skip
+    says = (
+        f"the lists name who succeeded, and not which questions there were: of the {len(every):,} "
+        "that any arm solved or reports, those in no list of an arm count as wrong; questions that "
+        "nobody solved are missing, and every accuracy is too high"
+    )
+    table = pa.concat_tables([table, pa.Table.from_pylist(rows, schema=table.schema)])
+    return table, [ReadingNote("status", says, len(rows), (), "score")]
+
+
 def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Array]]:
     """The normal form of a group, and its further scores by name.
 
@@ -102,13 +126,14 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
             columns[name] = pa.array(values * by, from_pandas=True)
     others: dict[str, pa.Array] = {}
     if "score" in done.roles:
-        found = scored(done, done.roles["score"], aloud=True)
+        groups = [columns["arm"], columns["suite"]]
+        found = scored(done, done.roles["score"], groups, aloud=True)
         if found is None:
             del done.roles["score"]
         else:
             columns["score"] = found
         for name in done.others:
-            if (more := scored(done, name, aloud=False)) is not None:
+            if (more := scored(done, name, groups, aloud=False)) is not None:
                 others[name] = more
     return recording(columns), others
 
@@ -138,10 +163,13 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return texts(column)
 
 
-def scored(done: Assigned, name: str, *, aloud: bool) -> pa.Array | None:
+def scored(
+    done: Assigned, name: str, groups: Sequence[pa.ChunkedArray] = (), *, aloud: bool
+) -> pa.Array | None:
     """A column of scores in [0, 1], null where there is none.
 
     Args:
+        groups: Arm and suite of each row: one of them may have another scale than the others.
         aloud: Note the scale, and rows outside it.
     """
     values = numbers(done.table.column(name))
@@ -149,7 +177,20 @@ def scored(done: Assigned, name: str, *, aloud: bool) -> pa.Array | None:
         return None
     label = done.roles.get("score", name) if name.startswith("(") else name
     scale = scale_of(values, label) or ScoreScale(0, 1, "")
+    if scale.absent is not None:
+        values = np.where(values == scale.absent, np.nan, values)
     found = (values - scale.low) / (scale.high - scale.low)
+    if scale.low == 0 and scale.high > 1:
+        for which in groups:
+            for group, rows in _as_shares(values, scale.high, which):
+                found[rows] = values[rows]
+                if aloud:
+                    done.note(
+                        "question",
+                        f"scores of {group!r} lie in 0 to 1 and those of others in 0 to "
+                        f"{scale.high:g}: they are read as shares",
+                        "score", len(rows),
+                    )  # fmt: skip
     if aloud:
         if scale.words:
             done.note(
@@ -169,6 +210,26 @@ def scored(done: Assigned, name: str, *, aloud: bool) -> pa.Array | None:
                 )
             )  # fmt: skip
     return pa.array(found, from_pandas=True)
+
+
+#: Scores of a group from which its own scale is known, and share of them that are above 0.
+_OWN_SCALE, _ABOVE = 10, 0.1
+
+
+def _as_shares(
+    values: np.ndarray, high: float, groups: pa.ChunkedArray
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Groups whose scores all lie in [0, 1], many above 0, where others reach far beyond."""
+    coded = groups.combine_chunks().dictionary_encode()
+    code = np.asarray(coded.indices.fill_null(-1))
+    names = coded.dictionary.to_pylist()
+    own = [np.flatnonzero((code == k) & ~np.isnan(values)) for k in range(len(names))]
+    if len(names) < 2 or not any(len(rows) and values[rows].max() > high / 5 for rows in own):
+        return
+    for name, rows in zip(names, own, strict=True):
+        inside = len(rows) >= _OWN_SCALE and 0 <= values[rows].min() <= values[rows].max() <= 1
+        if inside and np.mean(values[rows] > 0) >= _ABOVE:
+            yield name, rows
 
 
 def arms(table: pa.Table) -> list[str]:

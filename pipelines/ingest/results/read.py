@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import RouteyardError, SourceError
-from routeyard.pipelines.ingest.results.aggregates import why_aggregate
+from routeyard.pipelines.ingest.results.aggregates import why_aggregate, why_pairs
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.assign import assign
 from routeyard.pipelines.ingest.results.calls import ApiCalls, call_notes, calls_of
@@ -19,7 +20,7 @@ from routeyard.pipelines.ingest.results.groups import Group, groups_of
 from routeyard.pipelines.ingest.results.id_lists import TOTAL
 from routeyard.pipelines.ingest.results.known import harness_of, read_harness
 from routeyard.pipelines.ingest.results.merge import AnswerSet, merged
-from routeyard.pipelines.ingest.results.normal import arms, normal, with_missing
+from routeyard.pipelines.ingest.results.normal import arms, normal, with_missing, with_unlisted
 from routeyard.pipelines.ingest.results.record_sets import DOCUMENT
 from routeyard.pipelines.ingest.results.roles import is_weak
 from routeyard.pipelines.ingest.results.stated import StatedFigure, figures_of, stated_notes
@@ -118,8 +119,23 @@ def _results(path: Path, given: Mapping[str, str]) -> Results:
         raise _refusal(beside.refused, path)
     table, columns, more, scores = merged(_not_twice(sets))
     told = call_notes(beside.calls, arms(table))
-    found = (*notes, *more, *told, *stated_notes(beside.figures, table))
+    stated = list(stated_notes(beside.figures, table))
+    _refuse_one_kind(table, stated, path)
+    found = (*notes, *more, *told, *stated)
     return Results(table, columns, found, scores)
+
+
+def _refuse_one_kind(table: pa.Table, stated: Sequence[ReadingNote], path: Path) -> None:
+    """Refuse rows that are all wrong, or all right, where the files state other accuracies."""
+    scores = pc.unique(table.column("score").drop_null()).to_pylist()
+    off = next((note for note in stated if "accuracy" in note.says), None)
+    if off is not None and len(scores) == 1 and scores[0] in (0, 1):
+        kind = "right" if scores[0] else "wrong"
+        raise SourceError(
+            f"the rows list only {kind} answers: {off.says}",
+            where=str(path),
+            next_step="add the results of the other questions",
+        )
 
 
 def _of_harness(name: str, logs: list[Path], path: Path, files: int) -> Results:
@@ -160,10 +176,13 @@ def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside:
     if group.trail == DOCUMENT and len(group.parts) < 2:
         return
     around = {name for name in group.around if not name.startswith("(key")}
+    if (why := why_pairs(table)) and not given:
+        beside.refused.append(_Refused(group, why))
+        return
     done = assign(table, around, given)
     done.notes += group.notes
     if why := why_aggregate(done, around):
-        beside.figures |= figures_of(done, [n for n in table.column_names if n[0] != "("])
+        beside.figures |= figures_of(done, [n for n in done.table.column_names if n[0] != "("])
         notes = tuple(_odd_figures(group, done.roles.get("arm")))
         beside.refused.append(_Refused(group, why, aggregate=True, notes=notes))
         return
@@ -176,7 +195,15 @@ def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside:
     normal_form, others = normal(done, around)
     beside.figures |= figures_of(done, sorted(around - set(done.roles.values())))
     if group.trail[-1:] == ("(lists of ids)",):
-        normal_form, more = with_missing(normal_form, _totals(done, around))
+        totals = _totals(done, around)
+        if not totals and pc.all(done.table.column("only_successes")).as_py():
+            if len(arms(normal_form)) < 2:
+                why = "lists name who succeeded, and not which questions there were"
+                beside.refused.append(_Refused(group, why))
+                return
+            normal_form, more = with_unlisted(normal_form)
+        else:
+            normal_form, more = with_missing(normal_form, totals)
         done.notes += more
         others = {}
     empty = all(normal_form.column(n).null_count == normal_form.num_rows for n in ("score", "text"))
@@ -234,7 +261,9 @@ def _refusal(refused: list[_Refused], path: Path) -> SourceError:
         )
         error.notes = tuple(dict.fromkeys(note for one in aggregates for note in one.notes))
         return error
-    most_rows = max(refused, key=lambda one: one.group.rows, default=None)
+    most_rows = max(
+        refused, key=lambda one: (len(one.group.trail) <= 1, one.group.rows), default=None
+    )
     why, where = "", str(path)
     if most_rows is not None:
         columns = ", ".join(sorted(most_rows.group.columns)[:20])

@@ -7,6 +7,7 @@ alike, with its keys as a column; what stands around a set is true of each of it
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -220,6 +221,31 @@ def _plain(value: Any) -> bool:
     return isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= 300)
 
 
+def kinds_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, dict[str, Any]]]]:
+    """Kind → (number, row): lines of one file that are records of several kinds.
+
+    A line that shares no key with most others is a header; events say in `type` what they are, and
+    those of one type have keys that no other has.
+    """
+    forms = Counter(map(tuple, rows))
+    most = set(max(forms, key=lambda form: (forms[form], form), default=()))
+    kinds: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
+    for n, row in enumerate(rows):
+        kinds["" if most & row.keys() else "(header)"].append((n, row))
+    events = kinds[""]
+    types = {row.get("type") for _, row in events}
+    if not (2 <= len(types) <= 20 and all(isinstance(one, str) for one in types)):
+        return dict(kinds)
+    parts: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
+    for n, row in events:
+        parts[row["type"]].append((n, row))
+    keys = {kind: set().union(*(row for _, row in own)) for kind, own in parts.items()}
+    for kind, own in keys.items():
+        if not own - set().union(*(keys[other] for other in keys if other != kind)):
+            return dict(kinds)
+    return {**parts, **{kind: own for kind, own in kinds.items() if kind}}
+
+
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:
     """A record with nested keys joined by dots; lists as texts, those of one plain value as it."""
     found: dict[str, Any] = {}
@@ -232,6 +258,9 @@ def _flatten(value: Mapping[str, Any], before: str, found: dict[str, Any], depth
         name = f"{before}{key}"
         if len(found) >= MAX_COLUMNS:
             return
+        single = isinstance(one, list) and len(one) == 1 and "[0]" not in before
+        if single and isinstance(one[0], dict):
+            name, one = (name, turns) if (turns := _turns(one)) else (f"{name}[0]", one[0])
         if isinstance(one, dict) and depth < _COLUMN_DEPTH and one:
             _flatten(one, f"{name}.", found, depth + 1)
         elif isinstance(one, list) and (turns := _turns(one)):

@@ -50,8 +50,18 @@ _SPLITS = {
 }
 
 
-#: Rank of a name that only ends as those of a role do.
-ENDING = 60.0
+#: Rank of a name that only ends as those of a role do, and of any figure under `metrics`.
+ENDING, METRIC = 60.0, 45.0
+_METRICS = ("metric", "metrics", "scores")
+_SPREAD = re.compile(r"std|_ci|variance|^n$|_n$|count|num_|total", re.IGNORECASE)
+
+
+def _other_figure(name: str) -> bool:
+    """Whether a figure under `metrics` is no score, but a cost, tokens, a time or a number."""
+    others = (*_OF_MODELS[2:], "sample", "attempt", "aggregate", "question")
+    return _SPREAD.search(name.rpartition(".")[2]) is not None or any(
+        rank_of(name, role) is not None for role in others
+    )
 
 
 def _labels(column: Column) -> bool:
@@ -142,9 +152,13 @@ def rank_of(name: str, role: str) -> float | None:
     """How well a column's name fits a role, the smaller the better; None where it does not."""
     about = _TABLE[role]
     parts = name.split(".")
-    depth = len(parts) - 1 + 2 * name.startswith("(name).")
+    depth = len(parts) - 1 + 2 * name.startswith("(name).") + 3 * name.count("[0]")
     if role == "score" and is_negated(parts[-1]):
         return None
+    if role in _OF_MODELS and is_judges(name):
+        return None
+    if role in ("question", "suite", "prompt") and "[0]" in name:
+        return None  # of a part of the record
     if role == "cost" and (RATE.search(snake := snake_case(name)) or FOREIGN.search(snake)):
         return None
     leaf = plain(re.sub(r"_(?:by|per)_\w+$", "", parts[-1]))
@@ -153,11 +167,36 @@ def rank_of(name: str, role: str) -> float | None:
     for place, known in enumerate(about["names"]):
         if known in leaves or (depth and joined == known):
             return place + 3.0 * depth
+    if (
+        role == "score"
+        and len(parts) > 1
+        and plain(parts[-2]) in _METRICS
+        and not _other_figure(name)
+    ):
+        return METRIC + 3.0 * depth
     ends = about.get("endings", ())
     for place, known in enumerate(ends):
         if leaf.endswith(known):
             return ENDING + place + 3.0 * depth
     return None
+
+
+#: Roles of what the model did, and names of what a judge of its answers did.
+_OF_MODELS = ("arm", "text", "cost", "prompt_tokens", "completion_tokens", "latency")
+_JUDGES = re.compile(
+    r"judge(?!d|ment)|grader|annotator|rater(?:$|_)|evaluator|(?:^|_)(?:evaluation|eval|grading|scoring)_?(?:cost|"
+    r"tokens|time|latency|duration|model)(?:_|$)"
+)
+
+
+def is_judges(name: str) -> bool:
+    """Whether a column is of a judge of answers, and not of the model that gave them."""
+    parts = [snake_case(part) for part in name.split(".")]
+    return any(_JUDGES.search(part) for part in parts) and plain(name) not in _JUDGED_ARM
+
+
+#: What logs of evaluations call the model that is evaluated.
+_JUDGED_ARM = ("evalmodel",)
 
 
 #: Names of columns that say that an answer is wrong.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+
 import numpy as np
 import pyarrow as pa
 
@@ -49,6 +52,7 @@ def find_score(done: Assigned, around: set[str]) -> None:
     best = ranked[0]
     done.roles["score"] = best.column
     done.others = [c.column for c in ranked[1:]]
+    _attempts(done, best.column)
     flags = [c for c in ranked[1:] if c.rank < 20 and constant(table.column(c.column))]
     for one in flags:
         value = some(table.column(one.column), 1)
@@ -65,6 +69,25 @@ def find_score(done: Assigned, around: set[str]) -> None:
             "answer is right, or only that there is one?",
             "score",
         )
+
+
+def _attempts(done: Assigned, best: str) -> None:
+    """Ask where columns that differ in a number alone are further attempts at the same question."""
+    form = re.sub(r"\d+", "#", best)
+    own = [n for n in done.others if n != best and re.sub(r"\d+", "#", n) == form]
+    if form == best or not own:
+        return
+    every = [values for n in (best, *own) if (values := numbers(done.table.column(n))) is not None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a row without any
+        any_of, first = np.nanmax(np.stack(every), axis=0), every[0]
+    done.note(
+        "question",
+        f"{best!r} is taken for the score ({np.nanmean(first):.1%} in the mean) and "
+        f"{', '.join(own[:3])} are further ones of the same answer: the best of them is "
+        f"{np.nanmean(any_of):.1%}",
+        "score",
+    )
 
 
 def _several_metrics(done: Assigned) -> None:

@@ -17,10 +17,11 @@ Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 WORDS = {
     **dict.fromkeys(("true", "yes", "y", "t", "pass", "passed", "correct", "right", "success",
                      "succeeded", "successful", "resolved", "solved", "win", "won", "accepted",
-                     "ac", "ok", "✓", "✔", "full"), 1.0),
+                     "ac", "ok", "thumbsup", "✓", "✔", "full"), 1.0),
     **dict.fromkeys(("false", "no", "n", "f", "fail", "failed", "failure", "incorrect", "wrong",
                      "unsuccessful", "unresolved", "unsolved", "lose", "lost", "loss", "rejected",
-                     "wa", "wronganswer", "notcorrect", "notresolved", "✗", "✘", "x"), 0.0),
+                     "wa", "wronganswer", "thumbsdown", "notcorrect",
+                     "notresolved", "✗", "✘", "x"), 0.0),
     **dict.fromkeys(("partial", "partiallycorrect", "partialcredit", "tie", "draw", "half"), 0.5),
 }  # fmt: skip
 #: Letters of Inspect: correct, incorrect, partial, no answer. Read as words only beside each other.
@@ -195,12 +196,17 @@ def _are_letters(texts: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """How scores become 1 for right and 0 for wrong; not `sure` where a person has to look."""
+    """How scores become 1 for right and 0 for wrong; not `sure` where a person has to look.
+
+    Attributes:
+        absent: Value that says that there is no score.
+    """
 
     low: float
     high: float
     words: str
     sure: bool = True
+    absent: float | None = None
 
 
 def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
@@ -214,6 +220,13 @@ def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
         return ScoreScale(0, 1, "")
     if low == -1 and high == 1 and set(np.unique(there)) <= {-1.0, 0.0, 1.0}:
         return ScoreScale(-1, 1, "from -1 (wrong) to 1 (right)", sure=0.0 not in there)
+    rest_of = there[there >= 0]
+    seldom = 5 * len(rest_of) >= 4 * len(there) and len(np.unique(rest_of)) >= 3
+    if low == -1 and high > 1 and seldom and not np.any((there < 0) & (there > -1)):
+        # Of points and percents a few -1 are what a judge that failed leaves.
+        rest = scale_of(rest_of, name)
+        words = "" if rest is None else f"{rest.words}; -1 says that there is none"
+        return rest and ScoreScale(rest.low, rest.high, words, sure=False, absent=-1.0)
     found = _beyond_one(low, high, inside, name)
     if found is None and high <= 1.5 and inside >= 0.9:
         return ScoreScale(0, 1, "")  # some values outside are named, row by row

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.results.columns import same_types
 from routeyard.pipelines.ingest.results.roles import FAMILY, rank_of
@@ -47,18 +48,54 @@ def model_columns(table: pa.Table) -> tuple[dict[str, dict[str, str]], bool]:
     A column is a model's own score, or one of several fields that each model has (`m_response`,
     `score:m`, nested `m.score`). Two models at least; empty where there are none.
     """
-    fields, bare = _fields_of_models(table)
-    scored = {model: found for model, found in fields.items() if "score" in found}
-    if not scored and len(bare) >= 2:
-        scored = {name: {"score": name} for name in bare}
-    if len(scored) < 2:
+    scored = _scored_models(table)
+    if len(scored) < 2 or not _beside_one_another(table, [one["score"] for one in scored.values()]):
         return {}, False
     patterned = all(found["score"] != model for model, found in scored.items())
     known = [model for model in scored if FAMILY.search(model)]
+    if not known and _has_own_score(table, scored):
+        return {}, False
     several = all(len(found) >= 2 for found in scored.values())
     if patterned or several or 2 * len(known) >= len(scored):
         return scored, bool(known) or patterned
     return ({}, False) if _are_metrics(list(scored)) else (scored, False)
+
+
+def _scored_models(table: pa.Table) -> dict[str, dict[str, str]]:
+    """Model → field → column, of models with scores."""
+    fields, bare = _fields_of_models(table)
+    scored = {
+        model: found for model, found in fields.items()
+        if "score" in found and _are_scores(table.column(found["score"]))
+    }  # fmt: skip
+    return scored or {name: {"score": name} for name in bare if len(bare) >= 2}
+
+
+def _are_scores(column: Column) -> bool:
+    """Whether values can be scores, or are none at all."""
+    found = numbers(column)
+    return found is not None and (
+        bool((found != found).all()) or scale_of(found, "rate") is not None
+    )
+
+
+def _has_own_score(table: pa.Table, models: dict[str, dict[str, str]]) -> bool:
+    """Whether a row has a score of its own beside nested figures, which are then parts of it."""
+    used = {column for fields in models.values() for column in fields.values()}
+    nested = all("." in found["score"] for found in models.values())
+    own = [n for n in table.column_names if n not in used and "." not in n and n[:1] != "("]
+    return nested and any(
+        (rank_of(n, "score") or 99) < 20 and _are_scores(table.column(n)) for n in own
+    )
+
+
+def _beside_one_another(table: pa.Table, names: Sequence[str]) -> bool:
+    """Whether some row has two of these columns: records of several kinds have one each."""
+    there = [table.column(name).is_valid().cast(pa.int32()) for name in names]
+    total = there[0]
+    for one in there[1:]:
+        total = pc.add(total, one)
+    return (pc.max(total).as_py() or 0) >= 2
 
 
 def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[str]]:
@@ -71,10 +108,21 @@ def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[
             fields[model].setdefault(field, name)
         elif ("." not in name or FAMILY.search(name)) and _is_score(table, name):
             bare.append(name)
+    fields = _without_parent(fields)
     for name in bare:
         if "score" not in fields.get(name, {}) and (FAMILY.search(name) or name in fields):
             fields[name]["score"] = name
     return fields, bare
+
+
+def _without_parent(fields: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Models without the one key that all of them stand under, as `results.gpt-4` does."""
+    parents = {model.partition(".")[0] for model in fields}
+    parent = next(iter(parents), "")
+    inside = len(fields) >= 2 and len(parents) == 1 and not FAMILY.search(parent)
+    short = {model.partition(".")[2]: found for model, found in fields.items()}
+    whole = inside and "" not in short and len(short) == len(fields)
+    return defaultdict(dict, short) if whole else fields
 
 
 def _split(name: str, names: Sequence[str]) -> tuple[str | None, str | None]:
@@ -103,8 +151,17 @@ def _field(name: str) -> str | None:
     return min(ranked)[1] if ranked else None
 
 
+#: Names of figures of which less is better.
+_LOWER = re.compile(
+    r"(?:^|[\s_.:|/-])(?:rank(?:ing)?|position|place|loss|nll|ppl|perplexity|wer|cer|mae|mse|rmse|"
+    r"errors?(?:[_ -]?rate)?)$", re.IGNORECASE,
+)  # fmt: skip
+
+
 def _is_score(table: pa.Table, name: str) -> bool:
     """Whether a column can be a model's scores: no id, no setting, no other known figure."""
+    if _LOWER.search(name):
+        return False
     column = table.column(name)
     found = numbers(column)
     if found is None or scale_of(found, "rate") is None:
