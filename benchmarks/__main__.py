@@ -18,6 +18,7 @@ BENCHMARKS: dict[str, str] = {
     "label": "rule scoring of recorded GSM8K responses against plain math-verify",
     "collect": "collection with its ledger against a bare AsyncOpenAI loop",
     "dedup": "exact near-duplicates against brute force, FAISS and SemHash",
+    "dedup_hard": "near-duplicates in a cone, a clump and groups at the threshold",
     "dedup_shards": "near-duplicates over shards and parts, on threads or Dask, against one search",
     "embed": "what one question costs the packaged encoder",
     "ledger": "what keeping one attempt costs, in SQLite and PostgreSQL",
@@ -52,6 +53,9 @@ BENCHMARKS: dict[str, str] = {
 ELSEWHERE = {
     "agreement": "benchmarks.answers.agreement",
     "audit": "benchmarks.audit.injected",
+    "dedup": "benchmarks.near_duplicates.dedup",
+    "dedup_hard": "benchmarks.near_duplicates.dedup_hard",
+    "dedup_shards": "benchmarks.near_duplicates.dedup_shards",
     "error_rates": "benchmarks.answers.error_rates",
     "judged": "benchmarks.answers.judged",
     "weak": "benchmarks.answers.weak",

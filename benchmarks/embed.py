@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     import torch
 
-    from benchmarks.dedup_vectors import real_questions
+    from benchmarks.near_duplicates.dedup_vectors import real_questions
 
     torch.set_num_threads(1)
     every = real_questions()
@@ -59,7 +59,7 @@ def _plain(rows: list[tuple[str, list[str]]], encoder: str) -> float:
 
 
 def _embedded(rows: list[tuple[str, list[str]]], encoder: str) -> tuple[Any, float]:
-    from benchmarks.dedup_vectors import as_queries
+    from benchmarks.near_duplicates.dedup_vectors import as_queries
     from routeyard.pipelines.embed import embed
 
     with tempfile.TemporaryDirectory() as folder:

@@ -70,6 +70,30 @@ CASES: tuple[Case, ...] = (
         Growth("--n", (35_000, 105_000, 315_000), "seconds", ("--no-peers",)),
     ),
     Case(
+        "dedup_hard",
+        "Near-duplicates among 20,000 vectors that are hard to tell apart",
+        (),
+        (
+            Figure("cone.seconds", "a narrow cone, no pair at the threshold", "CPU-s"),
+            Figure(
+                "cone.seconds_over_bruteforce", "over brute force in blocks", "×", "lower", True
+            ),
+            Figure("cone.memory_over_bruteforce", "memory over brute force's", "×", "lower", True),
+            Figure("clump.seconds", "all pairs above the threshold", "CPU-s"),
+            Figure(
+                "clump.seconds_over_bruteforce", "over brute force in blocks", "×", "lower", True
+            ),
+            Figure("clump.memory_over_bruteforce", "memory over brute force's", "×", "lower", True),
+            Figure("groups.seconds", "groups of 200 whose cosines straddle it", "CPU-s"),
+            Figure(
+                "groups.seconds_over_bruteforce", "over brute force in blocks", "×", "lower", True
+            ),
+            Figure(
+                "groups.memory_over_bruteforce", "memory over brute force's", "×", "lower", True
+            ),
+        ),
+    ),
+    Case(
         "prune",
         "Jaccard-greedy pruning of a pool",
         ("--models", "1000", "--queries", "10000"),

@@ -93,9 +93,9 @@ def test_crowded_tiles_are_looked_at_closer_and_lose_nothing(
     points = np.column_stack([random.normal(0, 1e-3, (120, 2)), random.uniform(-1, 1, 120)])
     looked = []
 
-    def closer(a: Array, b: Array) -> Array:
+    def closer(a: Array, b: Array, near: Array) -> Array:
         looked.append(len(a) * len(b))
-        return np.abs(points[a, 2][:, None] - points[b, 2]) <= 0.1
+        return near & (np.abs(points[a, 2][:, None] - points[b, 2]) <= 0.1)
 
     flat = points[:, :2].astype(np.float32)
     every = {

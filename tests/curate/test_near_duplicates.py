@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.dedup import every_pair
-from routeyard.pipelines.curate.dedup import close_pairs, search
+from benchmarks.near_duplicates.dedup import every_pair
+from routeyard.pipelines.curate.dedup import close_pairs, crowds, search
 from routeyard.pipelines.curate.dedup.search import components, near_duplicate_pairs
 from routeyard.pipelines.errors import BadInput
 
@@ -56,6 +56,50 @@ def test_same_pairs_as_brute_force(seed: int, n: int, dimension: int, threshold:
     expected = brute_force(vectors, threshold)
     assert every_pair(pairs).tolist() == expected.tolist()
     assert pairs.count() == len(expected)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 90),
+    threshold=st.sampled_from([0.6, 0.99, 0.999, 0.99999]),
+    share=st.sampled_from([0.0, 0.5, 1.0]),
+    spread=st.sampled_from([1e-3, 0.02, 0.3]),
+    many=st.sampled_from([0.0, 1.0]),
+)
+def test_crowds_join_and_count_what_their_pairs_would(
+    seed: int, n: int, threshold: float, share: float, spread: float, many: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    crowd = unit(np.ones((n, 12)) + spread * rng.normal(size=(n, 12)))
+    vectors = np.concatenate([crowd, jittered(seed, n, threshold, 12), crowd[: n // 3]])
+    vectors = vectors[rng.permutation(len(vectors))]
+    alike = rng.random(len(vectors)) < share
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("CORE", 8), ("TILE", 16), ("DENSE", 0.05)):
+            patch.setattr(close_pairs, name, value)
+        patch.setattr(crowds, "MANY", many)
+        pairs = near_duplicate_pairs(vectors, threshold, alike)
+    expected = brute_force(vectors, threshold)
+    assert pairs.count() == len(expected)
+    whole = components(len(vectors), *expected.T)
+    listed = every_pair(pairs)
+    left = np.concatenate([pairs.joined.left, listed[:, 0]])
+    right = np.concatenate([pairs.joined.right, listed[:, 1]])
+    assert components(len(vectors), left, right).tolist() == whole.tolist()
+    # Of rows that are not alike every pair is listed.
+    apart = {(a, b) for a, b in expected.tolist() if not (alike[a] and alike[b])}
+    assert apart <= {(a, b) for a, b in listed.tolist()}
+
+
+def test_a_crowd_takes_memory_of_its_rows_and_not_of_its_pairs() -> None:
+    rng = np.random.default_rng(0)
+    vectors = unit(np.ones((6000, 48)) + 1e-3 * rng.normal(size=(6000, 48)))
+    pairs = near_duplicate_pairs(vectors, 0.999, np.ones(6000, dtype=bool))
+    assert pairs.count() == 6000 * 5999 // 2
+    assert len(pairs.left) == 0
+    assert len(pairs.joined.left) < 6 * 6000
+    assert set(components(6000, pairs.joined.left, pairs.joined.right)) == {0}
 
 
 def test_all_identical_is_one_class_not_a_million_pairs() -> None:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.dedup import every_pair
+from benchmarks.near_duplicates.dedup import every_pair
 from routeyard.pipelines.curate.dedup.rule import join
 from routeyard.pipelines.curate.dedup.search import near_duplicate_pairs
 from routeyard.pipelines.embed import embed

@@ -129,7 +129,9 @@ def test_many_rows_are_parted_by_themselves_and_the_groups_are_the_same(monkeypa
     assert max(parts) < len(vectors)
     # The rule itself goes that way once there are more rows than one search takes.
     parts.clear()
-    monkeypatch.setattr(rule, "search", lambda v, t: search(v, t, part_rows=700))
+    monkeypatch.setattr(
+        rule, "search", lambda v, t, alike: search(v, t, alike=alike, part_rows=700)
+    )
     again = rule.group_rows(vectors, texts, seen, threshold=0.999)
     assert len(parts) > 2
     np.testing.assert_array_equal(again.label, whole.label)

@@ -94,13 +94,12 @@ def test_importers(
             taken.append(path)
         return plain(importer, path, target)
 
-    for module in (layouts, other_layouts):
-        monkeypatch.setattr(module, "run_import", spy)
+    monkeypatch.setitem(LAYOUTS[name].__globals__, "run_import", spy)
     source = tmp_path / "source"
     source.mkdir()
     LAYOUTS[name](source, *_MORE.get(name, ()))
     # What the test imported beside its source is no part of it.
-    for made in ("yard", "other"):
+    for made in ("yard", "other", "imports"):
         subprocess.run(["rm", "-rf", str(source / made)], check=True)
     (source / ".path").write_text(str(taken[0].relative_to(source)))
     fuzz(f"importer:{name}", size(60, 10_000), source, row("fuzzed importers"))

@@ -127,7 +127,7 @@ def test_threads_and_dask_give_identical_files(tmp_path: Path, server: None) -> 
 def test_dedup_over_parts_is_one_search_on_both_runners(tmp_path: Path, server: None) -> None:
     import numpy as np
 
-    from benchmarks.dedup_shards import write_shards
+    from benchmarks.near_duplicates.dedup_shards import write_shards
     from routeyard.flows.tasks.dedup_shards import run_dedup_shards
     from routeyard.pipelines.curate.dedup.search import near_duplicate_pairs
 

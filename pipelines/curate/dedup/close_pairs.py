@@ -28,8 +28,9 @@ SLACK = 2e-5
 #: product takes about this share of the time per pair that single pairs take.
 DENSE = 1 / 32
 
-#: Rows and rows → which of their pairs are close on a closer look, bool [rows, rows].
-Closer = Callable[[Ints, Ints], Bools]
+#: Rows, rows and which of their pairs are candidates → those that are still to be given,
+#: both bool [rows, rows].
+Closer = Callable[[Ints, Ints, Bools], Bools]
 
 
 def close_pairs(
@@ -44,8 +45,8 @@ def close_pairs(
     Args:
         points: (n, k) float32 of norm at most 2.
         radius: Euclidean, at least 0.
-        closer: Drops pairs of tiles in which many points crowd, as many copies of one text
-            do; it must keep what the caller wants.
+        closer: Looks at tiles in which many points crowd, as many copies of one text do,
+            before any of their pairs is counted out, and says which pairs to give.
 
     Yields:
         (m,) and (m,) row numbers of at most `TILE`² pairs, in no order.
@@ -96,16 +97,9 @@ def _compare(
     for i in range(0, len(core), TILE):
         for j in range(i, len(rows), TILE):
             near = left[i : i + TILE] @ right[j : j + TILE].T >= bound
+            if i == j:
+                near = np.triu(near, 1)
+            if closer is not None and np.count_nonzero(near) > DENSE * near.size:
+                near = closer(rows[i : i + len(near)], rows[j : j + TILE], near)
             a, b = np.divmod(np.flatnonzero(near), near.shape[1])
-            once = a + i < b + j
-            a, b = a[once], b[once]
-            if closer is not None and len(a) > DENSE * near.size:
-                # Only rows that meet somebody are looked at.
-                some, others = near.any(axis=1), near.any(axis=0)
-                kept = np.zeros_like(near)
-                kept[np.ix_(some, others)] = closer(
-                    rows[i : i + len(near)][some], rows[j : j + TILE][others]
-                )
-                there = kept[a, b]
-                a, b = a[there], b[there]
             yield rows[a + i], rows[b + j]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Floats, Ints, Vectors
+from routeyard.pipelines.arrays import Bools, Floats, Ints, Vectors
 from routeyard.pipelines.curate.dedup.search import PAD, Pairs, components, near_duplicate_pairs
 from routeyard.pipelines.errors import BadInput
 
@@ -91,12 +91,19 @@ class Partition:
             waiting.append((cut.high, rows[along >= cut.at]))
 
 
-def search(vectors: Vectors, threshold: float, *, part_rows: int = PART_ROWS) -> Pairs:
+def search(
+    vectors: Vectors,
+    threshold: float,
+    *,
+    alike: Bools | None = None,
+    part_rows: int = PART_ROWS,
+) -> Pairs:
     """All near-duplicate pairs of any number of vectors, parted when they are many.
 
     Args:
         vectors: (n, d) float32.
         threshold: δ in (0, 1].
+        alike: Rows whose pairs need not be listed where they crowd; of parted rows all are.
         part_rows: Rows above which they are parted; the pairs do not depend on it.
 
     Raises:
@@ -104,7 +111,7 @@ def search(vectors: Vectors, threshold: float, *, part_rows: int = PART_ROWS) ->
     """
     n = len(vectors)
     if n <= part_rows:
-        return near_duplicate_pairs(vectors, threshold)
+        return near_duplicate_pairs(vectors, threshold, alike)
     step = -(-n // SAMPLE)
     sample = np.ascontiguousarray(vectors[::step])
     if not np.isfinite(sample).all() or not sample.any(axis=1).all():

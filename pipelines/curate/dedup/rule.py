@@ -68,7 +68,12 @@ def group_rows(
         texts: n texts, as they were given to the encoder.
         seen: Characters of each text the encoder read; None for all.
     """
-    return join(search(vectors, threshold), texts, seen, compare_unseen=compare_unseen)
+    whole = [
+        not compare_unseen or cut is None or cut >= len(text)
+        for text, cut in zip(texts, seen, strict=True)
+    ]
+    pairs = search(vectors, threshold, alike=np.array(whole, dtype=bool))
+    return join(pairs, texts, seen, compare_unseen=compare_unseen)
 
 
 def join(
@@ -100,9 +105,9 @@ def join(
             cells[head] = list(by_tail.values())
         return cells[head]
 
-    left: list[int] = []
-    right: list[int] = []
-    counted = 0
+    left = pairs.joined.left.tolist()
+    right = pairs.joined.right.tolist()
+    counted = pairs.joined.pairs
     for head in touched:
         for cell in cells_of(head):
             counted += len(cell) * (len(cell) - 1) // 2

@@ -9,12 +9,13 @@ what a brute force over all n(n−1)/2 pairs gives, at any n.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from routeyard.pipelines.arrays import Bools, Floats, Ints, Vectors
 from routeyard.pipelines.curate.dedup.close_pairs import close_pairs
+from routeyard.pipelines.curate.dedup.crowds import Crowds, Joined
 from routeyard.pipelines.errors import BadInput
 
 #: Leading principal components in which candidates are sought.
@@ -38,21 +39,24 @@ class Pairs:
         left: (p,) rows, each the first of its copies.
         right: (p,) rows, `left < right`, in lexicographic order.
         similarity: (p,) cosine in float64.
+        joined: Pairs that are counted and not listed, and what they join.
     """
 
     first: Ints
     left: Ints
     right: Ints
     similarity: Floats
+    joined: Joined = field(default_factory=Joined)
 
     def count(self) -> int:
         """Pairs of rows at or above the threshold, copies of a vector included."""
         copies = np.bincount(self.first, minlength=len(self.first))
         within = int((copies * (copies - 1) // 2).sum())
-        return within + int((copies[self.left] * copies[self.right]).sum())
+        listed = int((copies[self.left] * copies[self.right]).sum())
+        return within + listed + self.joined.pairs
 
 
-def near_duplicate_pairs(vectors: Vectors, threshold: float) -> Pairs:
+def near_duplicate_pairs(vectors: Vectors, threshold: float, alike: Bools | None = None) -> Pairs:
     """Every pair of rows with cosine ≥ `threshold`, identical to a float64 brute force.
 
     Memory beyond `vectors` grows with n × about 80 numbers and with the pairs found;
@@ -61,6 +65,8 @@ def near_duplicate_pairs(vectors: Vectors, threshold: float) -> Pairs:
     Args:
         vectors: (n, d) float32, any norm above zero.
         threshold: δ in (0, 1].
+        alike: (n,) rows of which only the components matter: where they crowd, their pairs
+            are counted and joined instead of listed, and memory no longer grows with them.
 
     Raises:
         BadInput: a vector is zero or not finite, or δ is outside (0, 1].
@@ -83,12 +89,8 @@ def near_duplicate_pairs(vectors: Vectors, threshold: float) -> Pairs:
     projected = _project(vectors, norms, distinct)
     radius = float(np.sqrt(max(0.0, 2 - 2 * threshold))) + PAD
     found: list[tuple[Ints, Ints, Floats]] = []
-
-    def closer(a: Ints, b: Ints) -> Bools:
-        one, other = _units(vectors, norms, distinct[a]), _units(vectors, norms, distinct[b])
-        return np.asarray(one @ other.T >= threshold - PAD)
-
-    for a, b in _blocks(close_pairs(projected, radius, closer)):
+    crowds = Crowds(vectors, norms, threshold, PAD, distinct, _weights(first, alike)[distinct])
+    for a, b in _blocks(close_pairs(projected, radius, crowds)):
         left, right = distinct[a], distinct[b]
         # float32 only rejects, with room for its rounding; float64 decides.
         near = _dots(vectors, left, right) >= (threshold - PAD) * norms[left] * norms[right]
@@ -98,11 +100,19 @@ def near_duplicate_pairs(vectors: Vectors, threshold: float) -> Pairs:
         found.append((left[sure], right[sure], cosine[sure]))
     if not found:
         none = np.empty(0, dtype=np.int64)
-        return Pairs(first, none, none, np.empty(0))
+        return Pairs(first, none, none, np.empty(0), crowds.joined())
     left, right, cosine = (np.concatenate(parts) for parts in zip(*found, strict=True))
     left, right = np.minimum(left, right), np.maximum(left, right)
     order = np.lexsort((right, left))
-    return Pairs(first, left[order], right[order], cosine[order])
+    return Pairs(first, left[order], right[order], cosine[order], crowds.joined())
+
+
+def _weights(first: Ints, alike: Bools | None) -> Ints:
+    """(n,) rows that each row stands for, where it and its copies are all alike; 0 elsewhere."""
+    if alike is None:
+        return np.zeros(len(first), dtype=np.int64)
+    copies = np.bincount(first, minlength=len(first))
+    return np.where(np.bincount(first[alike], minlength=len(first)) == copies, copies, 0)
 
 
 def row_norms(vectors: Vectors) -> Floats:
@@ -123,11 +133,6 @@ def cosines(vectors: Vectors, norms: Floats, left: Ints, right: Ints) -> Floats:
         dots = np.einsum("ij,ij->i", vectors[a], vectors[b], dtype=np.float64)
         out[part] = dots / (norms[a] * norms[b])
     return out
-
-
-def _units(vectors: Vectors, norms: Floats, rows: Ints) -> Vectors:
-    """(len(rows), d) rows of length one, in float32."""
-    return np.asarray(vectors[rows] / norms[rows, None].astype(np.float32))
 
 
 def _dots(vectors: Vectors, left: Ints, right: Ints) -> Vectors:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.dedup_vectors import BLOCK, make_file, make_vectors
+from benchmarks.near_duplicates.dedup_vectors import BLOCK, make_file, make_vectors
 from routeyard.pipelines.curate.dedup import search
 from routeyard.pipelines.curate.dedup.rule import join
 from routeyard.pipelines.curate.dedup.search import (

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.dedup_vectors import BLOCK, make_vectors
+from benchmarks.near_duplicates.dedup_vectors import BLOCK, make_vectors
 
 Array = np.ndarray[Any, Any]
 

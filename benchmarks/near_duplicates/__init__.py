@@ -1,0 +1,1 @@
+"""Near-duplicates: easy and hard vectors, and shards of them."""
