@@ -12,6 +12,7 @@ from routeyard.flows.console import counter, line
 from routeyard.flows.evaluation.evaluate import CACHE
 from routeyard.flows.evaluation.released import out_folder
 from routeyard.flows.evaluation.reproduced.stands import stands_of
+from routeyard.flows.evaluation.reproduced.tuning import with_tuned
 from routeyard.flows.evaluation.reproduced.zoo import zoo_figures
 from routeyard.flows.evaluation.study import named, write_study
 from routeyard.flows.recipe import find, load, read_yaml, shipped
@@ -101,6 +102,8 @@ def reproduce(
                 # What is spread over encoders is rehearsed with two of them.
                 beside=() if on or data else [TFIDF],
             )  # fmt: skip
+    if known.tuning is not None and not on:
+        with_tuned(known, known.tuning, stands, folder / "tuned", cache)
     with counter("studies", "studies") as count:
 
         def told(done: int, wanted: int, said: str) -> None:
@@ -229,7 +232,7 @@ def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
         if one.cells and (name, one.release) not in drawn and benchmark in releases:
             drawn[name, one.release] = write_study(
                 one.study, one.cells, one.curves, one.release, releases[benchmark],
-                out / one.release,
+                out / one.release, one.notes,
             )  # fmt: skip
     links: dict[str, list[tuple[str, str]]] = {}
     figures: dict[str, list[tuple[str, str]]] = {}

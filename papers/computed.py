@@ -12,19 +12,27 @@ from routeyard.papers.paper import Paper
 from routeyard.papers.stands import Counts, Stand, same_release
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.studies import STUDIES
+from routeyard.pipelines.studies.fed import fed, leaks
 from routeyard.pipelines.studies.needs import lacking
 from routeyard.pipelines.studies.study import Study, StudyCell
 
 
 @dataclass(frozen=True)
 class Computed:
-    """A study on one benchmark: its cells and curves, or why there are none."""
+    """A study on one benchmark: its cells and curves, or why there are none.
+
+    Attributes:
+        unlike: What of the release it leaves out, as the paper does not; empty for nothing.
+        notes: What a reader has to know of its figures.
+    """
 
     study: Study
     release: str
     cells: Sequence[StudyCell] = ()
     curves: pa.Table | None = None
     reason: str = ""
+    unlike: str = ""
+    notes: Sequence[str] = ()
 
 
 @dataclass
@@ -69,11 +77,14 @@ class Studies:
             return Computed(study, stand.release, reason=lacks)
         self.on_progress(self.made, self.wanted, f"{name} on {stand.release}")
         try:
+            read, only = fed(study, context)
             return Computed(
                 study,
                 stand.release,
-                study.cells(context),
-                study.curves(context) if study.curves else None,
+                study.cells(read),
+                study.curves(read) if study.curves else None,
+                unlike=f"on {only}" if only else "",
+                notes=[one for one in (leaks(study, context),) if one],
             )
         except BadInput as error:
             return Computed(study, stand.release, reason=f"{stand.release}: {error.args[0]}")

@@ -46,6 +46,23 @@ class Benchmark(_Row):
     embed: bool = True
 
 
+class SmallTuning(_Row):
+    """What is trained end to end where no release is named: little data, a small encoder.
+
+    Attributes:
+        routers: Routers with a trained encoder.
+        layers: Layers of the smaller encoder, which is the first of the larger one.
+        rows: Numbers of train questions.
+        tokens: Tokens that are read of a question.
+    """
+
+    routers: tuple[str, ...]
+    layers: int
+    rows: tuple[int, ...]
+    epochs: int = 1
+    tokens: int = 64
+
+
 class PrintedColumn(_Row):
     """Where a printed column is found: a benchmark, a column of a study, a unit of its own."""
 
@@ -135,6 +152,7 @@ class Paper:
         routers: Routers of its study; `zoo` runs them under the protocol of the zoo.
         names: Printed name of a router → ours.
         prepare: `module:function` of the paper's folder that gives a stand-in what it lacks.
+        tuning: Trainings that are made where no release is named; None makes none.
         without: Row of a study, or what stands before its colon → what a release needs to have it.
     """
 
@@ -148,6 +166,7 @@ class Paper:
     encoders: Mapping[str, str] = field(default_factory=dict)
     zoo: bool = False
     prepare: str = ""
+    tuning: SmallTuning | None = None
     without: Mapping[str, str] = field(default_factory=dict)
 
     def cells(self, item: str) -> Iterator[PrintedCell]:
@@ -184,4 +203,6 @@ def read_paper(folder: Path) -> Paper:
     found: dict[str, Any] = read_text(path.read_text(encoding="utf-8"), where=str(path))
     benchmarks = {k: Benchmark.model_validate(v) for k, v in found.pop("benchmarks").items()}
     items = {k: Item.model_validate(v) for k, v in found.pop("items").items()}
-    return Paper(folder.name, benchmarks=benchmarks, items=items, **found)
+    tuning = found.pop("tuning", None)
+    small = None if tuning is None else SmallTuning.model_validate(tuning)
+    return Paper(folder.name, benchmarks=benchmarks, items=items, tuning=small, **found)

@@ -165,10 +165,10 @@ class _Cells:
         elif not reason and ours is not None and ours.value is None:
             reason = f"{computed.release}: {ours.note or 'not measured'}"
         elif not reason and stand is not None:
-            reason = stand.unlike + taken
+            reason = ", ".join(filter(None, (stand.unlike, computed.unlike))) + taken
         return self._told(
             one, ours, computed.release, reason,
-            own=stand is not None and not stand.unlike,
+            own=stand is not None and not stand.unlike and not computed.unlike,
         )  # fmt: skip
 
     def _told(

@@ -164,3 +164,19 @@ def postgres(postgres_server: str) -> str:
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
     return postgres_server.rpartition("/")[0] + f"/{name}"
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of all routers of ours that are fitted, in order."""
+    from routeyard.pipelines.experiment import fit
+
+    found: list[str] = []
+    before = fit.fit
+
+    def noted(router, *learnt):
+        found.append(router.name)
+        return before(router, *learnt)
+
+    monkeypatch.setattr(fit, "fit", noted)
+    return found

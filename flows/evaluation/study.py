@@ -14,6 +14,7 @@ from routeyard.flows.evaluation.router_specs import reference
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.studies import STUDIES
 from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.fed import fed, leaks
 from routeyard.pipelines.studies.needs import check, lacking
 from routeyard.pipelines.studies.study import Study, StudyCell, table_of
 
@@ -54,9 +55,11 @@ def run_study(name: str, given: StudyContext, release: Path, out: Path) -> dict[
     """
     study: Study = STUDIES.get(name)
     check(study, given)
-    curves = study.curves(given) if study.curves else None
-    cells = study.cells(given)
-    write_study(study, cells, curves, given.release, release, out)
+    context, only = fed(study, given)
+    curves = study.curves(context) if study.curves else None
+    cells = study.cells(context)
+    said = [f"Figures are over {only}." if only else "", leaks(study, given)]
+    write_study(study, cells, curves, given.release, release, out, list(filter(None, said)))
     return {"study": name, "cells": len(cells), "out": str(out / f"{name}.md")}
 
 
@@ -67,6 +70,7 @@ def write_study(
     called: str,
     release: Path,
     out: Path,
+    notes: Sequence[str] = (),
 ) -> str | None:
     """Write what a study found on a release, as `run_study` does; its drawing for a page."""
     from routeyard.datacards.charts.draw import PAGE
@@ -76,7 +80,7 @@ def write_study(
     _, version = named(release)
     about = {
         **{key: getattr(study, key) for key in _PRINTED},
-        "notes": [*study.notes, *(study.printed_notes if called in study.printed else ())],
+        "notes": [*study.notes, *notes, *(study.printed_notes if called in study.printed else ())],
         "release": called,
         "version": version,
     }

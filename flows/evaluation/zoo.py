@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,8 @@ from routeyard.flows.evaluation.kept import code_of, predictions_in
 from routeyard.flows.tracking.runners import Runner
 from routeyard.pipelines.arrays import Floats, Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.experiment.entrants import RouterSpec, as_published
+from routeyard.pipelines.experiment.entrants import RouterSpec, as_published, traits
+from routeyard.pipelines.experiment.fit import PredictionStore
 from routeyard.pipelines.experiment.inputs import CellInputs, read, write
 from routeyard.pipelines.experiment.settings import PROTOCOL_SEEDS, EvaluationSettings
 from routeyard.pipelines.experiment.splits import order
@@ -29,7 +31,7 @@ from routeyard.pipelines.matrix.examples import Queries
 from routeyard.pipelines.zoo import cell as cells
 from routeyard.pipelines.zoo import run as zoo
 from routeyard.pipelines.zoo.choose import ChoiceRequest
-from routeyard.pipelines.zoo.protocol import CellResult
+from routeyard.pipelines.zoo.protocol import NO_ENCODER, CellResult
 from routeyard.pipelines.zoo.report import cells_table, markdown, results_json, standings_json
 
 
@@ -198,31 +200,38 @@ def measured(bench: CellInputs, done: zoo.Zoo, encoder: str, settings: Evaluatio
 
     whole = read(bench.folder, bench.data, bench.vectors[encoder], bench.texts)
     kept = zoo.scores(done, encoder)
-    published = {key[0] for key, won in done.winners.items() if as_published(won.spec)}
-    asked: Sequence[str] = ()
-    for won in done.winners.values():
-        asked = won.ground.asked.query_ids
-    makers = {
-        name: _stored(name, scores, asked, name in published)
-        for name, scores in sorted(kept.items())
-    }
-    how = settings.but(scheme=bench.scheme, seeds=settings.seeds[:1], splits=0)
-    return evaluate(whole, makers, how)
+    makers, code = {}, {}
+    for (name, used), won in sorted(done.winners.items()):
+        if used in (encoder, NO_ENCODER):
+            makers[name] = _maker(won, kept[name])
+            code[name] = won.code
+    won = next(iter(done.winners.values()), None)
+    seeds = settings.seeds[:1] if won is None else (won.cell.seed,)
+    store = None if won is None else PredictionStore(Path(won.store), code)
+    how = settings.but(scheme=bench.scheme, seeds=seeds, splits=0)
+    return evaluate(whole, makers, how, store=store)
 
 
-def _stored(
-    name: str, scores: Vectors, asked: Sequence[str], published: bool
-) -> Callable[[int], Any]:
-    """Maker of a router that already gave its scores on the test questions, in their order."""
+def _maker(won: cells.Job, scores: Vectors) -> Callable[[int], Any]:
+    """Maker of a router that already gave its scores on the test questions, in their order.
 
+    One that learns from costs is the router itself, whose predictions are kept: where some costs
+    are unknown it is fitted again on the models whose cost is known.
+    """
+    own, asked = traits(won.spec), won.ground.asked.query_ids
+    if "costs" in own.needs:
+        return replace(won.spec, setting=won.cell.setting)
     known = scores.astype(np.float64)
 
     def said(queries: Queries) -> Floats:
         if tuple(queries.query_ids) != tuple(asked):
-            raise BadInput("what it says of other questions is not kept", where=name)
+            raise BadInput("what it says of other questions is not kept", where=won.spec.name)
         return known
 
-    stored = SimpleNamespace(name=name, fit=lambda train: None, scores=said, as_published=published)
+    stored = SimpleNamespace(
+        name=won.spec.name, fit=lambda train: None, scores=said,
+        traits=replace(own, scale=won.fit_of().scale), as_published=as_published(won.spec),
+    )  # fmt: skip
     return lambda seed: stored
 
 

@@ -1,4 +1,4 @@
-"""Descriptors and costs where a release lacks them: labels on probes, models of known cost."""
+"""Descriptors where a release lacks them: labels on probes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 
 from routeyard.papers.stands import Stand
 from routeyard.pipelines.arrays import Vectors
-from routeyard.pipelines.evaluate.run.sub_pool import priced_in
-from routeyard.pipelines.matrix.core import Core, first_measure
+from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.studies.context import StudyContext
 
 #: Probes of the paper (appendix D.1).
@@ -18,27 +17,19 @@ KIND = "right_on_probes"
 
 
 def with_probes(stand: Stand) -> Stand:
-    """The stand with descriptors and costs, where it is not the paper's data and lacks them.
+    """The stand with descriptors, where it is not the paper's data and lacks them.
 
     A model's descriptor is its labels on up to 192 validation questions, of unit norm: it has the
-    paper's form and none of its meaning. Where the cost of some models is unknown, the others are
-    the pool: nothing of CSCR is without costs.
+    paper's form and none of its meaning.
     """
     context = stand.context
-    core, lacked = context.core, []
-    measure = first_measure(core.part_costs)
-    if stand.unlike and not core.costs and measure is not None:
-        known = tuple(name for name in core.model_ids if name not in core.lacking[measure])
-        lacked.append(f"the {len(known)} of {core.n_models} models whose {measure} are known")
-        core = priced_in(core, measure, known)
-    if stand.unlike and not core.descriptors:
-        lacked.append("labels on probes for descriptors")
-        core = replace(core, descriptors={KIND: _labels_on_probes(core, context)})
-    if not lacked:
+    if not stand.unlike or context.core.descriptors:
         return stand
     made = replace(context, _evaluations={})
-    made.__dict__["core"] = core
-    return replace(stand, context=made, unlike=f"{stand.unlike}, with {' and '.join(lacked)}")
+    described = {KIND: _labels_on_probes(context.core, context)}
+    made.__dict__["core"] = replace(context.core, descriptors=described)
+    told = f"{stand.unlike}, with labels on probes for descriptors"
+    return replace(stand, context=made, unlike=told)
 
 
 def _labels_on_probes(core: Core, context: StudyContext) -> Vectors:

@@ -6,9 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import numpy as np
-import pyarrow as pa
-
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.experiment.entrants import Maker, RouterSpec
 from routeyard.pipelines.experiment.fit import Fit, PredictionStore
@@ -48,24 +45,3 @@ class Experiment:
     def scores(self, router: str, queries: Queries, repeat: int = 0) -> Floats:
         """(n, m) scores of a router on questions, by the fit with one of the seeds."""
         return self.fit_of(router, repeat).scores(queries)
-
-    def table(self, queries: Queries, split: str = "test") -> pa.Table:
-        """One row per router, seed and question: router, seed, split, query_id, scores (m)."""
-        parts = []
-        for name in self.routers:
-            for repeat, seed in enumerate(self.seeds):
-                found = self.scores(name, queries, repeat)
-                n, m = found.shape
-                offsets = pa.array(np.arange(0, n * m + 1, m, dtype=np.int64))
-                parts.append(
-                    pa.table(
-                        {
-                            "router": pa.repeat(name, n),
-                            "seed": pa.array([seed] * n, pa.int64()),
-                            "split": pa.repeat(split, n),
-                            "query_id": pa.array(queries.query_ids, pa.string()),
-                            "scores": pa.LargeListArray.from_arrays(offsets, found.ravel()),
-                        }
-                    )
-                )
-        return pa.concat_tables(parts)

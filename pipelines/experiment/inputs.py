@@ -98,6 +98,7 @@ def _contents(core: Core, scheme: str) -> tuple[dict[str, NDArray[Any]], str, st
     arrays: dict[str, NDArray[Any]] = {
         "labels": core.labels,
         **{f"cost.{k}": v for k, v in sorted(core.costs.items())},
+        **{f"part_cost.{k}": v for k, v in sorted(core.part_costs.items())},
         **{f"signal.{k}": v for k, v in sorted(core.signals.items())},
         **{f"descriptor.{k}": v for k, v in sorted(core.descriptors.items())},
     }
@@ -182,6 +183,7 @@ def read(folder: Path, data: str, vectors: str, texts: str = "") -> Core:
         model_ids=tuple(words["model_ids"]),
         labels=arrays["labels"],
         costs=_named(arrays, "cost."),
+        part_costs=_named(arrays, "part_cost."),
         tasks=np.array(words["tasks"], dtype=np.str_),
         domains=np.array(words["domains"], dtype=np.str_),
         splits={words["scheme"]: np.array(words["split"], dtype=np.str_)},

@@ -16,7 +16,7 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Floats, Ints, Names, Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.costs import unpriced
+from routeyard.pipelines.matrix.costs import priced, unpriced
 from routeyard.pipelines.matrix.examples import Arms, Examples, Queries, rows_of
 from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.row_blocks import by_rows, every, sums_of
@@ -261,19 +261,24 @@ class Core:
         return None if self.correct is None else part(self.correct)
 
     def with_models(self, keep: tuple[str, ...]) -> Core:
-        """The same release, only these models, in this order."""
+        """The same release, only these models, in this order.
+
+        A measure that is known of all of them is no longer one of `part_costs`.
+        """
         at = np.array([self.model_ids.index(name) for name in keep], dtype=np.int64)
 
         def some(values: Floats) -> Floats:
             return np.asarray(by_rows(lambda part: part[:, at], values))
 
         labels = some(self.labels)
+        part = {name: some(cost) for name, cost in self.part_costs.items()}
+        whole = {name: cost for name, cost in part.items() if priced(cost).all()}
         return replace(
             self,
             model_ids=keep,
             labels=labels,
-            costs={name: some(cost) for name, cost in self.costs.items()},
-            part_costs={name: some(cost) for name, cost in self.part_costs.items()},
+            costs={name: some(cost) for name, cost in self.costs.items()} | whole,
+            part_costs={name: cost for name, cost in part.items() if name not in whole},
             samples=None if self.samples is None else self.samples[:, at],
             correct=self._also(labels, some),
             signals={name: values[:, at] for name, values in self.signals.items()},

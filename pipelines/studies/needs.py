@@ -8,6 +8,7 @@ from pathlib import Path
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.plain_yaml import read_text
 from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.fed import known_costs
 from routeyard.pipelines.studies.study import Study
 
 _PATH = Path(__file__).with_suffix(".yaml")
@@ -18,7 +19,7 @@ _HAS: Mapping[str, Callable[[StudyContext], bool]] = {
     "embeddings": lambda g: g.core.embeddings is not None,
     # An empty table may also mean that nobody looked.
     "duplicates": lambda g: _has_rows(g, "duplicates") or "embeddings" in g.tables,
-    "cost": lambda g: bool(g.core.costs),
+    "cost": lambda g: bool(known_costs(g)[0].core.costs),
     "some_cost": lambda g: bool(g.core.costs or g.core.part_costs),
     "pair": lambda g: g.pair is not None or len(g.core.model_ids) == 2,
     "pseudo_specialists": lambda g: (

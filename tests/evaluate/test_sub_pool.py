@@ -104,3 +104,13 @@ def test_a_part_that_is_priced_beside_a_whole_measure(core: Core) -> None:
     assert list(done.facts["sub_pools"]["usd"]["left_out"]) == [first]
     chosen = {r["metric"]: r["value"] for r in done.metrics.to_pylist() if r["router"] == "oracle"}
     assert {"audc[usd]", "audc[tokens]"} <= set(chosen)
+
+
+def test_a_pool_of_models_of_known_cost_has_whole_costs(sized: Core) -> None:
+    known = sized.with_models(("c-70b", "a-7b"))
+    assert list(known.costs) == ["params"]
+    assert known.costs["params"][0].tolist() == [70.0, 7.0]
+    assert not known.part_costs
+    part = sized.with_models(("microsoft/phi-2", "a-7b"))
+    assert not part.costs
+    assert part.lacking == {"params": ("microsoft/phi-2",)}

@@ -66,22 +66,6 @@ def fits(folder: Path) -> list[int]:
     return [int(seed) for seed in path.read_text().split()] if path.exists() else []
 
 
-@pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of all routers of ours that are fitted, in order."""
-    from routeyard.pipelines.experiment import fit
-
-    found: list[str] = []
-    before = fit.fit
-
-    def noted(router, *learnt):
-        found.append(router.name)
-        return before(router, *learnt)
-
-    monkeypatch.setattr(fit, "fit", noted)
-    return found
-
-
 EVALUATE = ["--embed", "--encoder", "tfidf", "--only-given", "--resamples", "100"]
 EVALUATE += ["--no-certificate", "--cache", "cache"]
 ZOO = ["--encoders", "tfidf", "--no-report", "--cache", "cache"]
@@ -90,7 +74,7 @@ ZOO = ["--encoders", "tfidf", "--no-report", "--cache", "cache"]
 def test_one_module_fits_routers() -> None:
     """`.fit(` is called in `experiment/fit.py`, else by a router on itself or on a library's."""
     found = []
-    for top in ("pipelines", "flows", "datacards", "routeyard", "benchmarks"):
+    for top in ("pipelines", "papers", "flows", "datacards", "routeyard", "benchmarks"):
         for path in sorted((ROOT / top).rglob("*.py")):
             if path.is_relative_to(ROOT / "pipelines" / "routers"):
                 continue
@@ -242,27 +226,28 @@ def test_a_helper_file_of_a_router_is_part_of_its_code(tmp_path, monkeypatch) ->
     assert first != second
 
 
-def test_the_table_of_predictions_has_a_row_per_router_seed_and_question(release, tmp_path) -> None:
+def test_a_prediction_is_kept_once_for_its_router_seed_examples_and_questions(
+    release, tmp_path
+) -> None:
     core = core_of(read_release(release))
     train, test = core.training("dense"), core.take(core.rows("dense", "test"))
     specs = {spec.name: spec for spec in registered(["task-map", "random", "best-generalist"])}
     store = store_in(tmp_path, specs.values())
     one = Experiment(train, specs, (0, 1), store)
-    table = one.table(test.queries())
-    assert table.num_rows == 3 * 2 * test.n_queries
-    found = table.to_pandas()
-    drawn = found[found.router == "random"].groupby("seed").scores.apply(np.vstack)
-    assert not np.array_equal(drawn[0], drawn[1])
+    drawn, again = (one.scores("random", test.queries(), repeat) for repeat in (0, 1))
+    assert not np.array_equal(drawn, again)
     expected = BestGeneralist()
     expected.fit(train)
-    shown = np.vstack(found[(found.router == "best-generalist") & (found.seed == 0)].scores)
-    np.testing.assert_array_equal(shown, expected.scores(test.queries()))
+    for repeat in (0, 1):
+        one.scores("task-map", test.queries(), repeat)
+        shown = one.scores("best-generalist", test.queries(), repeat)
+        np.testing.assert_array_equal(shown, expected.scores(test.queries()))
     # Routers without chance and without a seed are fitted once for all seeds.
     assert len(list((tmp_path / "predictions").glob("*.json"))) == 4
-    # A question or a label that differs is another table.
-    again, fewer = Experiment(train, specs, (0, 1), store), np.arange(test.n_queries - 1)
+    # A question or a label that differs is another prediction.
+    other, fewer = Experiment(train, specs, (0, 1), store), np.arange(test.n_queries - 1)
     name = one.fit_of("task-map").name(test.queries())
-    assert again.fit_of("task-map").name(test.queries()) == name
-    assert again.fit_of("task-map").name(test.take(fewer).queries()) != name
+    assert other.fit_of("task-map").name(test.queries()) == name
+    assert other.fit_of("task-map").name(test.take(fewer).queries()) != name
     part = train.take(np.arange(len(train.queries) - 1))
     assert Experiment(part, specs, (0,), store).fit_of("task-map").name(test.queries()) != name

@@ -12,7 +12,6 @@ import pytest
 from routeyard.flows.evaluation.kept import store_in
 from routeyard.flows.evaluation.released import read_release, with_embeddings
 from routeyard.flows.evaluation.study import context_of
-from routeyard.pipelines.experiment import fit
 from routeyard.pipelines.studies.context import StudyContext, made
 from tests.support.worded_release import worded_release
 
@@ -23,19 +22,6 @@ def context(tmp_path: Path) -> StudyContext:
     cache = tmp_path / "cache"
     tables = with_embeddings(read_release(release), None, True, cache, "tfidf")
     return context_of(release, tables, kept=partial(store_in, cache), resamples=20)
-
-
-@pytest.fixture
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    found: list[str] = []
-    before = fit.fit
-
-    def noted(router, *learnt):
-        found.append(router.name)
-        return before(router, *learnt)
-
-    monkeypatch.setattr(fit, "fit", noted)
-    return found
 
 
 def test_equal_settings_are_one_evaluation_and_others_are_not(context: StudyContext) -> None:
