@@ -82,7 +82,11 @@ def test_without_the_data_folder_it_asks_its_own_questions(
     said = load(path)[0].release.description
     assert not any(name in said for name in ("GSM8K", "BIG-Bench", "MMLU", "HumanEval"))
     monkeypatch.setenv("ROUTEYARD_DATA", "somewhere")
-    assert recipe_of_what_is_here(tmp_path) == ("real_tiny", None)
+    # Trap: under the recipe's name, the demonstration's release stood in the way of the whole.
+    whole, left = recipe_of_what_is_here(tmp_path)
+    assert left is None
+    assert load(whole)[0].name == "real_demo"
+    assert load(whole)[0].sources == load("real_tiny")[0].sources
 
 
 def test_each_member_asks_a_model_that_is_served() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from routeyard.pipelines.matrix.examples import Arms
 from routeyard.pipelines.matrix.ranking import ranked
@@ -149,20 +151,20 @@ def test_names_of_models_and_questions_change_no_score(name: str) -> None:
     np.testing.assert_array_equal(found[0], found[1])
 
 
-def differs(name: str, seeds: int, **setting: object) -> bool:
-    """Whether the 95 % interval of some mean difference over seeds leaves 0 out."""
-    found = np.array(
-        [[reached(name, order, seed, **setting)[1] for order in ORDERS] for seed in range(seeds)]
-    )
-    for a, b in ((0, 1), (0, 2), (1, 2)):
+def ahead(name: str, seeds: range) -> set[tuple[int, int]]:
+    """(order, other): pairs whose 95 % interval of the mean lead over seeds lies above 0."""
+    found = np.array([[reached(name, order, seed)[1] for order in ORDERS] for seed in seeds])
+    leads = set()
+    for a, b in itertools.permutations(range(len(ORDERS)), 2):
         gap = found[:, a] - found[:, b]
-        if abs(gap.mean()) > 2.262 * gap.std(ddof=1) / np.sqrt(seeds) + 1e-12:
-            return True
-    return False
+        error = stats.t.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap))
+        if gap.mean() > error + 1e-12:
+            leads.add((a, b))
+    return leads
 
 
 def test_order_of_models_does_not_decide_whom_routerdc_trains() -> None:
-    assert not differs("routerdc", 10)
+    assert not ahead("routerdc", range(10))
 
 
 def test_taken_by_position_the_order_decides_whom_routerdc_trains() -> None:
@@ -174,7 +176,9 @@ def test_taken_by_position_the_order_decides_whom_routerdc_trains() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWN)
 def test_order_of_models_changes_no_drawn_result_on_average(name: str) -> None:
-    assert not differs(name, 10)
+    """Some of so many intervals leave 0 out by chance; a real lead shows with other seeds too."""
+    if found := ahead(name, range(10)):
+        assert not found & ahead(name, range(10, 30))
 
 
 @pytest.mark.slow
