@@ -16,7 +16,7 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Floats, Ints, Names, Vectors
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.costs import priced, unpriced
+from routeyard.pipelines.matrix.costs import few, priced, unpriced
 from routeyard.pipelines.matrix.examples import Arms, Examples, Queries, rows_of
 from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.row_blocks import by_rows, every, sums_of
@@ -52,12 +52,6 @@ def complete_measure(costs: Mapping[str, Floats]) -> str | None:
         if name in costs and np.all(sums_of(lambda part: ~np.isnan(part), costs[name]) > 0)
     )
     return next(whole, None)
-
-
-def few(models: Sequence[str], most: int = 3) -> str:
-    """The first names of a list, and how many more there are."""
-    more = len(models) - most
-    return ", ".join(models[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 #: Fields of `Core` with an entry for each query, but for `correct`, which may be `labels` itself.

@@ -10,7 +10,8 @@ import numpy as np
 
 from routeyard.pipelines.evaluate.compare import ALPHA
 from routeyard.pipelines.evaluate.run.sub_pool import in_words
-from routeyard.pipelines.matrix.core import Core, few
+from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.costs import few
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 
 
