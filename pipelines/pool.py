@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,13 +35,32 @@ def models_table(pool: Pool) -> pa.Table:
     rows = [
         {
             **{k: v for k, v in model.model_dump().items() if k in columns},
-            "base_model": _called(model)[1] if asked[_called(model)] > 1 else None,
+            "base_model": _base(model, asked),
             "output_budget": _budget(model),
+            **_axes(model),
             "kind": "real",
         }
         for model in sorted(pool.models, key=lambda model: model.model_id)
     ]
     return MODELS.from_rows(rows, where="pool")
+
+
+def _base(model: Model, asked: Counter[tuple[str | None, str]]) -> str | None:
+    """The model that a member is an arm of; null where it is the only one."""
+    if model.arm is not None:
+        return model.arm.of
+    return _called(model)[1] if asked[_called(model)] > 1 else None
+
+
+def _axes(model: Model) -> dict[str, Any]:
+    """Where the member stands on the axes of its entry."""
+    arm = model.arm
+    if arm is None:
+        return {}
+    return {
+        "effort": arm.effort, "effort_level": arm.effort_level, "prompt_form": arm.prompt,
+        "tools": arm.tools,
+    }  # fmt: skip
 
 
 def _called(model: Model) -> tuple[str | None, str]:

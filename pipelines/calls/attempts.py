@@ -58,6 +58,8 @@ def _metered(usage: Usage, price: Price, count: int) -> dict[str, Any]:
     usd, source = cost_of(usage, price)
     return {
         "prompt_tokens": usage.prompt_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
         "call_completion_tokens": usage.completion_tokens,
         # The server sends one count for all samples: the share of each is not known.
         "completion_tokens": usage.completion_tokens if count == 1 else None,

@@ -78,7 +78,10 @@ def counted(usage: Usage, price: Price, least: LeastUsage | None = None) -> floa
     if prompt is None or completion is None or (least.silent and completion == 0):
         by_table = None
     else:
-        by_table = price.of(max(prompt, least.prompt), max(completion, least.completion))
+        by_table = price.of(
+            max(prompt, least.prompt), max(completion, least.completion),
+            usage.cache_read_tokens, usage.cache_write_tokens,
+        )  # fmt: skip
     if by_table is None:
         # Without a price nothing can be held against the provider's own figure.
         return None if price.known else usage.cost_usd

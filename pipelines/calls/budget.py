@@ -199,7 +199,7 @@ def worst_case(request: Request, price: Price, max_tokens: int | None) -> float:
     prompt = sum(_bytes(message) + TEMPLATE_TOKENS for message in request.messages)
     # Declared tools are read with the prompt.
     prompt += _bytes(request.settings.parameters.get("tools", ""))
-    cost = price.of(prompt, max_tokens * len(request.samples))
+    cost = price.dearest.of(prompt, max_tokens * len(request.samples))
     return float("inf") if cost is None else cost
 
 

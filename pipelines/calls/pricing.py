@@ -7,7 +7,7 @@ budget; a figure of 0 from a model that has a price is none. Otherwise the cost 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from routeyard.pipelines.calls.reply import Usage
@@ -65,20 +65,51 @@ class Price:
         """Whether it is stated as 0, as of a model on one's own machine."""
         return self.input == 0 and self.output == 0
 
-    def of(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
-        """USD for so many tokens; null when a count, or a price of so many, is unknown."""
+    def of(
+        self,
+        prompt_tokens: int | None,
+        completion_tokens: int | None,
+        cache_read: int | None = None,
+        cache_write: int | None = None,
+    ) -> float | None:
+        """USD for so many tokens; null when a count, or a price of so many, is unknown.
+
+        Args:
+            cache_read, cache_write: Of the prompt; where they are unknown, nothing is taken to be
+                cached. Cached tokens have a price of their own, or none that is known, unless
+                prompts are free.
+        """
         if prompt_tokens is None or completion_tokens is None:
             return None
         if self.input is None or self.output is None:
             return None
         if self.up_to is not None and prompt_tokens > self.up_to:
             return None
-        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
+        fresh, cached = prompt_tokens - (cache_read or 0) - (cache_write or 0), 0.0
+        for tokens, price in ((cache_read, self.cache_read), (cache_write, self.cache_write)):
+            if tokens:
+                price = 0.0 if price is None and self.input == 0 else price
+                if price is None:
+                    return None
+                cached += tokens * price
+        if fresh < 0:
+            return None
+        return (fresh * self.input + cached + completion_tokens * self.output) / 1e6
+
+    @property
+    def dearest(self) -> Price:
+        """The price of calls whose prompts are written to the cache, where that costs more."""
+        if self.input is None or self.cache_write is None:
+            return self
+        return replace(self, input=max(self.input, self.cache_write))
 
 
 def cost_of(usage: Usage, price: Price) -> tuple[float | None, str | None]:
     """(USD, source) of one call; source is `provider`, `price_table` or null."""
-    by_table = price.of(usage.prompt_tokens, usage.completion_tokens)
+    by_table = price.of(
+        usage.prompt_tokens, usage.completion_tokens,
+        usage.cache_read_tokens, usage.cache_write_tokens,
+    )  # fmt: skip
     told = usage.cost_usd
     if told is not None and by_table is not None and told >= by_table * (1 - _ROUNDED):
         return told, "provider"

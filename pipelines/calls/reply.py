@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
+from routeyard.pipelines.usage import usage_of
 from routeyard.schemas.statuses import status_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -75,6 +76,9 @@ class Usage:
     total_tokens: int | None = None
     #: The provider's own figure in USD.
     cost_usd: float | None = None
+    #: Among the prompt's tokens: read from the provider's cache, and written to it.
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
     if not found:
         why = "the server answered 200 without a choice"
         raise CallFault("no_choices", why, status=200, usage=usage_in(data))
-    usage = _usage(data.get("usage"))
+    usage = _usage(data.get("usage"), data.get("timings"))
     if usage.completion_tokens == 0 and any(choice.text for choice in found):
         usage = replace(usage, completion_tokens=None)  # an answer has tokens, too
     if all(choice.text is None and choice.status == "ok" for choice in found):
@@ -211,18 +215,19 @@ def _token(item: Any) -> tuple[str | None, float | None]:
     return _text(item.get("token")), _number(item.get("logprob"), low=-math.inf)
 
 
-def _usage(value: Any) -> Usage:
+def _usage(value: Any, timings: Any = None) -> Usage:
     if not isinstance(value, dict):
         return Usage()
-    details = value.get("completion_tokens_details")
-    details = details if isinstance(details, dict) else {}
+    found = usage_of(value, timings if isinstance(timings, dict) else None)
     return Usage(
         # A prompt has tokens: 0 is a server that does not count.
-        prompt_tokens=_count(value.get("prompt_tokens")) or None,
-        completion_tokens=_count(value.get("completion_tokens")),
-        reasoning_tokens=_count(details.get("reasoning_tokens")),
+        prompt_tokens=found.prompt or None,
+        completion_tokens=found.completion,
+        reasoning_tokens=found.reasoning,
         total_tokens=_count(value.get("total_tokens")),
         cost_usd=_number(value.get("cost"), low=0.0),
+        cache_read_tokens=found.read,
+        cache_write_tokens=found.write,
     )
 
 

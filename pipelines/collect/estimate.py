@@ -8,7 +8,7 @@ characters a token. Each says how far off it may be.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,11 +60,13 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """What the ledger says of one model: metered prompt and completion tokens."""
+    """What the ledger says of one model: tokens of each call; of the cache, 0 where unknown."""
 
     characters: Floats
     prompt: Floats
     completion: Floats
+    cache_read: Floats
+    cache_write: Floats
 
 
 def estimate(
@@ -93,7 +95,8 @@ def estimate(
     answers = missing.sum(axis=1)
     prompt_tokens = int(np.ceil((each * answers).sum()))
     completion, completion_source = _completion(int(answers.sum()), settings, metered)
-    price = Price(model.price_in, model.price_out)
+    # Without `price_up_to`: the counts are sums over calls.
+    price = replace(Price.of_model(model), up_to=None)
     limit = settings.max_tokens or model.context_window
     encoded = np.asarray(pc.binary_length(prompts.cast(pa.binary())), dtype=np.float64)
     encoded += len((asks.system or "").encode())
@@ -105,8 +108,10 @@ def estimate(
         prompt_source=source,
         completion_tokens=completion,
         completion_source=completion_source,
-        cost_usd=price.of(prompt_tokens, completion),
-        worst_cost_usd=price.of(most, None if limit is None else limit * int(answers.sum())),
+        cost_usd=price.of(prompt_tokens, completion, *_cached(prompt_tokens, price, metered)),
+        worst_cost_usd=price.dearest.of(
+            most, None if limit is None else limit * int(answers.sum())
+        ),
     )
 
 
@@ -119,14 +124,15 @@ def metered_by_model(attempts: Iterable[Attempt], queries: pa.Table) -> dict[str
             strict=True,
         )
     )
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    found: dict[str, list[tuple[float, ...]]] = {}
     for attempt in attempts:
         rows = found.setdefault(attempt.model_id, [])
         characters = length.get(attempt.query_id)
         if len(rows) >= 2000 or not characters or not attempt.usable:
             continue
         if attempt.prompt_tokens is not None and attempt.completion_tokens is not None:
-            rows.append((characters, attempt.prompt_tokens, attempt.completion_tokens))
+            cached = attempt.cache_read_tokens or 0, attempt.cache_write_tokens or 0
+            rows.append((characters, attempt.prompt_tokens, attempt.completion_tokens, *cached))
     return {
         model_id: Metered(*np.asarray(rows, dtype=np.float64).T)
         for model_id, rows in found.items()
@@ -155,6 +161,23 @@ def _prompt_tokens(
             error = float(residual.std() / metered.prompt.mean())
             return np.maximum(1.0, slope * plain + offset), error, "ledger"
     return characters / CHARACTERS_PER_TOKEN + TEMPLATE, CHARACTERS_ERROR, "characters"
+
+
+def _cached(prompt_tokens: int, price: Price, metered: Metered | None) -> tuple[int, int]:
+    """Prompt tokens that will be read from, and written to, the cache: as they were so far.
+
+    None are where the cache has no price: then what they cost is not known.
+    """
+    if metered is None or not metered.prompt.sum():
+        return 0, 0
+    shares = (
+        0.0 if usd is None else counts.sum() / metered.prompt.sum()
+        for counts, usd in (
+            (metered.cache_read, price.cache_read), (metered.cache_write, price.cache_write),
+        )
+    )  # fmt: skip
+    read, write = (int(share * prompt_tokens) for share in shares)
+    return (read, write) if read + write <= prompt_tokens else (0, 0)
 
 
 def tokenizer(path: str, *, where: str) -> Any:

@@ -203,10 +203,11 @@ def _as_response(
     answered = not without and bool(said["text"] or score)
     prompt = measured(count_of(said.get("prompt_tokens"), place), not without)
     completion = measured(count_of(said.get("completion_tokens"), place), answered)
+    read, write = (count_of(said.get(f"cache_{way}_tokens"), place) for way in ("read", "write"))
     cost, source = amount_of(said.get("cost_usd"), place), "provider"
     cost = measured(cost, not without and not price.free)
     if cost is None:
-        cost, source = price.of(prompt, completion), "price_table"
+        cost, source = price.of(prompt, completion, read, write), "price_table"
     return {
         "query_id": asked.query_id,
         "model_id": said["model"],
@@ -218,6 +219,8 @@ def _as_response(
         "served_model": said.get("served_model"),
         "prompt_tokens": prompt,
         "completion_tokens": completion,
+        "cache_read_tokens": read,
+        "cache_write_tokens": write,
         "cost_usd": cost,
         "cost_source": None if cost is None else source,
         "latency_s": measured(amount_of(said.get("latency_s"), place), not without),

@@ -66,7 +66,10 @@ def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.Record
         yield pa.RecordBatch.from_arrays(columns, schema=RESPONSES.schema)
 
 
-_METERED = ("prompt_tokens", "completion_tokens", "reasoning_tokens")
+_METERED = (
+    "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens",
+    "cache_write_tokens",
+)  # fmt: skip
 _SAME = [name for name in RESPONSES.column_names if name in Attempt.__slots__]
 
 
@@ -76,7 +79,10 @@ def cost_by_price(attempt: Attempt, price: Price) -> dict[str, Any]:
         return {"cost_usd": attempt.cost_usd, "cost_source": "provider"}
     whole = None
     if attempt.usable:
-        whole = price.of(attempt.prompt_tokens, attempt.call_completion_tokens)
+        whole = price.of(
+            attempt.prompt_tokens, attempt.call_completion_tokens,
+            attempt.cache_read_tokens, attempt.cache_write_tokens,
+        )  # fmt: skip
     if whole is None:
         return {"cost_usd": None, "cost_source": None}
     return {"cost_usd": whole / attempt.choices, "cost_source": "price_table"}

@@ -28,7 +28,12 @@ from routeyard.pipelines.io.mounts import is_network
 from routeyard.pipelines.ledger.answer_keys import AnswerKey, Claim
 from routeyard.pipelines.ledger.attempt import COLUMNS, Attempt
 from routeyard.pipelines.ledger.charges import Execute
-from routeyard.pipelines.ledger.checksums import add_column, checksum_of, is_checked
+from routeyard.pipelines.ledger.checksums import (
+    CHECKSUMS,
+    add_columns,
+    checksums_of,
+    is_checked,
+)
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.pipelines.ledger.reserve import Reserve
 from routeyard.pipelines.ledger.statements import Dialect
@@ -43,13 +48,14 @@ _DIALECT = Dialect(
     beat="seen + 1",
     beat_read="seen",
     silence="NULL",
-    checksum=True,
+    checksums=CHECKSUMS,
     table_options="WITHOUT ROWID",
 )
 #: Seconds for which another process may hold the file.
 _PATIENCE_S = 60
 _INSERT = (
-    f"INSERT INTO attempts ({_DIALECT.attempt_columns}) VALUES ({', '.join('?' * len(COLUMNS))}, ?)"
+    f"INSERT INTO attempts ({_DIALECT.attempt_columns}) VALUES "
+    f"({', '.join('?' * len((*COLUMNS, *CHECKSUMS)))})"
 )
 
 
@@ -151,13 +157,14 @@ class SqliteLedger(Ledger):
 
     def _insert(self, attempts: Sequence[Attempt]) -> None:
         rows = [tuple(getattr(attempt, name) for name in COLUMNS) for attempt in attempts]
-        self._writer.executemany(_INSERT, [(*row, checksum_of(row)) for row in rows])
+        self._writer.executemany(_INSERT, [(*row, *checksums_of(row)) for row in rows])
 
     def _attempt(self, row: Sequence[Any]) -> Attempt:
-        *values, checksum = row
+        *values, first, later = row
+        whole = checksums_of(values)
         # A row of an older ledger has none; neither has one whose columns a flipped bit has moved.
-        missing = checksum is None and not self._checked
-        if not missing and checksum != checksum_of(values):
+        missing = first is None and not self._checked
+        if (not missing and first != whole[0]) or later != whole[1]:
             raise BadInput(
                 f"an attempt in the ledger is damaged: it does not match its checksum (model "
                 f"{str(values[COLUMNS.index('model_id')])[:80]!r}, request "
@@ -204,7 +211,7 @@ def _begun(path: Path) -> tuple[sqlite3.Connection, bool]:
         try:
             _set_journal(connection, path)
             connection.executescript(_DIALECT.schema)
-            add_column(connection)
+            add_columns(connection)
             checked = is_checked(connection)
             connection.execute("PRAGMA synchronous = FULL")
             return connection, checked

@@ -27,7 +27,7 @@ class Dialect:
 
     Attributes:
         types: Types of columns of `attempts` that are not `default_type`.
-        checksum: Whether attempts have a column for one.
+        checksums: Columns of an attempt's checksums.
         seen: Type of a lease's heartbeat.
         clock: SQL of its first value, and the values for the marks in it.
         beat: SQL of each further value.
@@ -45,13 +45,13 @@ class Dialect:
     beat_read: str
     silence: str
     types: Mapping[str, str] = field(default_factory=dict)
-    checksum: bool = False
+    checksums: tuple[str, ...] = ()
     table_options: str = ""
 
     @property
     def attempt_columns(self) -> str:
         """Columns of an attempt as they are written and read."""
-        return f"{NAMES}, checksum" if self.checksum else NAMES
+        return ", ".join([*COLUMNS, *self.checksums])
 
     @property
     def read_attempts(self) -> str:
@@ -65,7 +65,7 @@ class Dialect:
         return f"""
 CREATE TABLE IF NOT EXISTS attempts (
     id {self.attempt_id},
-    {", ".join([*columns, "checksum"] if self.checksum else columns)}
+    {", ".join([*columns, *self.checksums])}
 );
 CREATE INDEX IF NOT EXISTS attempts_by_request ON attempts (request_hash, sample);
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, json TEXT NOT NULL) {self.table_options};

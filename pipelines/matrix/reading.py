@@ -161,12 +161,17 @@ def _kinds(models: pa.Table) -> dict[str, str]:
     return dict(zip(*(models.column(c).to_pylist() for c in ("model_id", "kind")), strict=True))
 
 
+#: Columns of `models` that say how an arm is asked, beside its output budget.
+_AXES = ("effort", "prompt_form", "tools")
+
+
 def _arms(models: pa.Table, names: tuple[str, ...]) -> Arms | None:
-    """Models as arms; None where no model has arms with output budgets of their own."""
+    """Models as arms; None where no member of the pool is an arm of a model."""
     if not {"base_model", "output_budget"} <= set(models.column_names):
         return None  # of an earlier release
     rows = {row["model_id"]: row for row in models.to_pylist()}
-    if not any(row["base_model"] and row["output_budget"] for row in rows.values()):
+    axes = ("output_budget", *(one for one in _AXES if one in models.column_names))
+    if not any(row["base_model"] and any(row[axis] for axis in axes) for row in rows.values()):
         return None
     asked = [(rows[name]["provider"], rows[name]["base_model"] or name) for name in names]
 

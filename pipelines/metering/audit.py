@@ -27,7 +27,7 @@ from routeyard.schemas.statuses import ANSWERLESS
 NEEDED = (
     "query_id", "model_id", "sample", "status", "text", "served_model", "prompt_tokens",
     "completion_tokens", "reasoning_tokens", "cost_usd", "cost_source", "latency_s", "logprobs",
-    "calls",
+    "calls", "cache_read_tokens", "cache_write_tokens", "requested_at",
 )  # fmt: skip
 #: What a ledger knows and a release does not.
 _EXTRA = ("total_tokens",)

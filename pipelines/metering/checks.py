@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from routeyard.pipelines.calls.bill import words
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.metering.answers import AnswerColumns, Mask, most_words
+from routeyard.pipelines.metering.cached import CACHED, too_many_cached, unwritten
 from routeyard.pipelines.metering.findings import MeteringFinding, MeteringInput, Row, finding
 from routeyard.pipelines.model_names import same_model
 
@@ -185,9 +186,13 @@ def _price(known: MeteringInput, model_id: str) -> Price:
 def _price_unknown(
     known: MeteringInput, model_id: str, answers: AnswerColumns
 ) -> Iterator[Problem]:
-    priced = _price(known, model_id).known
-    why = "their tokens are not known" if priced else "the model has no price"
+    price = _price(known, model_id)
     bad = answers.where(answers.null("cost_usd"))
+    why = "their tokens are not known" if price.known else "the model has no price"
+    unpriced = [name.removesuffix("_tokens") for name in CACHED if (bad.numbers(name) > 0).any()]
+    unpriced = [f"price_{name}" for name in unpriced if getattr(price, name) is None]
+    if price.known and unpriced:
+        why = f"the model has no {' and no '.join(unpriced)}"
     yield f"answers of unknown cost, as {why}", bad, len(answers)
 
 
@@ -206,7 +211,7 @@ def _price_mismatch(
     price = _price(known, model_id)
 
     def differ(row: Row) -> bool:
-        table = price.of(row.get("prompt_tokens"), row.get("completion_tokens"))
+        table = price.of(*(row.get(name) for name in _PRICED))
         if table is None:
             return False
         return bool(row["cost_usd"] > 3 * table + 1e-9 or row["cost_usd"] * 3 + 1e-9 < table)
@@ -219,6 +224,7 @@ def _price_mismatch(
             yield f"{says}table", bad, len(answers)
 
 
+_PRICED = ("prompt_tokens", "completion_tokens", *CACHED)
 _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "reasoning_tokens")
 #: Name → check, in the order in which findings are listed.
 CHECKS = {
@@ -228,6 +234,10 @@ CHECKS = {
     "implausible_count": _each(
         "answers whose text cannot have that many tokens", _implausible, needs=_COUNTS
     ),
+    "cached_tokens": _each(
+        "answers with more cached tokens than prompt tokens", too_many_cached, needs=CACHED
+    ),
+    "cache_unwritten": MeteringCheck(unwritten, "cache_unwritten", needs=CACHED),
     "logprob_count": _each(
         "answers with fewer or more log-probabilities than tokens",
         _other_logprob_count,

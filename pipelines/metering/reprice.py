@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.metering.price_tables import PriceTable
 from routeyard.schemas import MODELS, RESPONSES
 
@@ -50,15 +51,7 @@ def reprice(
     }
     listed = {model_id: price for model_id, price in found.items() if price is not None}
     ids = responses.column("model_id")
-    rate_in, rate_out, up_to = (
-        _per_row(ids, {m: getattr(p, side) for m, p in listed.items()})
-        for side in ("input", "output", "up_to")
-    )
-    prompt, completion = (
-        _floats(responses.column(name)) for name in ("prompt_tokens", "completion_tokens")
-    )
-    computed = (prompt * rate_in + completion * rate_out) / 1e6
-    computed[prompt > up_to] = np.nan
+    computed = _computed(responses, listed)
     is_listed = np.asarray(pc.is_in(ids, value_set=pa.array(list(listed), type=pa.string())))
     old = _floats(responses.column("cost_usd"))
     cost = np.where(is_listed, computed, old)
@@ -95,6 +88,28 @@ def reprice(
             }
         )
     return Repriced(RESPONSES.conform(table), new_models, figures)
+
+
+def _computed(responses: pa.Table, listed: dict[str, Price]) -> Any:
+    """USD of each answer by the table, as `Price.of` computes it; NaN unknown."""
+    rate_in, rate_out, up_to, *cached_rates = (
+        _per_row(responses.column("model_id"), {m: getattr(p, n) for m, p in listed.items()})
+        for n in ("input", "output", "up_to", "cache_read", "cache_write")
+    )
+    prompt, completion, *cached = (
+        _floats(responses.column(name))
+        for name in ("prompt_tokens", "completion_tokens", "cache_read_tokens",
+                     "cache_write_tokens")
+    )  # fmt: skip
+    fresh, usd = prompt.copy(), np.zeros(len(prompt))
+    for tokens, rate in zip((np.nan_to_num(one) for one in cached), cached_rates, strict=True):
+        fresh -= tokens
+        # What is free to read is free from the cache; other prices of it are stated or unknown.
+        rate = np.where(np.isnan(rate) & (rate_in == 0), 0.0, rate)
+        usd += np.where(tokens > 0, tokens * rate, 0.0)
+    computed = (fresh * rate_in + usd + completion * rate_out) / 1e6
+    computed[(prompt > up_to) | (fresh < 0)] = np.nan
+    return computed
 
 
 def _per_row(ids: pa.ChunkedArray, rates: dict[str, float | None]) -> Any:

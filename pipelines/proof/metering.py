@@ -67,7 +67,17 @@ def _cannot_be_made(evidence: Evidence) -> str:
     return "the audit read texts that are withheld" if len(evidence.withheld) else ""
 
 
-_MODEL = ("model_id", "price_in", "price_out", "price_date", "price_up_to", "kind")
+_MODEL = (
+    "model_id",
+    "price_in",
+    "price_out",
+    "price_date",
+    "price_up_to",
+    "kind",
+    "provider",
+    "price_cache_read",
+    "price_cache_write",
+)
 
 
 def _models(evidence: Evidence) -> list[str]:

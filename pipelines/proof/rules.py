@@ -16,8 +16,15 @@ from routeyard.schemas.stored import register
 
 #: Cost of a call by the prices of its model, as `Price.of` computes it.
 _BY_TABLE = (
-    "(CASE WHEN prompt_tokens > price_up_to THEN NULL "
-    "ELSE (prompt_tokens * price_in + completion_tokens * price_out) / 1e6 END)"
+    "(CASE WHEN prompt_tokens > price_up_to OR {fresh} < 0 THEN NULL "
+    "ELSE ({fresh} * price_in + {read} + {write} + completion_tokens * price_out) / 1e6 END)"
+).format(
+    fresh="(prompt_tokens - coalesce(cache_read_tokens, 0) - coalesce(cache_write_tokens, 0))",
+    **{
+        way: f"(CASE WHEN coalesce(cache_{way}_tokens, 0) = 0 THEN 0 ELSE cache_{way}_tokens * "
+        f"coalesce(price_cache_{way}, CASE WHEN price_in = 0 THEN 0 END) END)"
+        for way in ("read", "write")
+    },
 )
 
 

@@ -161,6 +161,9 @@ class Metering(Strict):
     """Fewest outliers that are a finding; one or two slow calls are no pattern."""
     canary_drift: float = Field(default=0.5, ge=0, le=1)
     """Share of canary prompts whose answer may differ between start and end."""
+    cache_unwritten: float = Field(default=0.05, ge=0, le=1, exclude_if=lambda given: given == 0.05)
+    """Share of a model's answers that may read more from a cache than any prompt of the hour before
+    had: other traffic of the same account may have filled it."""
     served_as: dict[str, list[str]] = Field(default_factory=dict)
     """Names a model may be served under, beside the one asked for."""
 

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 
 from routeyard.schemas.errors import did_you_mean
 from routeyard.schemas.recipe.agent import Relay
+from routeyard.schemas.recipe.arms import Arm, Axis, AxisValues, arms_of
 from routeyard.schemas.recipe.base import Name, Strict
 from routeyard.schemas.recipe.collect import Parameter, RateLimits
 from routeyard.schemas.recipe.secrets import check_name, refuse_secrets
@@ -71,6 +72,12 @@ class Model(Strict):
     """With `collect.agent`: the first steps are one model's, the others another's."""
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     """Request parameters of this model alone; null takes a default away."""
+    axes: dict[Axis, AxisValues] | None = Field(default=None, exclude_if=_is_none)
+    """Values that make arms of this entry: `effort: [low, medium, high]` gives three members, of
+    which each is asked with its own `reasoning_effort`. The others are `output_budget`, `prompt`,
+    `tools` and `samples`; values by name may set any keys of a model."""
+    arm: Arm | None = Field(default=None, exclude_if=_is_none)
+    """Of which entry with axes this is an arm; written when the axes are read."""
 
     @field_validator("price_date", "price_changed", mode="before")
     @classmethod
@@ -161,7 +168,7 @@ class Pool(Strict):
     prices: str | None = None
     """Dated price table (YAML, JSON or CSV) for models that state no price of their own."""
     models: list[Model] = Field(default_factory=list)
-    """The models."""
+    """The models; an entry with axes stands for all its arms."""
     providers: list[Provider] = Field(default_factory=list)
     """The endpoints that serve them."""
 
@@ -169,6 +176,11 @@ class Pool(Strict):
     @classmethod
     def _no_keys(cls, data: Any) -> Any:
         return refuse_secrets(data)
+
+    @field_validator("models")
+    @classmethod
+    def _with_arms(cls, models: list[Model]) -> list[Model]:
+        return [arm for model in models for arm in arms_of(model)]
 
     @model_validator(mode="after")
     def _unique(self) -> Pool:

@@ -43,6 +43,10 @@ class RecordedFields(Strict):
     """Column of metered prompt tokens."""
     completion_tokens: str | None = None
     """Column of metered completion tokens."""
+    cache_read_tokens: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of the prompt tokens, among the metered ones, that were read from a cache."""
+    cache_write_tokens: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of the prompt tokens, among the metered ones, that were written to a cache."""
     cost_usd: str | None = None
     """Column of the cost in USD. 0 beside an answer is unknown, unless the pool states a price of 0
     for the model; so are 0 tokens and a latency of 0."""

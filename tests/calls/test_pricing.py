@@ -45,3 +45,50 @@ def test_no_tokens_for_a_prompt_or_an_answer_are_unknown_and_not_free() -> None:
     usage = reply_from({**said, "usage": nothing}).usage
     assert (usage.prompt_tokens, usage.completion_tokens) == (None, None)
     assert cost_of(usage, TABLE) == (None, None)
+
+
+CACHED = Price(input=1.0, output=2.0, cache_read=0.1, cache_write=1.25)
+
+
+@pytest.mark.parametrize(
+    ("price", "counts", "usd"),
+    [
+        (CACHED, (100, 10, 60, 30), 10 + 6 + 37.5 + 20),
+        (CACHED, (100, 10, None, None), 120),  # what is not told is not taken to be cached
+        (CACHED, (100, 10, 0, 0), 120),
+        (TABLE, (100, 10, 60, 0), None),  # read at a price that nobody states
+        (TABLE, (100, 10, 0, 1), None),
+        (Price(0.0, 2.0), (100, 10, 60, 0), 20),  # prompts are free, also from the cache
+        (CACHED, (100, 10, 60, 41), None),  # more cached than there was
+    ],
+)
+def test_cached_tokens_have_a_price_of_their_own(
+    price: Price, counts: tuple[int, int, int | None, int | None], usd: float | None
+) -> None:
+    found = price.of(*counts)
+    assert found == (None if usd is None else pytest.approx(usd / 1e6, abs=1e-15))
+
+
+def test_a_bill_below_the_price_of_fresh_prompts_is_believed_where_the_cache_explains_it() -> None:
+    # OpenRouter bills cached prompts at a tenth: that was taken for a lie before.
+    usage = Usage(1000, 10, cost_usd=220e-6, cache_read_tokens=900)
+    assert cost_of(usage, CACHED) == (220e-6, "provider")
+    assert cost_of(Usage(1000, 10, cost_usd=220e-6), CACHED) == (1020e-6, "price_table")
+
+
+def test_usage_of_a_server_with_a_cache_is_read_from_its_reply() -> None:
+    said = {
+        "choices": [{"message": {"role": "assistant", "content": "42"}, "finish_reason": "stop"}],
+        "usage": {
+            "prompt_tokens": 100,
+            "completion_tokens": 2,
+            "prompt_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 30},
+        },
+    }
+    usage = reply_from(said).usage
+    assert (usage.cache_read_tokens, usage.cache_write_tokens) == (64, 30)
+    plain = {"prompt_tokens": 100, "completion_tokens": 2}
+    llama = reply_from({**said, "usage": plain, "timings": {"cache_n": 90, "prompt_n": 10}}).usage
+    assert (llama.prompt_tokens, llama.cache_read_tokens) == (100, 90)
+    odd = {**plain, "prompt_tokens_details": {"cached_tokens": "many"}}
+    assert reply_from({**said, "usage": odd}).usage.cache_read_tokens is None

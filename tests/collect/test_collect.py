@@ -62,6 +62,29 @@ def test_a_run_asks_each_pair_once_and_a_second_run_nothing(tmp_path: Path) -> N
         assert server.requests == 100
 
 
+def test_cached_tokens_are_kept_priced_and_planned_with(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 1_000, "completion_tokens": 5,
+             "prompt_tokens_details": {"cached_tokens": 800}}  # fmt: skip
+    prices = {"price_in": 10.0, "price_out": 20.0, "price_date": "2026-11-01"}
+    with (
+        Loopback(lambda body, seen: answer(completion(usage=usage))) as server,
+        SqliteLedger(tmp_path / "ledger.sqlite") as ledger,
+    ):
+        priced = pool(server, 1, **prices, price_cache_read=1.0)
+        collect(plan(queries(40), priced, Collect(), ledger), ledger)
+        table = responses_table(plan(queries(40), priced, Collect(), ledger), ledger)
+        assert set(table.column("cache_read_tokens").to_pylist()) == {800}
+        each = (200 * 10 + 800 * 1 + 5 * 20) / 1e6
+        assert table.column("cost_usd").to_pylist() == pytest.approx([each] * 40)
+        # What is missing is expected to be cached as what was asked.
+        more = plan(queries(60), priced, Collect(max_tokens=9), ledger).models[0].estimate
+        assert more.cost_usd == pytest.approx(60 * each, rel=0.01)
+        # Nobody states what a cached token costs here: unknown, not the price of a fresh one.
+        silent = plan(queries(40), pool(server, 1, **prices), Collect(), ledger)
+        assert responses_table(silent, ledger).column("cost_usd").null_count == 40
+        assert server.requests == 40
+
+
 def test_replies_without_text_are_empty_and_calls_without_reply_time_out(tmp_path: Path) -> None:
     def behave(body: dict[str, Any], seen: int) -> Do:
         return answer(completion("")) if body["model"] == "m0" else Do(hang=True)

@@ -183,6 +183,41 @@ def test_waivers_cover_one_check_or_all() -> None:
     assert apply_waivers(findings, [everything])[0] == ()
 
 
+def cached(number: int, read: int, **changes: Any) -> dict[str, Any]:
+    """A call a minute, of 2,000 prompt tokens, some of them read from the cache."""
+    sent = f"2026-11-01T{number // 60:02}:{number % 60:02}:00Z"
+    counts = {"prompt_tokens": 2_000, "cache_read_tokens": read, "requested_at": sent}
+    return honest(number, **counts, **changes)
+
+
+def test_cached_tokens_are_among_the_prompts() -> None:
+    rows = [cached(i, 1_920 if i else 0) for i in range(200)]
+    assert found(rows) == {}
+    rows[7]["cache_write_tokens"] = 81
+    finding = found(rows)["cached_tokens"]
+    assert (finding.count, finding.rows) == (1, (("q007", 0),))
+
+
+def test_what_nobody_wrote_cannot_be_read() -> None:
+    # Nothing was sent in the hour before every tenth call: its cache must be somebody else's.
+    rows = [cached(i, 1_920, requested_at=f"2026-11-{1 + i // 10:02}T10:{i % 10:02}:00Z")
+            for i in range(200)]  # fmt: skip
+    finding = found(rows)["cache_unwritten"]
+    assert finding.count == 20
+    assert finding.rows[0] == ("q000", 0)
+    few = [cached(i, 1_920 if i else 1_000) for i in range(200)]
+    assert found(few) == {}  # the first: one in 200, written by traffic that is not here
+    unknown = [row | {"requested_at": None} for row in rows]
+    assert found(unknown) == {}
+
+
+def test_cached_tokens_without_a_price_are_named() -> None:
+    rows = [cached(i, 1_920 if i else 0, cost_usd=None, cost_source=None) for i in range(50)]
+    assert "the model has no price_cache_read" in found(rows)["price_unknown"].says
+    known = found(rows, models=models(price_cache_read=0.1))["price_unknown"]
+    assert "their tokens are not known" in known.says
+
+
 def test_every_check_is_listed() -> None:
     defined = {
         name
@@ -196,7 +231,7 @@ def test_every_check_is_listed() -> None:
     for check in checks.CHECKS.values():
         held = [cell.cell_contents for cell in getattr(check.find, "__closure__", None) or ()]
         listed |= {one.__name__ for one in (check.find, *held) if callable(one)}
-    assert defined == listed - {"find", "<lambda>"}
+    assert defined | {"too_many_cached", "unwritten"} == listed - {"find", "<lambda>"}
 
 
 def test_a_machine_that_hiccups_says_nothing_about_a_model() -> None:

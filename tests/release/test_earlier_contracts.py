@@ -14,7 +14,7 @@ from routeyard.pipelines.release import build, database
 from routeyard.pipelines.release.checks.verify import verify_release
 from routeyard.pipelines.release.reader import open_release
 from routeyard.pipelines.release.tables import contract_of
-from routeyard.schemas import MODELS
+from routeyard.schemas import MODELS, RESPONSES
 from routeyard.schemas.contract import Contract
 from routeyard.schemas.errors import ContractError
 from routeyard.schemas.stored import StoredTable, register
@@ -41,6 +41,27 @@ def test_a_release_of_the_first_contract_of_models_verifies_and_opens(
         found = release.arrow("models")
     assert found.column_names == MODELS.column_names
     assert found.column("price_cache_read").null_count == found.num_rows
+
+
+def test_a_release_without_cached_tokens_verifies_and_opens(
+    write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = RESPONSES.of_version(3)
+
+    def as_then(name: str, version: int | None = None) -> Contract:
+        return before if name == "responses" else contract_of(name, version)
+
+    given = tiny_tables()
+    given["responses"] = given["responses"].select(before.column_names)
+    with monkeypatch.context() as earlier:
+        for module in (build, database):
+            earlier.setattr(module, "contract_of", as_then)
+        made: Path = write(given).path
+    assert "cache_read_tokens" not in pq.read_schema(made / "data" / "responses.parquet").names
+    assert verify_release(made, render_card=render) == []
+    with open_release(made) as release:
+        found = release.arrow("responses")
+    assert found.column("cache_read_tokens").null_count == found.num_rows
 
 
 def test_a_later_column_is_null_in_sql_over_an_earlier_table(tmp_path: Path) -> None:

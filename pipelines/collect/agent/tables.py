@@ -20,6 +20,10 @@ _LAST = (
     "finish_reason", "served_model", "provider", "system_fingerprint", "logprobs",
     "requested_at", "request_hash", "ttft_s",
 )  # fmt: skip
+_TOKENS = (
+    "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens",
+    "cache_write_tokens",
+)  # fmt: skip
 
 
 def tables_of(trajectories: Sequence[Trajectory], pool: Pool) -> Mapping[str, pa.Table]:
@@ -54,7 +58,7 @@ def _response(one: Trajectory, prices: Mapping[str, Price]) -> dict[str, Any]:
     row: dict[str, Any] = {name: getattr(attempt, name) for name in _LAST}
     row |= {
         name: _sum([getattr(step.attempt, name) for step in one.steps])
-        for name in ("prompt_tokens", "completion_tokens", "reasoning_tokens", "latency_s")
+        for name in (*_TOKENS, "latency_s")
     }
     status, text = _outcome(one, last)
     return row | {
@@ -109,8 +113,7 @@ def _step(one: Trajectory, number: int, step: TrajectoryStep, price: Price) -> d
         **{
             name: getattr(attempt, name)
             for name in (
-                "served_model", "prompt_tokens", "completion_tokens", "reasoning_tokens",
-                "latency_s", "requested_at",
+                *_TOKENS, "served_model", "latency_s", "requested_at",
             )
         },
         **cost_by_price(attempt, price),

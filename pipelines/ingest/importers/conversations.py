@@ -9,7 +9,7 @@ from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.trajectories.chains import prefix_hashes
 from routeyard.pipelines.trajectories.times import iso_time
-from routeyard.pipelines.trajectories.usage import Tokens
+from routeyard.pipelines.usage import TokenUsage
 
 
 def steps_of(
@@ -19,7 +19,7 @@ def steps_of(
     outcome: float | None,
     where: str,
     *,
-    tokens: Callable[[Mapping[str, Any]], Tokens] | None = None,
+    tokens: Callable[[Mapping[str, Any]], TokenUsage] | None = None,
     tools: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of `steps`: each assistant's message with the prompt that all earlier ones are.
@@ -36,7 +36,7 @@ def steps_of(
     for place, message in enumerate(messages):
         if message.get("role") != "assistant":
             continue
-        of = tokens(message) if tokens is not None else Tokens()
+        of = tokens(message) if tokens is not None else TokenUsage()
         if metered and of.prompt is None:
             continue
         called = [_name(call) for call in message.get("tool_calls") or ()]
@@ -51,11 +51,7 @@ def steps_of(
                 "queries": [],
                 "found": [],
                 "status": "ok",
-                "prompt_tokens": reading.count(of.prompt, where),
-                "completion_tokens": reading.count(of.completion, where),
-                "reasoning_tokens": reading.count(of.reasoning, where),
-                "cache_read_tokens": reading.count(of.read, where),
-                "cache_write_tokens": reading.count(of.write, where),
+                **of.columns,
                 "latency_s": reading.amount(message.get("generation_time_seconds"), where),
                 "attempts": 1,
                 "requested_at": iso_time(message.get("timestamp"), where),

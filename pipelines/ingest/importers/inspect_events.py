@@ -8,27 +8,6 @@ from typing import Any
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.trajectories.chains import prefix_hashes
 from routeyard.pipelines.trajectories.times import epoch, iso_time
-from routeyard.pipelines.trajectories.usage import Tokens
-
-
-def inspect_tokens(usage: Mapping[str, Any]) -> Tokens:
-    """Token classes of Inspect's usage record.
-
-    Inspect keeps a provider's own `input_tokens`: Anthropic's leave out what was read from and
-    written to the cache, so that the total is larger than input and output together.
-
-    >>> inspect_tokens({"input_tokens": 10, "output_tokens": 5, "total_tokens": 105,
-    ...                 "input_tokens_cache_read": 90}).prompt
-    100
-    """
-    prompt: Any = usage.get("input_tokens")
-    completion: Any = usage.get("output_tokens")
-    read, write = usage.get("input_tokens_cache_read"), usage.get("input_tokens_cache_write")
-    apart, total = (read or 0) + (write or 0), usage.get("total_tokens")
-    known = isinstance(prompt, int) and isinstance(completion, int)
-    if apart and known and prompt + completion + apart == total:
-        prompt += apart
-    return Tokens(prompt, completion, read, write, usage.get("reasoning_tokens"))
 
 
 def steps_of_sample(
@@ -59,8 +38,6 @@ def steps_of_sample(
 def _call(call: Mapping[str, Any], model: str, where: str) -> dict[str, Any]:
     """What one model event says of itself."""
     output = reading.obj(call["output"], where)
-    usage = output.get("usage")
-    of = inspect_tokens(usage) if isinstance(usage, dict) else Tokens()
     choice = (output.get("choices") or [{}])[0]
     message = choice.get("message") or {}
     called = [str(one.get("function")) for one in message.get("tool_calls") or []]
@@ -71,11 +48,7 @@ def _call(call: Mapping[str, Any], model: str, where: str) -> dict[str, Any]:
         "found": [],
         "status": "error" if output.get("error") or call.get("error") else "ok",
         "served_model": output.get("model"),
-        "prompt_tokens": reading.count(of.prompt, where),
-        "completion_tokens": reading.count(of.completion, where),
-        "reasoning_tokens": reading.count(of.reasoning, where),
-        "cache_read_tokens": reading.count(of.read, where),
-        "cache_write_tokens": reading.count(of.write, where),
+        **reading.usage(output.get("usage"), where).columns,
         "latency_s": _seconds(call, output, where),
         "attempts": 1,
         "requested_at": iso_time(call.get("timestamp"), where),

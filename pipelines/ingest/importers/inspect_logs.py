@@ -16,7 +16,7 @@ from typing import Any
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.ingest.importers.archive import members
-from routeyard.pipelines.ingest.importers.inspect_events import inspect_tokens, steps_of_sample
+from routeyard.pipelines.ingest.importers.inspect_events import steps_of_sample
 
 _STAMP = re.compile(r"^\d{4}-\d{2}-\d{2}T[\d-]+")
 #: Inspect's letters. `N` (no answer given) has no number here: it is not a wrong answer.
@@ -133,6 +133,7 @@ def _answer(
     first = choices[0] if choices else {}
     error = sample.get("error")
     usage = (sample.get("model_usage") or {}).get(model) or output.get("usage") or {}
+    used = reading.usage(usage, where)
     stopped = first.get("stop_reason") == "max_tokens"
     return spec.ImportedAnswer(
         query=query,
@@ -142,8 +143,10 @@ def _answer(
         score=_score(sample.get("scores") or {"score": sample.get("score")}, where),
         finish_reason="length" if stopped else None,
         served_model=output.get("model"),
-        prompt_tokens=reading.count(inspect_tokens(usage).prompt, where),
-        completion_tokens=reading.count(usage.get("output_tokens"), where),
+        prompt_tokens=used.prompt,
+        completion_tokens=used.completion,
+        cache_read_tokens=used.read,
+        cache_write_tokens=used.write,
         # The time of the output is that of the last call alone.
         latency_s=reading.amount(output.get("time"), where) if calls < 2 else None,
         calls=calls or None,

@@ -63,6 +63,8 @@ def _answer(
         served_model=last.get("gen_ai.response.model") if len(calls) == 1 else None,
         prompt_tokens=_sum(rows, "prompt_tokens"),
         completion_tokens=_sum(rows, "completion_tokens"),
+        cache_read_tokens=_sum(rows, "cache_read_tokens"),
+        cache_write_tokens=_sum(rows, "cache_write_tokens"),
         latency_s=_sum(rows, "latency_s"),
         calls=len(rows),
     )

@@ -13,6 +13,7 @@ from routeyard.pipelines.errors import SourceError, did_you_mean
 from routeyard.pipelines.ingest.importers.spec import ImportResult
 from routeyard.pipelines.io import files
 from routeyard.pipelines.io.untrusted import regular
+from routeyard.pipelines.usage import TokenUsage, usage_of
 
 #: More tokens than any call takes or gives.
 MOST_TOKENS = 100_000_000
@@ -221,6 +222,18 @@ def count(value: Any, where: str) -> int | None:
     if found is not None and (found > MOST_TOKENS or found != math.floor(found)):
         raise SourceError(f"{str(value)[:60]!r} is no number of tokens", where=where)
     return None if found is None else int(found)
+
+
+def usage(record: Any, where: str) -> TokenUsage:
+    """Token classes of a provider's usage record; all unknown where there is none.
+
+    Raises:
+        SourceError: a value is no number of tokens, or counts contradict each other.
+    """
+    found = usage_of(record) if isinstance(record, dict) else TokenUsage()
+    if found.odd:
+        raise SourceError(f"usage: {found.odd[0]}", where=where)
+    return found
 
 
 def amount(value: Any, where: str) -> float | None:

@@ -43,6 +43,8 @@ class ImportedAnswer:
     served_model: str | None = None
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
     cost_usd: float | None = None
     latency_s: float | None = None
     #: Calls to models that the answer took; None where it is one or not known.

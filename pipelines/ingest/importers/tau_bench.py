@@ -15,7 +15,7 @@ from typing import Any
 from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.ingest.importers.conversations import last_text, messages_in, steps_of
 from routeyard.pipelines.io import files
-from routeyard.pipelines.trajectories.usage import Tokens, tokens_of
+from routeyard.pipelines.usage import TokenUsage
 
 #: How a simulation of tau2-bench ends when nobody could have succeeded.
 _FAILED = ("agent_error", "infrastructure_error", "unexpected_error")
@@ -95,7 +95,7 @@ def _answer(
     sample = result.next_sample(query, model)
     steps = steps_of(
         messages, {"query_id": query, "model_id": model, "sample": sample}, model, outcome, where,
-        tokens=_tokens,
+        tokens=lambda message: _tokens(message, where),
     )  # fmt: skip
     result.steps += steps
     return spec.ImportedAnswer(
@@ -106,6 +106,8 @@ def _answer(
         score=outcome,
         prompt_tokens=_sum(steps, "prompt_tokens"),
         completion_tokens=_sum(steps, "completion_tokens"),
+        cache_read_tokens=_sum(steps, "cache_read_tokens"),
+        cache_write_tokens=_sum(steps, "cache_write_tokens"),
         latency_s=_sum(steps, "latency_s"),
         calls=len(steps),
         status="error" if failed else None,
@@ -113,10 +115,10 @@ def _answer(
     )
 
 
-def _tokens(message: Mapping[str, Any]) -> Tokens:
+def _tokens(message: Mapping[str, Any], where: str) -> TokenUsage:
     raw = message.get("raw_data")
     usage = (raw.get("usage") if isinstance(raw, dict) else None) or message.get("usage")
-    return tokens_of(usage) if isinstance(usage, dict) else Tokens()
+    return reading.usage(usage, where)
 
 
 def _sum(steps: Sequence[Mapping[str, Any]], name: str) -> Any:

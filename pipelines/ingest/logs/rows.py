@@ -13,7 +13,6 @@ import yaml
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.trajectories.chains import Chains
 from routeyard.pipelines.trajectories.times import epoch, iso_time
-from routeyard.pipelines.trajectories.usage import tokens_of
 
 _NUMBERS = (
     "prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens",
@@ -187,12 +186,8 @@ def _tokens(call: LoggedCall) -> dict[str, int | None]:
     usage = call.opened("usage", dict)
     if usage is None:
         return {name: call.count(name) for name in _NUMBERS}
-    of = tokens_of(usage)
-    known = (of.prompt, of.completion, of.read, of.write, of.reasoning)
-    return {
-        name: call.count(name) if found is None else reading.count(found, call.where)
-        for name, found in zip(_NUMBERS, known, strict=True)
-    }
+    found = reading.usage(usage, call.where).columns
+    return {name: call.count(name) if found[name] is None else found[name] for name in _NUMBERS}
 
 
 def _cost(call: LoggedCall, tokens: int | None) -> float | None:

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.pipelines.ingest.importers import IMPORTERS
-from routeyard.pipelines.ingest.importers.inspect_events import inspect_tokens
 from routeyard.pipelines.ingest.importers.write import run_import
 from routeyard.pipelines.metering.audit import audit
+from routeyard.pipelines.usage import usage_of
 from routeyard.schemas import MODELS, RESPONSES, STEPS
 
 TALK: list[dict[str, Any]] = [
@@ -179,8 +179,8 @@ def test_inspects_events_are_steps(data: Path, tmp_path: Path) -> None:
 def test_providers_that_leave_cached_tokens_out_are_told_by_the_total() -> None:
     openai = {"input_tokens": 100, "output_tokens": 5, "total_tokens": 105,
               "input_tokens_cache_read": 90}  # fmt: skip
-    assert inspect_tokens(openai).prompt == 100
-    assert inspect_tokens(openai | {"input_tokens": 10}).prompt == 100
+    assert usage_of(openai).prompt == 100
+    assert usage_of(openai | {"input_tokens": 10}).prompt == 100
 
 
 def test_tokens_of_several_calls_are_not_compared_with_the_last_text() -> None:

@@ -12,7 +12,7 @@ import pytest
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.logs.read import read_log
 from routeyard.pipelines.trajectories.audit import audit_steps
-from routeyard.pipelines.trajectories.usage import Tokens, tokens_of
+from routeyard.pipelines.usage import TokenUsage, usage_of
 
 
 def written(path: Path, *records: dict[str, Any]) -> Path:
@@ -35,29 +35,29 @@ def call(step: int, **more: Any) -> dict[str, Any]:
         # OpenAI: cached tokens are among the prompt's.
         ({"prompt_tokens": 100, "completion_tokens": 9,
           "prompt_tokens_details": {"cached_tokens": 64},
-          "completion_tokens_details": {"reasoning_tokens": 4}}, Tokens(100, 9, 64, None, 4)),
+          "completion_tokens_details": {"reasoning_tokens": 4}}, TokenUsage(100, 9, 64, None, 4)),
         ({"input_tokens": 100, "output_tokens": 9, "input_tokens_details": {"cached_tokens": 64},
-          "output_tokens_details": {"reasoning_tokens": 4}}, Tokens(100, 9, 64, None, 4)),
+          "output_tokens_details": {"reasoning_tokens": 4}}, TokenUsage(100, 9, 64, None, 4)),
         # Anthropic: they are not.
         ({"input_tokens": 10, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 30,
-          "output_tokens": 9}, Tokens(100, 9, 60, 30)),
+          "output_tokens": 9}, TokenUsage(100, 9, 60, 30)),
         # A gateway that added Anthropic's up must not be added up again.
         ({"prompt_tokens": 100, "completion_tokens": 9, "cache_read_input_tokens": 60,
-          "cache_creation_input_tokens": 30}, Tokens(100, 9, 60, 30)),
+          "cache_creation_input_tokens": 30}, TokenUsage(100, 9, 60, 30)),
         # Google: thoughts are not among the candidates' tokens.
         ({"promptTokenCount": 100, "cachedContentTokenCount": 64, "candidatesTokenCount": 5,
-          "thoughtsTokenCount": 4}, Tokens(100, 9, 64, None, 4)),
+          "thoughtsTokenCount": 4}, TokenUsage(100, 9, 64, None, 4)),
         ({"prompt_tokens": 100, "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 36,
-          "completion_tokens": 9}, Tokens(100, 9, 64)),
+          "completion_tokens": 9}, TokenUsage(100, 9, 64)),
         ({"prompt_tokens": 100, "completion_tokens": 9, "cost": 0.1,
           "prompt_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 30}},
-         Tokens(100, 9, 64, 30)),
+         TokenUsage(100, 9, 64, 30)),
         # Without details nothing is known of the cache, which is not that nothing was read.
-        ({"prompt_tokens": 100, "completion_tokens": 9}, Tokens(100, 9)),
+        ({"prompt_tokens": 100, "completion_tokens": 9}, TokenUsage(100, 9)),
     ],
 )  # fmt: skip
-def test_usage_of_each_provider(usage: dict[str, Any], tokens: Tokens) -> None:
-    assert tokens_of(usage) == tokens
+def test_usage_of_each_provider(usage: dict[str, Any], tokens: TokenUsage) -> None:
+    assert usage_of(usage) == tokens
 
 
 def test_calls_of_a_session_are_steps_by_time(tmp_path: Path) -> None:

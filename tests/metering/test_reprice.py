@@ -1,0 +1,39 @@
+"""Costs under another table: as the client computes them, cached tokens included."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.metering.price_tables import PriceTable
+from routeyard.pipelines.metering.reprice import reprice
+from routeyard.schemas import MODELS, RESPONSES
+
+PRICES = [
+    Price(1.0, 2.0, "2026-11-01"),
+    Price(1.0, 2.0, "2026-11-01", cache_read=0.1, cache_write=1.25),
+    Price(0.0, 2.0, "2026-11-01"),
+    Price(1.0, 2.0, "2026-11-01", cache_read=0.1, up_to=50),
+]
+COUNTS = [(100, 10, read, write) for read, write in product((None, 0, 60, 101), (None, 0, 30))] + [
+    (None, 10, 5, 5),
+    (100, None, 5, 5),
+    (0, 10, 0, 0),
+]
+
+
+@pytest.mark.parametrize("price", PRICES)
+def test_a_table_costs_what_the_client_would_have_charged(price: Price) -> None:
+    names = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
+    rows = [
+        {"query_id": f"q{k}", "model_id": "m", "sample": 0, "text": "a", "status": "ok",
+         "attempts": 1, **dict(zip(names, counts, strict=True))}
+        for k, counts in enumerate(COUNTS)
+    ]  # fmt: skip
+    models = MODELS.from_rows([{"model_id": "m", "kind": "real", "simulated": False}])
+    found = reprice(RESPONSES.from_rows(rows), models, PriceTable({"m": price})).responses
+    expected = [price.of(*counts) for counts in COUNTS]
+    for cost, one in zip(found.column("cost_usd").to_pylist(), expected, strict=True):
+        assert cost == (None if one is None else pytest.approx(one, abs=1e-15))
