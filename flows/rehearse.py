@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ingest.catalog import entry, from_catalog
 from routeyard.pipelines.ingest.queries import to_queries
 from routeyard.pipelines.ingest.row import each_item
+from routeyard.pipelines.io.environment import names
 from routeyard.schemas.recipe import Recipe, Source
 
 URL = "ROUTEYARD_REHEARSAL_URL"
 EMBEDLLM = "ROUTEYARD_EMBEDLLM"
+_BANK = "ROUTEYARD_DEMO_BANK"
 ISSUE = (
     "This is a rehearsal: rows written for Routeyard stand in for the datasets and programs for "
     "the models. It shows that the recipe builds, and says nothing about any real model."
@@ -70,8 +73,15 @@ def rehearse(recipe: str, workspace: str, *, copies: int = 3, jobs: int = 1) -> 
 
 def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], Path]:
     """Sources that read fixture rows, and the bank of their questions for the server."""
-    sources, bank = [], []
+    from routeyard.flows.demo.bank import bank as questions
+
+    sources: list[Source] = []
+    bank: list[dict[str, Any]] = []
     for listed in recipe.sources:
+        if _BANK in names(str(listed.path or "")):  # our own questions: nothing stands in for them
+            sources.append(listed)
+            bank += [asdict(one) for one in questions()]
+            continue
         if listed.catalog is None:
             raise BadInput(
                 f"source {listed.name!r} is not from the catalog, so there are no rows to rehearse",
@@ -138,7 +148,7 @@ def _solution(row: Mapping[str, Any]) -> str:
 
 def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
     """The recipe over the fixture sources, every model played by the local server."""
-    from routeyard.flows.demo.rehearsed import prices
+    from routeyard.flows.demo.rehearsed import effort_of, prices
     from routeyard.schemas.recipe import Pool, Provider
 
     stage = Provider(name="rehearsal", base_url=f"${{{URL}}}")
@@ -147,9 +157,13 @@ def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
         if model.relay is not None:
             models.append(model.but(simulated=True))
             continue
-        price_in, price_out = prices(model.model_id)
+        # Efforts are played by one simulated model, which knows how many levels there are below.
+        played = model.model_id if model.arm is None else model.arm.of
+        price_in, price_out = prices(played)
+        level = None if model.arm is None else model.arm.effort_level
+        called = None if level is None else effort_of(model.model_id, played, level)
         stated = {
-            "endpoint_model": None, "provider": "rehearsal", "simulated": True,
+            "endpoint_model": called, "provider": "rehearsal", "simulated": True,
             "price_in": price_in, "price_out": price_out, "price_date": "2026-11-01",
             "price_source": "made up for the rehearsal",
             "price_cache_read": None, "price_cache_write": None, "price_up_to": None,

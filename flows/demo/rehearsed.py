@@ -22,6 +22,10 @@ from routeyard.pipelines.signals.self_assessment import ASKS
 #: How small models assess an answer of theirs when they are asked for one word.
 _ASSESSED = ("yes", "No.", "Yes, it is correct.", "No, the answer is not right.")
 _JUDGED = re.compile(r"<(answer|output)>\n(?P<said>.*?)\n</(answer|output)>", re.S)
+#: Between an arm and its level in the name that is asked for.
+_EFFORT = "+effort:"
+#: Level of effort → share of a model's skill that it has with it.
+_WITH_EFFORT = (0.6, 0.75, 0.85, 0.9)
 
 
 @dataclass
@@ -87,8 +91,13 @@ class RehearsedPool(SimulatedPool):
             return _verdict(prompt, judged["said"], row)
         if row is None or not row["references"]:
             return f"A short reply, number {int(100 * uniform(model, prompt, seed))}."
-        luck = 0.7 * uniform(model, row["question"]) + 0.3 * uniform(model, prompt, seed)
-        return _answer(row, right=luck < 0.35 + 0.6 * uniform(model, "skill"))
+        played, level = _effort(model)
+        luck = 0.7 * uniform(played, row["question"]) + 0.3 * uniform(model, prompt, seed)
+        skill = 0.35 + 0.6 * uniform(played, "skill")
+        if level is None:
+            return _answer(row, right=luck < skill)
+        right = luck < skill * _WITH_EFFORT[min(level, len(_WITH_EFFORT) - 1)]
+        return "I think about it. " * (4 * level) + _answer(row, right=right)
 
 
 def _answer(row: Mapping[str, Any], *, right: bool) -> str:
@@ -122,8 +131,20 @@ def _verdict(prompt: str, said: str, row: Mapping[str, Any] | None) -> str:
     return f"Compared with the references. [[{int(right)}]]"
 
 
+def effort_of(arm: str, model: str, level: int) -> str:
+    """Name under which an arm is asked that is this model at a level of effort, from 0 on."""
+    return f"{arm}{_EFFORT}{level}:{model}"
+
+
+def _effort(name: str) -> tuple[str, int | None]:
+    """(model that is played, level of effort or None) of a name that the server is asked for."""
+    arm, _, told = name.partition(_EFFORT)
+    level, _, model = told.partition(":")
+    return (model, int(level)) if model and level.isdigit() else (arm, None)
+
+
 def _simulated(name: str) -> SimulatedModel:
-    return SimulatedModel(name, *prices(name))
+    return SimulatedModel(name, *prices(_effort(name)[0]))
 
 
 def prices(name: str) -> tuple[float, float]:

@@ -57,9 +57,7 @@ def arms_of(model: Model) -> list[Model]:
             raise ValueError(f"model {model.model_id!r}: the axis {axis!r} has no value")
     if count > MOST_ARMS:
         raise ValueError(f"model {model.model_id!r}: its axes make {count:,} arms ({MOST_ARMS:,})")
-    return [
-        _arm(model, dict(zip(axes, chosen, strict=True))) for chosen in product(*axes.values())
-    ]
+    return [_arm(model, dict(zip(axes, chosen, strict=True))) for chosen in product(*axes.values())]
 
 
 def _values(axis: Axis, given: AxisValues) -> list[tuple[int, str, Any]]:
@@ -93,9 +91,7 @@ def _arm(model: Model, chosen: dict[Axis, tuple[int, str, Any]]) -> Model:
     return type(model).model_validate(said)
 
 
-def _settings(
-    model: Model, axis: Axis, name: str, value: Any
-) -> list[tuple[tuple[str, ...], Any]]:
+def _settings(model: Model, axis: Axis, name: str, value: Any) -> list[tuple[tuple[str, ...], Any]]:
     """(keys, value) of all that one value of an axis sets."""
     if not isinstance(value, dict):
         if axis not in _SETS:

@@ -152,6 +152,7 @@ ELSEWHERE = {
     "replay": "reads a log of steps: tests/flows/traffic/test_replay_command.py",
     "shadow": "reads a gateway's log: tests/flows/traffic/test_shadow.py",
     "latency": "the demo states none: tests/flows/traffic/test_latency_command.py",
+    "arms": "the demo has none: tests/flows/traffic/test_arms.py",
     "prices": "asks a provider: tests/flows/test_metering_commands.py",
     "submit": "tests/flows/leaderboard",
     "zoo run": "tests/flows/test_zoo_command.py",

@@ -187,7 +187,7 @@ def cached(number: int, read: int, **changes: Any) -> dict[str, Any]:
     """A call a minute, of 2,000 prompt tokens, some of them read from the cache."""
     sent = f"2026-11-01T{number // 60:02}:{number % 60:02}:00Z"
     counts = {"prompt_tokens": 2_000, "cache_read_tokens": read, "requested_at": sent}
-    return honest(number, **counts, **changes)
+    return honest(number, **(counts | changes))
 
 
 def test_cached_tokens_are_among_the_prompts() -> None:

@@ -47,6 +47,7 @@ class ChatAnswer:
     """An answer.
 
     Attributes:
+        cached_tokens: Of the prompt, not evaluated again: the last prompt began with them.
         logprobs: Of each token: its text, its log-probability at temperature 1, and the
             likeliest tokens with theirs.
     """
@@ -54,6 +55,7 @@ class ChatAnswer:
     text: str
     finish_reason: str
     prompt_tokens: int
+    cached_tokens: int
     completion_tokens: int
     logprobs: list[dict[str, Any]]
 
@@ -113,7 +115,7 @@ class Chat:
                 f"than the {self._context} of the model's context"
             )
         random = np.random.default_rng([sampling.seed, digest])
-        self._read(prompt)
+        kept = self._read(prompt)
         said: list[int] = []
         shown: list[dict[str, Any]] = []
         text, why = "", "length"
@@ -133,10 +135,10 @@ class Chat:
             self._llama.eval([token])
         # Its end is a token as well: it was computed, and servers count it.
         ended = len(said) + (why == "stop")
-        return ChatAnswer(text, why, len(prompt), min(ended, sampling.max_tokens), shown)
+        return ChatAnswer(text, why, len(prompt), kept, min(ended, sampling.max_tokens), shown)
 
-    def _read(self, prompt: list[int]) -> None:
-        """Bring the model behind the prompt's last token."""
+    def _read(self, prompt: list[int]) -> int:
+        """Bring the model behind the prompt's last token; how many of its tokens it still held."""
         same = 0
         for ours, held in zip(prompt[:-1], self._held, strict=False):
             if ours != held:
@@ -147,6 +149,7 @@ class Chat:
         for start in range(same, len(prompt), PIECE):
             self._llama.eval(prompt[start : start + PIECE])
         self._held = prompt
+        return same
 
     def _logits(self) -> Floats:
         """Log-probabilities of the next token, float64 [vocabulary]."""

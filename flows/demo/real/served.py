@@ -158,6 +158,7 @@ def _body(name: str, said: ChatAnswer, sampling: Sampling, wants: bool) -> dict[
             "prompt_tokens": said.prompt_tokens,
             "completion_tokens": said.completion_tokens,
             "total_tokens": said.prompt_tokens + said.completion_tokens,
+            "prompt_tokens_details": {"cached_tokens": said.cached_tokens},
         },
     }
 
