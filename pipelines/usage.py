@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from routeyard.pipelines.errors import BadInput
 
-_MOST_TOKENS = 2**40
+#: More tokens than any call takes or gives.
+_MOST_TOKENS = 100_000_000
 
 
 class TokenUsage(NamedTuple):
@@ -216,7 +217,7 @@ def _count(value: Any, path: str, odd: list[str]) -> int | None:
     except (TypeError, ValueError, OverflowError):
         number = -1.0
     if not 0 <= number < _MOST_TOKENS or number != int(number):
-        odd.append(f"{path!r} is {str(value)[:40]}, which is no whole number of tokens")
+        odd.append(f"{path!r} is {str(value)[:40]}, which is no number of tokens")
         return None
     return int(number)
 

@@ -230,7 +230,11 @@ def usage(record: Any, where: str) -> TokenUsage:
     Raises:
         SourceError: a value is no number of tokens, or counts contradict each other.
     """
-    found = usage_of(record) if isinstance(record, dict) else TokenUsage()
+    if record is None:
+        return TokenUsage()
+    if not isinstance(record, dict):
+        raise SourceError(f"usage: expected a record, found {str(record)[:60]!r}", where=where)
+    found = usage_of(record)
     if found.odd:
         raise SourceError(f"usage: {found.odd[0]}", where=where)
     return found

@@ -7,6 +7,7 @@ import numpy as np
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.matrix.ranking import shuffled
 from routeyard.pipelines.routers.base import Examples, Queries, listed, usable
+from routeyard.pipelines.routers.linear.linear_arms import LinearArms
 
 
 @listed
@@ -45,22 +46,15 @@ class LinUCB:
         x = self._features(vectors)
         n, d = x.shape
         m = train.labels.shape[1]
-        inverse = np.tile(np.eye(d), (m, 1, 1))
-        moment, theta = np.zeros((m, d)), np.zeros((m, d))
+        arms = LinearArms(m, d)
         known = ~np.isnan(train.labels)
         order = shuffled(train.labels, self.seed)
         for row in np.random.default_rng(self.seed).permutation(n):
             now = x[row]
-            spread = inverse @ now
-            bound = theta @ now + self.alpha * np.sqrt(np.maximum(spread @ now, 0.0))
-            # Products of equal rows differ in their last bit by where they stand.
-            bound = np.where(known[row], np.round(bound, 12), -np.inf)
+            bound = np.where(known[row], arms.bounds(now, self.alpha), -np.inf)
             arm = int(order[np.argmax(bound[order])])
-            toward = spread[arm]
-            inverse[arm] -= np.outer(toward, toward) / (1 + toward @ now)
-            moment[arm] += train.labels[row, arm] * now
-            theta[arm] = inverse[arm] @ moment[arm]
-        self._theta = theta
+            arms.learn(now, arm, train.labels[row, arm])
+        self._theta = arms.theta
         return self
 
     def _features(self, vectors: Floats) -> Floats:
