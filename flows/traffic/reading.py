@@ -149,11 +149,16 @@ def priced_from(
     now: dict[str, Mapping[str, Any]] = dict(models)
     for day in sorted({"", *dated}):
         now = now | dated.get(day, {})
-        found.append((_second(day), now))
+        found.append((day_second(day), now))
     return found
 
 
-def _second(day: str) -> float:
+def day_second(day: str) -> float:
+    """Seconds since 1970 at the start of a day; −∞ for an empty text.
+
+    Raises:
+        BadInput: it is no day.
+    """
     from datetime import UTC, datetime
 
     if not day:

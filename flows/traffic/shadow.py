@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from routeyard.flows.traffic.reading import (
     RecordedSteps,
     arm_prices,
     arms_in,
+    day_second,
     priced_from,
     read_steps,
     with_ends,
@@ -22,7 +23,7 @@ from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.trajectories.arrays import Trajectories, trajectories_of
 from routeyard.pipelines.trajectories.audit import StepFinding, audit_steps
-from routeyard.pipelines.trajectories.daily import Savings, savings
+from routeyard.pipelines.trajectories.daily import DaySaving, Savings, began_between, savings
 from routeyard.pipelines.trajectories.outcome import assumptions
 from routeyard.pipelines.trajectories.policies import policy_arms
 from routeyard.pipelines.trajectories.recorded import CacheCheck, UsageCost, cache_check, usage_cost
@@ -35,6 +36,8 @@ class ShadowReport:
     Attributes:
         shares: Arm → share of the steps that the log and the router give it.
         cannot: What this log cannot tell, one sentence each.
+        after: Day from which the router is judged; None for the whole log.
+        past: Router → what it saved before that day, where one was chosen.
     """
 
     router: str
@@ -49,6 +52,8 @@ class ShadowReport:
     findings: list[StepFinding]
     cannot: list[str]
     assumptions: list[str]
+    after: str | None = None
+    past: Mapping[str, DaySaving] = field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -76,6 +81,12 @@ class ShadowReport:
     def _cost(self) -> Iterator[str]:
         total = self.savings.total
         yield from ("", "## Would it have been cheaper?", "")
+        if self.after is not None:
+            yield f"Judged on trajectories from {self.after} on, which nothing was chosen by."
+            for name, day in self.past.items():
+                saved = "unknown" if day.saved is None else with_ends(day.saved)
+                yield f"Before, {name} saved {saved} USD on {day.trajectories:,} trajectories."
+            yield ""
         if total.saved is None:
             yield "It cannot be told: no trajectory's cost is known under both."
         else:
@@ -130,12 +141,13 @@ class ShadowReport:
 
 def shadow(
     logs: Path,
-    router: str,
+    routers: Sequence[str],
     *,
     pools: Sequence[Path] = (),
     caches: Sequence[str] = (),
     session: str | None = None,
     encoder: str | None = None,
+    after: str | None = None,
     propensities: Literal["test", "context"] = "test",
     resamples: int = 1_000,
     seed: int = 0,
@@ -144,18 +156,20 @@ def shadow(
 
     Args:
         logs: A gateway's log, or steps in any form that `replay_steps` takes.
-        router: A saved router's folder, which reads what users asked; a policy of `FORMS`; or a
-            file with an arm for every step.
+        routers: A saved router's folder, which reads what users asked; a policy of `FORMS`; or a
+            file with an arm for every step. Of several the days before `after` choose one.
         pools: Files with prices; those of a later `price_date` hold from that day on.
+        after: Day (ISO 8601) from which the router is judged; null for the whole log.
         propensities: `context` states that they do not depend on earlier outcomes.
 
     Raises:
-        BadInput: no steps, no prices, or a router that cannot read this log.
+        BadInput: no steps, no prices, a router that cannot read this log, several without a day,
+            or nothing from that day on.
     """
-    saved = Path(router).is_dir()
-    recorded = read_steps(logs, session=session, prompts=saved)
+    saved = [one for one in routers if Path(one).is_dir()]
+    recorded = read_steps(logs, session=session, prompts=bool(saved))
     steps = trajectories_of(recorded.steps)
-    arms = arms_in([] if saved else [router], steps.arms)
+    arms = arms_in([one for one in routers if one not in saved], steps.arms)
     periods = [
         (start, arm_prices(rows, None, caches, arms))
         for start, rows in priced_from(recorded.models, pools)
@@ -168,19 +182,26 @@ def shadow(
             "price_cache_write (USD per 10^6 tokens): --pool pool.yaml",
         )
     names = tuple(sorted({*steps.arms, *(name for _, prices in periods for name in prices)}))
-    arm = (
-        _by_router(Path(router), recorded, steps, names, encoder)
-        if saved
-        else policy_arms(router, steps, names, recorded.steps)
-    )
-    last = periods[-1][1]
+    given = {
+        one: _by_router(Path(one), recorded, steps, names, encoder)
+        if one in saved
+        else policy_arms(one, steps, names, recorded.steps)
+        for one in routers
+    }
+    start = _judged_from(after, routers, steps)
+    draws: dict[str, Any] = {"resamples": resamples, "seed": seed}
+    chosen, past = _chosen(steps, given, periods, names, start, draws)
+    arm, last = given[chosen], periods[-1][1]
+    later = began_between(steps, start, np.inf)[steps.trajectory]
+    # Outcomes of the past chose the router: they do not judge it.
+    judged = replace(steps, outcome=np.where(later, steps.outcome, np.nan))
     found = achieved(
-        steps, arm, names, propensities_of(recorded.steps, steps),
-        propensities=propensities, resamples=resamples, seed=seed,
+        judged, arm, names, propensities_of(recorded.steps, steps), propensities=propensities,
+        **draws,
     )  # fmt: skip
-    saving = savings(steps, arm, periods, names, resamples=resamples, seed=seed)
+    saving = savings(steps, arm, periods, names, between=(start, np.inf), **draws)
     return ShadowReport(
-        router=Path(router).name if saved else router,
+        router=Path(chosen).name if chosen in saved else chosen,
         steps=len(steps),
         trajectories=int(steps.trajectory[-1]) + 1,
         tasks=len(steps.tasks),
@@ -192,7 +213,52 @@ def shadow(
         findings=audit_steps(recorded.steps),
         cannot=_cannot(recorded, steps, arm, names, found, saving),
         assumptions=assumptions(steps, names),
+        after=after,
+        past=past,
     )
+
+
+def _judged_from(after: str | None, routers: Sequence[str], steps: Trajectories) -> float:
+    """Second from which a router is judged.
+
+    Raises:
+        BadInput: it is no day, several routers have none, or nothing is on one side of it.
+    """
+    if after is None:
+        if len(routers) != 1:
+            raise BadInput(
+                f"{len(routers)} routers, and no day before which one of them is chosen",
+                next_step="give one --router, or several with --after 2026-11-03",
+            )
+        return -np.inf
+    start = day_second(after)
+    for side, told in ((-np.inf, start), (start, np.inf)):
+        if not began_between(steps, side, told).any():
+            raise BadInput(
+                f"no trajectory begins {'before' if told == start else 'on or after'} {after}",
+                where="--after",
+                next_step="choose a day within the log",
+            )
+    return start
+
+
+def _chosen(
+    steps: Trajectories, given: Mapping[str, Ints], periods: Any, names: tuple[str, ...],
+    start: float, draws: Mapping[str, Any],
+) -> tuple[str, dict[str, DaySaving]]:  # fmt: skip
+    """The router that surely saved most before `start`, and what each saved then.
+
+    Only costs choose: what another arm would have achieved is rarely known.
+    """
+    if start == -np.inf:
+        return next(iter(given)), {}
+    past = {
+        one: savings(steps, arm, periods, names, between=(-np.inf, start), **draws).total
+        for one, arm in given.items()
+    }
+    least = {one: np.nan_to_num(day.saved[1], nan=-np.inf) if day.saved else -np.inf
+             for one, day in past.items()}  # fmt: skip
+    return max(given, key=lambda one: (least[one], one)), past
 
 
 def _by_router(

@@ -80,7 +80,7 @@ class EpsilonGreedy(_Means):
 
 
 class BetaBandit(_Means):
-    """Beta(1 + hits, 1 + misses) of each open arm, drawn anew, less its mean cost (Thompson 1933)."""
+    """Beta(1 + hits, 1 + misses) of each open arm, drawn anew, less mean cost (Thompson 1933)."""
 
     def __init__(self, arms: int, features: int, seed: int) -> None:
         super().__init__(arms)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Floats, Ints
+from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.trajectories.arrays import Trajectories
 from routeyard.pipelines.trajectories.caches import ArmPrice
@@ -60,18 +60,24 @@ def savings(
     periods: Periods,
     names: tuple[str, ...],
     *,
+    between: tuple[float, float] = (-np.inf, np.inf),
     resamples: int = 1_000,
     seed: int = 0,
 ) -> Savings:
     """What `arm` saves against the recorded arms, by day, at the prices in force.
 
     Completions of arms that did not answer are the mean of their own completions elsewhere.
+
+    Args:
+        between: Only trajectories that begin in these seconds since 1970, the second excluded.
     """
     answered = np.array([names.index(name) for name in steps.arms])[steps.arm]
     recorded = step_usd(steps, answered, periods, names)
     routed = step_usd(steps, arm, periods, names)
     first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
     cost = np.stack([np.add.reduceat(one, first) for one in (recorded, routed)], axis=1)
+    inside = began_between(steps, *between)
+    cost, first = cost[inside], first[inside]
     days = np.floor(steps.time[first] / DAY)
     task = steps.task[first]
     listed = [float(one) for one in np.unique(days[~np.isnan(days)])]
@@ -81,6 +87,13 @@ def savings(
     total = _saving("all", cost, task, resamples, seed)
     stops = _stop(days, cost, task, of_day, resamples, seed)
     return Savings(total, tuple(of_day), stops, _pays(total))
+
+
+def began_between(steps: Trajectories, start: float, end: float) -> Bools:
+    """(trajectories,) whether each begins in these seconds since 1970, the second excluded."""
+    began = steps.time[np.flatnonzero(np.diff(steps.trajectory, prepend=-1))]
+    whole = start == -np.inf and end == np.inf
+    return np.asarray(((began >= start) & (began < end)) | whole, dtype=np.bool_)
 
 
 def _stop(

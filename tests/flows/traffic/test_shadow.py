@@ -50,7 +50,7 @@ def log(path: Path, n: int = 400, *, logged: bool = True, outcomes: bool = True)
 
 def test_cost_and_outcomes_with_propensities(tmp_path: Path) -> None:
     logs, prices = log(tmp_path / "log.jsonl"), pool(tmp_path / "pool.json", **PRICES)
-    found = shadow(logs, "always:small", pools=[prices], resamples=300)
+    found = shadow(logs, ["always:small"], pools=[prices], resamples=300)
     large = round(400 * found.shares["large"][0])
     # 1,100 tokens at 10 or 1 USD per million.
     assert found.savings.total.recorded == pytest.approx((large * 10 + (400 - large)) * 1.1e-3)
@@ -76,7 +76,9 @@ def test_cost_and_outcomes_with_propensities(tmp_path: Path) -> None:
 
 def test_without_propensities_only_bounds_are_told(tmp_path: Path) -> None:
     logs = log(tmp_path / "log.jsonl", logged=False)
-    found = shadow(logs, "always:small", pools=[pool(tmp_path / "p.json", **PRICES)], resamples=300)
+    found = shadow(
+        logs, ["always:small"], pools=[pool(tmp_path / "p.json", **PRICES)], resamples=300
+    )
     assert found.achieved.estimate is None
     assert "have no propensity" in (found.achieved.refused or "")
     assert found.achieved.bounds is not None
@@ -91,7 +93,9 @@ def test_without_propensities_only_bounds_are_told(tmp_path: Path) -> None:
 
 def test_without_outcomes_it_says_so(tmp_path: Path) -> None:
     logs = log(tmp_path / "log.jsonl", outcomes=False)
-    found = shadow(logs, "always:small", pools=[pool(tmp_path / "p.json", **PRICES)], resamples=300)
+    found = shadow(
+        logs, ["always:small"], pools=[pool(tmp_path / "p.json", **PRICES)], resamples=300
+    )
     assert found.achieved.bounds is None
     assert "It cannot be told: no trajectory has an outcome" in "\n".join(found.lines())
 
@@ -103,7 +107,7 @@ def test_the_day_on_which_new_prices_make_the_router_wrong(tmp_path: Path) -> No
         # The small arm becomes the dearer one on the third day.
         pool(tmp_path / "q.json", "2026-11-03", small=30.0),
     ]
-    found = shadow(logs, "always:small", pools=pools, resamples=300)
+    found = shadow(logs, ["always:small"], pools=pools, resamples=300)
     assert found.savings.stops == "2026-11-03"
     saved = [day.saved[0] for day in found.savings.days if day.saved]
     assert saved[0] > 0
@@ -111,8 +115,30 @@ def test_the_day_on_which_new_prices_make_the_router_wrong(tmp_path: Path) -> No
     assert saved[2] < 0
     assert "From 2026-11-03 on, to the end of the log, it costs more" in "\n".join(found.lines())
     with pytest.raises(BadInput, match="is no day"):
-        shadow(logs, "always:small",
+        shadow(logs, ["always:small"],
                pools=[pools[0], pool(tmp_path / "r.json", "soon", small=1.0)])  # fmt: skip
+
+
+def test_the_past_chooses_a_router_and_the_future_judges_it(tmp_path: Path) -> None:
+    # Until the third day the small arm is cheap; then it is the dearer one, which nobody knew.
+    logs = log(tmp_path / "log.jsonl")
+    pools = [
+        pool(tmp_path / "p.json", **PRICES),
+        pool(tmp_path / "q.json", "2026-11-04", small=30.0),
+    ]
+    routers = ["always:large", "always:small"]
+    found = shadow(logs, routers, pools=pools, after="2026-11-03", resamples=300)
+    assert found.router == "always:small"
+    assert found.past["always:small"].saved[0] > 0 > found.past["always:large"].saved[0]
+    assert {day.trajectories for day in found.past.values()} == {200}
+    assert [day.day for day in found.savings.days] == ["2026-11-03", "2026-11-04"]
+    assert found.savings.stops == "2026-11-04"
+    assert found.achieved.with_outcome == 200  # outcomes of the past say nothing of the future
+    assert "Judged on trajectories from 2026-11-03 on" in "\n".join(found.lines())
+    with pytest.raises(BadInput, match="no day before which one of them is chosen"):
+        shadow(logs, routers, pools=pools)
+    with pytest.raises(BadInput, match="no trajectory begins on or after 2027-01-01"):
+        shadow(logs, routers, pools=pools, after="2027-01-01")
 
 
 def test_several_decisions_with_one_outcome_are_refused(tmp_path: Path) -> None:
@@ -124,7 +150,9 @@ def test_several_decisions_with_one_outcome_are_refused(tmp_path: Path) -> None:
     ]  # fmt: skip
     logs = tmp_path / "log.jsonl"
     logs.write_text("\n".join(map(json.dumps, rows)) + "\n")
-    found = shadow(logs, "always:small", pools=[pool(tmp_path / "p.json", **PRICES)], resamples=300)
+    found = shadow(
+        logs, ["always:small"], pools=[pool(tmp_path / "p.json", **PRICES)], resamples=300
+    )
     assert "depend on what happened before" in (found.achieved.refused or "")
     # The small arm never answered: its costs are unknown, and so is what it saves.
     assert found.savings.total.saved is None
@@ -162,7 +190,7 @@ def test_a_saved_router_reads_what_users_asked(
     logs = tmp_path / "log.jsonl"
     logs.write_text("\n".join(map(json.dumps, rows)) + "\n")
     prices = pool(tmp_path / "pool.json", **dict.fromkeys(arms, 1.0))
-    found = shadow(logs, str(saved), pools=[prices], resamples=200)
+    found = shadow(logs, [str(saved)], pools=[prices], resamples=200)
     chosen = [routeyard.route(saved, text)["model_id"] for text in asked]
     expected = {arm: chosen.count(arm) / len(asked) for arm in arms}
     assert {arm: routed for arm, (_, routed) in found.shares.items()} == {
