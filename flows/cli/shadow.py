@@ -37,7 +37,7 @@ def command(
 
         routeyard shadow gateway.jsonl --router saved_router --pool prices.yaml
 
-        routeyard shadow gateway.jsonl --router always:small --router always:large --after 2026-11-03
+        routeyard shadow log.jsonl --router always:small --router always:large --after 2026-11-03
 
     Args:
         logs: A gateway's log: LiteLLM, OpenRouter, requests with responses, or plain columns.
@@ -55,7 +55,8 @@ def command(
 
     found = shadow(
         logs, router, pools=pool or (), caches=cache or (), session=session, encoder=encoder,
-        after=after, propensities="context" if independent else "test", resamples=resamples, seed=seed,
+        after=after, propensities="context" if independent else "test", resamples=resamples,
+        seed=seed,
     )  # fmt: skip
     if out is not None:
         out.write_text("\n".join(found.lines()) + "\n", encoding="utf-8")

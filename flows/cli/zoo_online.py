@@ -47,7 +47,7 @@ def command(
         encoder: tfidf, minilm, a name or a folder.
         shuffles: Orders of the questions.
     """
-    from routeyard.flows.evaluation.online import online, shares
+    from routeyard.flows.traffic.online import online, shares
 
     found = online(
         release, routers=router or (), encoder=encoder, worth=worth, measure=measure,
