@@ -138,7 +138,8 @@ def _places(
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, dict[str, str]], ...], bool]:
     """Where a record with these keys may keep a class: (plain, nested, whether the cache's tokens
     may stand beside the prompt's)."""
-    plain, nested = [], {}
+    plain: list[tuple[str, str]] = []
+    nested: dict[str, dict[str, str]] = {}
     for name, paths in _PATHS.items():
         for path in paths:
             outer, _, key = path.rpartition(".")

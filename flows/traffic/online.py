@@ -130,7 +130,8 @@ def online(
     core = core_of(tables.without("embeddings"))
     scheme = default_scheme(core, None)
     rows, cost, unit = _whole(core, measure, worth, scheme)
-    matrix = vectors(tables, core, [encoder], scheme=scheme, cache=cache)[encoder]
+    found = vectors(tables, core, [encoder], scheme=scheme, cache=cache)[encoder]
+    matrix = np.asarray(found, dtype=np.float64)
     features = _directions(matrix[core.rows(scheme, "train")], matrix[rows])
     labels = np.asarray(core.labels[rows], dtype=np.float64)
     right = labels >= 0.5 if core.correct is None else core.correct[rows] == 1
@@ -150,11 +151,11 @@ def online(
         for name in routers or LEARNERS:
             learner = LEARNERS[name](len(arms), features.shape[1], seed + number)
             done.setdefault(name, []).append(_figures(stream, serve(stream, learner)))
-        for name, found in (("best fixed", stream.best_fixed()), ("oracle", stream.oracle())):
-            done.setdefault(name, []).append(_figures(stream, found))
+        for name, ideal in (("best fixed", stream.best_fixed()), ("oracle", stream.oracle())):
+            done.setdefault(name, []).append(_figures(stream, ideal))
     return OnlineReport(
         len(rows), shuffles, unit, worth, check_error, periods,
-        [_row(name, found) for name, found in done.items()],
+        [_row(name, figures) for name, figures in done.items()],
     )  # fmt: skip
 
 
@@ -215,9 +216,17 @@ def _row(name: str, found: list[dict[str, Any]]) -> OnlineRow:
         values = np.array([one[key] for one in found])
         return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
-    keys = ("accuracy", "cost", "calls", "worth", "regret_fixed", "regret_oracle")
     periods = np.array([one["periods"] for one in found]).mean(axis=0)
-    return OnlineRow(name, *map(spread, keys), tuple(periods.tolist()))
+    return OnlineRow(
+        name,
+        accuracy=spread("accuracy"),
+        cost=spread("cost"),
+        calls=spread("calls"),
+        worth=spread("worth"),
+        regret_fixed=spread("regret_fixed"),
+        regret_oracle=spread("regret_oracle"),
+        periods=tuple(periods.tolist()),
+    )
 
 
 def _shown(value: MeanSd) -> str:
