@@ -124,7 +124,8 @@ def spanning(close: Bools) -> tuple[Ints, Ints]:
     (array([0, 0, 1]), array([0, 1, 1]))
     """
     left, right = [_none()], [_none()]
-    waiting, free = close.any(axis=1), np.ones(close.shape[1], dtype=bool)
+    waiting: Bools = np.asarray(close.any(axis=1))
+    free = np.ones(close.shape[1], dtype=bool)
     for start in np.flatnonzero(waiting).tolist():
         if not waiting[start]:
             continue

@@ -227,7 +227,7 @@ def kinds_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, dict[s
     A line that shares no key with most others is a header; events say in `type` what they are, and
     those of one type have keys that no other has.
     """
-    forms = Counter(map(tuple, rows))
+    forms: Counter[tuple[str, ...]] = Counter(tuple(row) for row in rows)
     most = set(max(forms, key=lambda form: (forms[form], form), default=()))
     kinds: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
     for n, row in enumerate(rows):
