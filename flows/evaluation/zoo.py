@@ -205,9 +205,9 @@ def measured(bench: CellInputs, done: zoo.Zoo, encoder: str, settings: Evaluatio
         if used in (encoder, NO_ENCODER):
             makers[name] = _maker(won, kept[name])
             code[name] = won.code
-    won = next(iter(done.winners.values()), None)
-    seeds = settings.seeds[:1] if won is None else (won.cell.seed,)
-    store = None if won is None else PredictionStore(Path(won.store), code)
+    first = next(iter(done.winners.values()), None)
+    seeds = settings.seeds[:1] if first is None else (first.cell.seed,)
+    store = None if first is None else PredictionStore(Path(first.store), code)
     how = settings.but(scheme=bench.scheme, seeds=seeds, splits=0)
     return evaluate(whole, makers, how, store=store)
 

@@ -228,7 +228,8 @@ def kinds_of(rows: Sequence[dict[str, Any]]) -> dict[str, list[tuple[int, dict[s
     those of one type have keys that no other has.
     """
     forms: Counter[tuple[str, ...]] = Counter(tuple(row) for row in rows)
-    most = set(max(forms, key=lambda form: (forms[form], form), default=()))
+    usual = max(forms.items(), key=lambda one: (one[1], one[0]), default=((), 0))[0]
+    most: set[str] = set(usual)
     kinds: dict[str, list[tuple[int, dict[str, Any]]]] = defaultdict(list)
     for n, row in enumerate(rows):
         kinds["" if most & row.keys() else "(header)"].append((n, row))
