@@ -49,6 +49,7 @@ def _said(name: str, figure: Mapping[str, Any], measure: str) -> FigureSentence:
         sentence += " The interval holds zero: there may be nothing to gain."
     if name in _OF_COST and measure != "usd" and value is not None:
         sentence += f" Cost is {_MEASURES.get(measure, measure)} here: not all prices are known."
+        short = f"{short}, counted in {_MEASURES.get(measure, measure)}"
     return FigureSentence(
         name, short, UNKNOWN if value is None else number(value, kind), interval, sentence.strip()
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.datacards.site.evaluation import EvaluationTables
+from routeyard.datacards.site.evaluation_tables import EvaluationTables
 from routeyard.datacards.site.release import SiteRelease
 from routeyard.flows.console import line
 from routeyard.pipelines.errors import BadInput

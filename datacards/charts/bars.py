@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routeyard.datacards.charts.colours import SIGNS, colours
+from routeyard.datacards.charts.colours import colours, fill
 from routeyard.datacards.charts.draw import PAPER, Look, draw, mark
 from routeyard.datacards.charts.words import name_axis, name_legend
 
@@ -25,11 +25,14 @@ def bars(
     of: str,
     value: str,
     form: str = ".2f",
+    dots: bool = False,
     look: Look = PAPER,
 ) -> str:
     """Horizontal bars in the given order; `of` names the bars, `value` what they measure.
 
     Args:
+        dots: Dots instead of bars: where zero is nothing (a rank), or values lie on both sides of
+            it, and then beside a line at zero.
         values: name, value and, if known, low and high (an interval, drawn as a line) and
             printed (what a paper prints, drawn as a diamond).
     """
@@ -45,22 +48,30 @@ def bars(
         for k, row in enumerate(values)
     ]
     along = alt.Y("k:O", title=of, axis=name_axis([row["name"] for row in values], grid=False))
-    layers = [
-        mark("bar", color=_BLUE).encode(x=alt.X("v:Q", title=value), y=along, description="says:N")
-    ]
-    if any(row["low"] is not None for row in rows):
+    across = alt.X("v:Q", title=value, scale=alt.Scale(zero=not dots))
+    shape = mark("point", filled=True, size=80, opacity=1, color=_BLUE) if dots else mark(
+        "bar", color=_BLUE
+    )  # fmt: skip
+    layers = [shape.encode(x=across, y=along, description="says:N")]
+    if dots and min(row["v"] for row in rows) < 0 < max(row["v"] for row in rows):
+        rows.append({"zero": 0})
+        shape.transform = [alt.FilterTransform("isValid(datum.k)")]
+        layers = [shape.encode(x=across, y=along, description="says:N")]
+        zero = mark("rule", "isValid(datum.zero)", strokeWidth=1.5, aria=False)
+        layers.append(zero.encode(x="zero:Q"))
+    if any(row.get("low") is not None for row in rows):
         layers.append(
             mark(
                 "rule", "isValid(datum.low) && isValid(datum.high)", strokeWidth=1.5, aria=False
             ).encode(x=alt.X("low:Q", title=value), x2="high:Q", y=along)
         )
-    if any(row["printed"] is not None for row in rows):
+    if any(row.get("printed") is not None for row in rows):
         layers.append(
             mark("point", "isValid(datum.printed)", size=60, color=_ORANGE, **_DIAMOND).encode(
                 x=alt.X("printed:Q", title=value), y=along
             )
         )
-    chart = alt.layer(*layers).properties(width=440, height=alt.Step(19))
+    chart = alt.layer(*layers).properties(width=look.wide(440), height=alt.Step(19))
     return draw(chart, rows, name=name, title=title, look=look)
 
 
@@ -94,7 +105,7 @@ def histogram(
             y=alt.Y("n:Q", title=y),
             description="says:N",
         )
-        .properties(width=500, height=220)
+        .properties(width=look.wide(500), height=220)
     )
     return draw(chart, rows, name=name, title=title, look=look)
 
@@ -172,23 +183,15 @@ def shares(
             y=alt.Y("k:O", title=of, axis=name_axis(routers, grid=False)),
             color=alt.Color(
                 "m:O",
-                scale=alt.Scale(domain=numbers, range=[_fill(*hue[m]) for m in asked]),
+                scale=alt.Scale(domain=numbers, range=[fill(*hue[m]) for m in asked]),
                 legend=name_legend("model", asked),
             ),
             order="m:O",
             description="says:N",
         )
-        .properties(width=440, height=alt.Step(22))
+        .properties(width=look.wide(440), height=alt.Step(22))
     )  # fmt: skip
     return draw(chart, shown, name=name, title=title, look=look)
-
-
-def _fill(colour: str, sign: str) -> str:
-    """The colour of a bar: paler where hues come round again, since a bar has no sign."""
-    if sign == SIGNS[0]:
-        return colour
-    parts = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    return "#" + "".join(f"{(part + 2 * 208) // 3:02x}" for part in parts)
 
 
 def changes(
@@ -238,5 +241,5 @@ def changes(
     points = mark("point", filled=True, size=45, opacity=1).encode(
         x=alt.X("v:Q", axis=across), **place, description="says:N"
     )
-    chart = alt.layer(spread, points).properties(width=440, height=alt.Step(11))
+    chart = alt.layer(spread, points).properties(width=look.wide(440), height=alt.Step(11))
     return draw(chart, shown, name=name, title=title, look=look)

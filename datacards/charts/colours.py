@@ -24,3 +24,11 @@ def colours(names: Iterable[str]) -> dict[str, tuple[str, str]]:
         name: (COLOURS[k % len(COLOURS)], SIGNS[k // len(COLOURS) % len(SIGNS)])
         for k, name in enumerate(sorted(set(names)))
     }
+
+
+def fill(colour: str, sign: str) -> str:
+    """The colour of a bar: paler where hues come round again, since a bar has no sign."""
+    if sign == SIGNS[0]:
+        return colour
+    parts = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{(part + 2 * 208) // 3:02x}" for part in parts)

@@ -14,6 +14,8 @@ from routeyard.datacards.charts.words import clean
 
 _SVG = "http://www.w3.org/2000/svg"
 _STYLE = Path(__file__).with_name("style.json").read_text(encoding="utf-8")
+#: Between a mark's words and the address, on the questions page, of what stands behind it.
+LINK = "\u241e"
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 #: Attributes that hold coordinates; three digits after the point are beyond what is seen.
 _PLACES = frozenset({"d", "transform", "x", "y", "x1", "x2", "y1", "y2"})
@@ -21,18 +23,23 @@ _PLACES = frozenset({"d", "transform", "x", "y", "x1", "x2", "y1", "y2"})
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Colours of a chart that stand apart from its data."""
+    """Colours of a chart that stand apart from its data, and how much wider than on paper it is."""
 
     ink: str
     soft: str
     grid: str
     background: str | None
+    stretch: float = 1.0
+
+    def wide(self, pixels: int) -> int:
+        """A width on paper, as wide as the place where the chart stands allows."""
+        return round(self.stretch * pixels)
 
 
 #: A file of its own: on white, whatever page shows it.
 PAPER = Look(ink="#1f2933", soft="#52606d", grid="#e1e5ea", background="#ffffff")
 #: Inside a page: the page's text colour, so that it reads in light and dark.
-PAGE = Look(ink="currentColor", soft="currentColor", grid="#8a94a055", background=None)
+PAGE = Look(ink="currentColor", soft="currentColor", grid="#8a94a055", background=None, stretch=1.7)
 
 
 def mark(kind: str, where: str | None = None, **style: Any) -> Any:
@@ -130,6 +137,9 @@ def _settled(text: str, name: str, title: str, *, says: bool, series: bool) -> s
             if series and bar:
                 node.set("data-series", number)
                 label = told
+            label, _, link = label.partition(LINK)
+            if link:
+                node.set("data-link", link)
             if label:
                 node.set("data-says", label)
     root.set("role", "img")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from routeyard.datacards.charts.draw import PAPER, Look, draw, mark
+from routeyard.datacards.charts.draw import LINK, PAPER, Look, draw, mark
 from routeyard.datacards.charts.words import name_axis, room
 
 #: Cells of a heatmap beyond which it is a table's work, not a picture's.
@@ -23,6 +23,7 @@ def heatmap(
     of: tuple[str, str],
     domain: tuple[float, float] | None = None,
     share: bool = True,
+    link: Callable[[str, str], str] | None = None,
     look: Look = PAPER,
 ) -> str:
     """SVG of (row, column, value) cells; a null value is left empty.
@@ -33,13 +34,14 @@ def heatmap(
         of: Titles of the vertical and of the horizontal axis.
         domain: Values of the lightest and the darkest colour; by default those there are.
         share: Values are shares, told in per cent; else they are told as they are.
+        link: (row, column) → where a cell leads on the questions page.
     """
     import altair as alt
 
     down = {label: k for k, label in enumerate(rows)}
     across = {label: k for k, label in enumerate(columns)}
     shown: list[Mapping[str, Any]] = [
-        {"r": down[r], "c": across[c], "v": v, "says": f"{r} · {c}: {_told(v, share)}"}
+        {"r": down[r], "c": across[c], "v": v, "says": _says(r, c, _told(v, share), link)}
         for r, c, v in cells
         if r in down and c in across and v is not None
     ]
@@ -102,6 +104,11 @@ def agreement(
         of=("model", "model"),
         look=look,
     )
+
+
+def _says(row: str, column: str, told: str, link: Callable[[str, str], str] | None) -> str:
+    words = f"{row} · {column}: {told}"
+    return words if link is None else f"{words}{LINK}{link(row, column)}"
 
 
 def _told(value: float, share: bool) -> str:

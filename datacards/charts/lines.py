@@ -105,13 +105,14 @@ def curves(
     dots = mark("point", filled=True, size=26, opacity=0.9).encode(
         x=span, y=up, color=colour, description="says:N"
     )
-    layers = [*_zones(zones, x, y), *_straight(straight), band, line, dots]
+    width = look.wide(_WIDTH)
+    layers = [*_zones(zones, x, y, width), *_straight(straight), band, line, dots]
     rows += _marks(zones, straight)
     if len(layers) > 3:  # the other rows are no points of curves
         own = alt.FilterTransform("isValid(datum.k)")
         for layer in (band, line, dots):
             layer.transform = [own, *_filters(layer)]
-    chart = alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
+    chart = alt.layer(*layers).properties(width=width, height=_HEIGHT)
     return draw(chart, rows, name=name, title=title, look=look, series=True)
 
 
@@ -152,7 +153,7 @@ def _marks(zones: Sequence[Zone], straight: tuple[float, float] | None) -> list[
     return found + [{"chance": share, "sx": share, "sy": level} for share, level in ends]
 
 
-def _zones(zones: Sequence[Zone], x: str, y: str) -> list[Any]:
+def _zones(zones: Sequence[Zone], x: str, y: str, width: int) -> list[Any]:
     import altair as alt
 
     found = []
@@ -166,7 +167,7 @@ def _zones(zones: Sequence[Zone], x: str, y: str) -> list[Any]:
             found.append(words.encode(x=where, y=alt.value(0), text="zone:N"))
         else:
             found.append(shade.encode(y=alt.Y("y:Q", title=y), y2="y2:Q"))
-            found.append(words.encode(x=alt.value(_WIDTH - 40), y=alt.Y("y2:Q"), text="zone:N"))
+            found.append(words.encode(x=alt.value(width - 40), y=alt.Y("y2:Q"), text="zone:N"))
     return found
 
 

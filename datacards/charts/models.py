@@ -6,9 +6,10 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
-from routeyard.datacards.charts.colours import colours
-from routeyard.datacards.charts.draw import PAPER, Look, draw, mark
+from routeyard.datacards.charts.colours import colours, fill
+from routeyard.datacards.charts.draw import LINK, PAGE, PAPER, Look, draw, mark
 from routeyard.datacards.charts.labels import SIDES, Box, place
 from routeyard.datacards.charts.words import name_axis, short
 
@@ -41,9 +42,9 @@ def accuracy_bars(
             "y": row["accuracy"],
             "low": row.get("low"),
             "high": row.get("high"),
-            "colour": hue[row["model_id"]][0],
+            "colour": fill(*hue[row["model_id"]]),
             "shown": f"{100 * row['accuracy']:.1f} %",
-            "says": _says(row),
+            "says": _says(row, look),
         }
         for rank, row in enumerate(models)
     ]
@@ -75,7 +76,7 @@ def accuracy_bars(
         layers.append(ticks.mark_tick(thickness=2, aria=False).encode(x="oracle:Q", y=order))
         first = alt.Chart().transform_filter("isValid(datum.oracle) && datum.rank == 0")
         layers.append(_said(first, "per-query oracle on the model's questions"))
-    chart = alt.layer(*layers).properties(width=440, height=alt.Step(19))
+    chart = alt.layer(*layers).properties(width=look.wide(440), height=alt.Step(19))
     title = f"Accuracy of {len(models)} models with 95 % intervals"
     return draw(chart, rows, name=name, title=title, look=look)
 
@@ -105,7 +106,7 @@ def cost_accuracy(
     """
     import altair as alt
 
-    hue = colours(pool)
+    hue, width = colours(pool), look.wide(_WIDTH)
     real = [row for row in models if row.get("role") != "reference"]
     on_frontier = set(frontier(real))
     routed = any(row.get("role") == "router" for row in models)
@@ -123,14 +124,14 @@ def cost_accuracy(
     bottom, top = max(0.0, min(levels) - 0.06), min(1.0, max(levels) + 0.06)
     at = {
         row["model_id"]: (
-            (math.log10(row["cost"]) - low) / (high - low) * _WIDTH,
+            (math.log10(row["cost"]) - low) / (high - low) * width,
             (1 - (row["accuracy"] - bottom) / (top - bottom)) * _HEIGHT,
         )
         for row in models
     }
     places = place(
         [(*at[row["model_id"]], short(row["model_id"])) for row in best],
-        _WIDTH,
+        width,
         _HEIGHT,
         blocked=_steps([at[name] for name in frontier(real)]),
     )
@@ -173,7 +174,7 @@ def cost_accuracy(
         if any(row["side"] == k for row in rows)
     ]
     chart = alt.layer(steps, *([spread] if routed else []), points, *words).properties(
-        width=_WIDTH, height=_HEIGHT
+        width=width, height=_HEIGHT
     )
     title = f"Accuracy over mean cost of {len(models)} models; the dashed line is the frontier"
     return draw(chart, rows, name=name, title=title, look=look)
@@ -197,7 +198,7 @@ def _marked(
             "high": row.get("high"),
             "label": short(row["model_id"]),
             "side": None if where is None else SIDES.index(where),
-            "says": _says(row),
+            "says": _says(row, look),
         }
         for row, where in zip(models, places, strict=True)
     ]
@@ -231,10 +232,12 @@ def frontier(models: Sequence[Row]) -> list[str]:
     return found
 
 
-def _says(row: Row) -> str:
+def _says(row: Row, look: Look) -> str:
     said = f"{row['model_id']}: accuracy {100 * row['accuracy']:.1f} %"
     if row.get("low") is not None:
         said += f" ({100 * row['low']:.1f} to {100 * row['high']:.1f} %)"
     if row.get("cost") is not None:
         said += f", ${row['cost']:.3g} per 1,000 questions"
+    if look is PAGE and row.get("role", "model") == "model":
+        said += LINK + urlencode({"a": row["model_id"], "show": "a-wrong"})
     return said

@@ -13,7 +13,7 @@ from typing import Any
 
 from routeyard.datacards.certified import sentences
 from routeyard.datacards.site import evaluation
-from routeyard.datacards.site.evaluation import EvaluationTables
+from routeyard.datacards.site.evaluation_tables import EvaluationTables
 from routeyard.datacards.site.language import single_page
 from routeyard.datacards.site.shards import packed
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from routeyard.datacards.charts.bars import shares
 from routeyard.datacards.charts.draw import png
-from routeyard.datacards.site.evaluation import (
+from routeyard.datacards.site.evaluation import selections
+from routeyard.datacards.site.evaluation_charts import (
     MEASURES,
-    EvaluationTables,
     over_call_rate,
     over_cost,
     over_groups,
-    selections,
 )
+from routeyard.datacards.site.evaluation_tables import EvaluationTables
 
 
 def plot_all(folder: Path, one: EvaluationTables, models: Sequence[str]) -> list[Path]:

@@ -28,7 +28,7 @@ def plot_all(tables: Mapping[str, pa.Table], look: Look = PAPER) -> dict[str, st
             for row in rows.get(about["table"], ())
             if row[about["column"]] is not None
         ]
-        made[name] = _bars(values, name, about["title"], about["of"], about["axis"], look)
+        made[name] = _bars(values, name, about, look)
     hard = [row["difficulty"] for row in rows["query_difficulty"] if row["difficulty"] is not None]
     if hard:
         made["difficulty"] = histogram(
@@ -77,12 +77,16 @@ def _grid(cells: Sequence[tuple[str, str, float | None]], **how: Any) -> str | N
 
 
 def _bars(
-    values: Sequence[Mapping[str, Any]], name: str, title: str, of: str, value: str, look: Look
+    values: Sequence[Mapping[str, Any]], name: str, about: Mapping[str, Any], look: Look
 ) -> str | None:
     if not values:
         return None
+    of = about["of"]
     if len(values) > MOST_BARS:
         values = [*values[: MOST_BARS // 2], *values[-MOST_BARS // 2 :]]
         of = f"{of} (both ends of the list)"
     form = ".0f" if isinstance(values[0]["value"], int) else "+.1f"
-    return bars(values, name=name, title=title, of=of, value=value, form=form, look=look)
+    return bars(
+        values, name=name, title=about["title"], of=of, value=about["axis"], form=form,
+        dots=about.get("dots", False), look=look,
+    )  # fmt: skip

@@ -74,7 +74,9 @@ def lookup(
             "answered": AT_ONCE,
             "longest": longest,
         },
-        "index": index_columns([_indexed(one) for one in questions], tasks, [], len(models)),
+        "index": index_columns(
+            [_indexed(one, len(models)) for one in questions], tasks, [], len(models)
+        ),
         "answers": [questions[k : k + AT_ONCE] for k in range(0, len(questions), AT_ONCE)],
     }
 
@@ -153,8 +155,12 @@ def _metered(answers: list[Row]) -> Row:
     return found
 
 
-def _indexed(question: Row) -> Row:
+def _indexed(question: Row, models: int) -> Row:
     """What the page searches of a question."""
+    signs = ["-"] * models
+    for cell in question["cells"]:
+        if cell["score"] is not None:
+            signs[cell["model"]] = "1" if cell["correct"] else "0"
     judged = [cell for cell in question["cells"] if cell["score"] is not None]
     return {
         **question,
@@ -163,4 +169,5 @@ def _indexed(question: Row) -> Row:
         "total": sum(bool(cell["correct"]) for cell in judged) if judged else None,
         "contested": sum(cell["contested"] for cell in question["cells"]),
         "duplicate_group": None,
+        "outcomes": "".join(signs),
     }

@@ -101,7 +101,7 @@ def shown(cell: Row) -> str:
 def plot(about: Row, cells: pa.Table, curves: pa.Table | None, look: Look = PAPER) -> str | None:
     """The study's figure as SVG; the same cells give the same text. None without one."""
     rows = cells.to_pylist()
-    if about["plot"] == "bars":
+    if about["plot"] in ("bars", "dots"):
         return _bars(about, rows, look)
     if about["plot"] == "heat":
         return _heat(about, rows, look)
@@ -134,6 +134,7 @@ def _bars(about: Row, rows: Sequence[Row], look: Look) -> str | None:
         value=f"{about['plot_column']}{unit}"
         + ("; diamonds: as printed in the paper" if printed else ""),
         form=f".{digits}f",
+        dots=about["plot"] == "dots",
         look=look,
     )
 

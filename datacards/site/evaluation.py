@@ -3,47 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from markupsafe import Markup
 
-from routeyard.datacards.charts.bars import changes, shares
+from routeyard.datacards.charts.bars import shares
 from routeyard.datacards.charts.colours import REFERENCES
 from routeyard.datacards.charts.draw import PAGE
-from routeyard.datacards.charts.lines import Zone, curves, series
+from routeyard.datacards.charts.lines import series
 from routeyard.datacards.markdown import texts
 from routeyard.datacards.site.cheapest import cheapest
+from routeyard.datacards.site.evaluation_charts import (
+    CURVES,
+    MEASURES,
+    over_call_rate,
+    over_cost,
+    over_groups,
+)
+from routeyard.datacards.site.evaluation_tables import EvaluationTables
+from routeyard.datacards.site.figure_rows import figure_rows, pair_rows
 
 Row = dict[str, Any]
 
-_TEXTS = texts("evaluation.yaml")
 #: (metric, heading, filter of the template, what it says); `{}` is the measure.
-COLUMNS: list[tuple[str, str, str, str]] = [tuple(one) for one in _TEXTS["columns"]]
-#: Cost measure → (what it is called, factor on the stored value).
-MEASURES: dict[str, tuple[str, float]] = {k: tuple(v) for k, v in _TEXTS["measures"].items()}
-_CURVES: dict[str, list[str]] = _TEXTS["curves"]
-
-
-@dataclass(frozen=True)
-class EvaluationTables:
-    """One evaluation of routers, as its files have it.
-
-    Attributes:
-        metrics, curves, profiles, comparisons, ood: Its tables; all but the first may be missing.
-        ranking: router, value, best_place, worst_place.
-        facts: What was done, in the words of `routeyard.pipelines.evaluate`.
-    """
-
-    title: str
-    metrics: pa.Table
-    curves: pa.Table | None = None
-    profiles: pa.Table | None = None
-    comparisons: pa.Table | None = None
-    ood: pa.Table | None = None
-    ranking: Sequence[Mapping[str, Any]] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+COLUMNS: list[tuple[str, str, str, str]] = [
+    tuple(one) for one in texts("evaluation.yaml")["columns"]
+]
 
 
 def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str, Any]:
@@ -86,15 +72,26 @@ def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str
         "cheapest": cheapest(points, metrics, measure, *MEASURES[measure]),
         "selection": _selection(one.profiles, name, models),
         "pairs": _pairs(one.comparisons),
+        "pair_rows": pair_rows(_pairs(one.comparisons)),
         "transfer": _transfer(one.ood, name, pool),
-        "metrics": metrics,
+        "figure_rows": figure_rows(metrics),
+        "cheapest_title": (
+            "Cheapest way to an accuracy"
+            if measure == "usd"
+            else f"Least {MEASURES[measure][0]} for an accuracy"
+        ),
     }
 
 
 def _columns(measure: str, ranking: list[Row]) -> list[tuple[str, str, str, str]]:
     """Columns of the ranking; one that says nothing of any router is left out."""
     columns = [
-        (metric.format(measure), heading, kind, says.format(MEASURES[measure][0]))
+        (
+            metric.format(measure),
+            _heading(heading, measure),
+            kind,
+            says.format(MEASURES[measure][0]),
+        )
         for metric, heading, kind, says in COLUMNS
     ]
     return [
@@ -102,6 +99,14 @@ def _columns(measure: str, ranking: list[Row]) -> list[tuple[str, str, str, str]
         for column in columns
         if any((row.get(column[0]) or {}).get("value") is not None for row in ranking)
     ]
+
+
+def _heading(heading: str, measure: str) -> str:
+    """A column's heading; what is counted in tokens or seconds is not called a cost."""
+    unit = MEASURES[measure][0]
+    if heading != "cost":
+        return heading
+    return f"cost ({unit})" if measure == "usd" else unit
 
 
 def _facts(facts: Mapping[str, Any]) -> list[str]:
@@ -161,7 +166,7 @@ def _by_accuracy(row: Row, headline: str) -> tuple[float, str]:
 def _charts(points: list[Row], measure: str, name: str, pool: Sequence[str]) -> list[Row]:
     """Each curve over one measure, with a logarithmic and with a linear axis."""
     found: list[Row] = []
-    for curve, (title, _) in _CURVES.items():
+    for curve, (title, _) in CURVES.items():
         drawn: dict[str, Markup | None] = {"log": None}
         own = [p for p in points if p["curve"] == curve and p["measure"] == measure]
         for scale in ("log", "linear"):
@@ -178,69 +183,10 @@ def _charts(points: list[Row], measure: str, name: str, pool: Sequence[str]) -> 
                 )
                 drawn[scale] = _svg(text)
         if own:
-            found.append({"title": f"{title}: {MEASURES[measure][0]}", "first": False, **drawn})
+            unit = MEASURES[measure][0]
+            words = f"{title}: {unit}" if measure == "usd" else title.replace("mean cost", unit)
+            found.append({"title": words, "first": False, **drawn})
     return found
-
-
-def over_cost(points: Sequence[Row], curve: str, measure: str, *, log: bool, **how: Any) -> str:
-    """SVG of accuracy over one cost measure; `how` as for `curves`."""
-    (title, x), (unit, factor) = _CURVES[curve], MEASURES[measure]
-    return curves(
-        [{**p, "x": factor * p["x"]} for p in points],
-        title=f"{title}, {unit}",
-        x=f"{x} ({unit}{', log scale' if log else ''})",
-        y="accuracy",
-        log=log,
-        **how,
-    )
-
-
-def over_call_rate(points: Sequence[Row], one: EvaluationTables, **how: Any) -> str | None:
-    """SVG of accuracy over the share sent to the large of two models; None without such points."""
-    own = [p for p in points if p["curve"] == "tradeoff"]
-    if not own:
-        return None
-    zones, straight = bands(one)
-    return curves(
-        own,
-        title="Accuracy over the call rate of the large model",
-        x="questions sent to the large model (share)",
-        y="accuracy",
-        shares=(True, True),
-        zones=zones,
-        straight=straight,
-        **how,
-    )
-
-
-def bands(one: EvaluationTables) -> tuple[list[Zone], tuple[float, float] | None]:
-    """Scenarios of a two-model plot, and the accuracies of its ends, where both are known."""
-    lpm, mpm, low, high = one.facts.get("bands") or (0.25, 0.30, 0.85, 0.95)
-    zones = [Zone("LPM", "x", 0.0, lpm), Zone("MPM, up to HCR", "x", mpm, 1.0)]
-    level = {
-        row["router"].partition(":")[0]: row["value"]
-        for row in one.metrics.to_pylist()
-        if row["metric"] == "accuracy" and row["router"].startswith(("small:", "large:"))
-    }
-    if len(level) < 2 or None in level.values() or level["large"] <= level["small"]:
-        return zones, None
-    small, gap = level["small"], level["large"] - level["small"]
-    return [*zones, Zone("HCR", "y", small + low * gap, small + high * gap)], (
-        level["small"],
-        level["large"],
-    )
-
-
-def over_groups(rows: Sequence[Row], pool: Sequence[str], **how: Any) -> str:
-    """Change of accuracy on groups that training did not see, over the groups."""
-    return changes(
-        rows,
-        title="Change of accuracy on a group not seen in training",
-        of="group held out",
-        value="change of accuracy (percentage points), 95 % interval",
-        routers=pool,
-        **how,
-    )
 
 
 def selections(profiles: pa.Table | None) -> dict[str, list[Row]]:

@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from routeyard.datacards.charts.draw import PAGE
 from routeyard.datacards.charts.models import cost_accuracy
-from routeyard.datacards.site.evaluation import EvaluationTables, kind_of
+from routeyard.datacards.site.evaluation import kind_of
+from routeyard.datacards.site.evaluation_tables import EvaluationTables
 
 Row = dict[str, Any]
 
@@ -102,7 +103,7 @@ def _of_models(models: Sequence[Row]) -> str | None:
     if not labelled:
         return None
     best = labelled[0]
-    return f"The best of {len(models)} models, {best['model_id']}, answers {_share(best)} right."
+    return f"The best of {len(models)} models, {best['model_id']}, answers {_share(best)} of its labelled questions right."
 
 
 def _share(row: Row) -> str:

@@ -30,6 +30,7 @@ def page_environment() -> Environment:
         "usd": lambda value: "–" if value is None else f"${value:,.4g}",
         "seconds": lambda value: "–" if value is None else f"{value:,.2f} s",
         "plain": lambda value: "–" if value is None else f"{value:.4g}",
+        "chance": chance,
         "router": router,
         "either": lambda value: "–" if value is None else value,
         "safe_json": safe_json,
@@ -43,6 +44,13 @@ def router(name: str) -> str:
     """A router's name; what always asks one model is called so."""
     model = name.removeprefix("single:")
     return name if model == name else f"always {model}"
+
+
+def chance(p: float | None) -> str:
+    """A p-value as people read it: three digits after the point, never 3e-05."""
+    if p is None:
+        return "–"
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def safe_json(value: Any) -> Markup:

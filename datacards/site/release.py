@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.datacards.site.evaluation import EvaluationTables
+from routeyard.datacards.site.evaluation_tables import EvaluationTables
 from routeyard.schemas.manifest import Manifest
 
 #: Answers one SQL statement over the release's tables.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 
@@ -13,6 +14,7 @@ from routeyard.datacards.charts.grids import MOST_CELLS, agreement, heatmap
 from routeyard.datacards.charts.models import accuracy_bars, cost_accuracy
 from routeyard.datacards.sections import pool_sources
 from routeyard.datacards.site import figures
+from routeyard.datacards.site.doubts import doubts
 from routeyard.datacards.site.headline import headline
 from routeyard.datacards.site.release import SiteRelease
 
@@ -40,6 +42,7 @@ def content(book: SiteRelease) -> dict[str, Any]:
         "decided": figures.decided(book),
         "pool_sources": pool_sources(book.manifest.recipe, {"prices": _prices(models)}),
         "certificate": book.certificate,
+        "doubts": doubts(book),
         "sentences": sentences(book.certificate) if book.certificate else [],
         "charts": _charts(book, models, tasks, cells),
     }
@@ -85,6 +88,7 @@ def _charts(
             columns=[row["task"] for row in tasks],
             value="accuracy",
             of=("model", "task"),
+            link=lambda model, task: urlencode({"task": task, "a": model, "show": "a-wrong"}),
             look=PAGE,
         )
     scored = [
@@ -101,6 +105,7 @@ def _charts(
             of="task",
             value="specialist score (percentage points above the generalist)",
             form="+.1f",
+            dots=True,
             look=PAGE,
         )
     alike = figures.of_health(book, "jaccard")

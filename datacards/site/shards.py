@@ -27,6 +27,8 @@ INDEXED, ANSWERED, AT_ONCE = 5_000, 40, 2_000
 READ = 10_000
 #: Questions in one site, which a browser has to search: the first by id, which is a hash.
 MOST = 100_000
+#: Pairs of question and model in one site, whose outcomes the list of questions is searched by.
+MOST_PAIRS = 5_000_000
 #: Characters of answers in one site, the longest answer, and the longest question.
 BUDGET, LONGEST, LONGEST_PROMPT = 1_500_000_000, 6_000, 20_000
 EXCERPT = 180
@@ -41,6 +43,11 @@ def write_shards(book: SiteRelease, out: Path) -> dict[str, Any]:
     index = _index(book)
     tasks = sorted({row["task"] for row in index})
     groups = sorted({row["duplicate_group"] for row in index if row["duplicate_group"]})
+    if len(index) * len(models) <= MOST_PAIRS:
+        told = {
+            row["query_id"]: row["outcomes"] for row in book.rows(_SQL["each"].format(most=MOST))
+        }
+        index = [{**row, "outcomes": told.get(row["query_id"])} for row in index]
     columns = index_columns(index, tasks, groups, len(models))
     for k, start in enumerate(range(0, len(index), INDEXED)):
         part = {name: column[start : start + INDEXED] for name, column in columns.items()}
@@ -74,7 +81,8 @@ def index_columns(
     """Columns that the questions page searches; tasks and groups by their places.
 
     Args:
-        rows: query_id, task, text, judged, total, contested, duplicate_group.
+        rows: query_id, task, text, judged, total, contested, duplicate_group and, if known,
+            outcomes: a sign for each model, 1 right, 0 wrong, - no label.
         models: How many models the release has.
     """
     task_no = {task: k for k, task in enumerate(tasks)}
@@ -86,6 +94,7 @@ def index_columns(
         **{name: [row[name] for row in rows] for name in ("judged", "total", "contested")},
         "missing": [models - row["judged"] for row in rows],
         "group": [group_no.get(row["duplicate_group"]) for row in rows],
+        "outcomes": [row.get("outcomes") for row in rows],
     }
 
 

@@ -58,6 +58,14 @@ SELECT q.query_id, q.task, left(q.question, {excerpt}) AS text,
 FROM q LEFT JOIN o USING (query_id) {join}
 ORDER BY q.query_id
 
+-- name: each
+SELECT q.query_id, string_agg(
+    CASE WHEN o.score IS NULL THEN '-' WHEN o.correct THEN '1' ELSE '0' END, '' ORDER BY m.model_id
+) AS outcomes
+FROM (SELECT query_id FROM queries ORDER BY query_id LIMIT {most}) q CROSS JOIN models m
+LEFT JOIN outcomes o ON o.query_id = q.query_id AND o.model_id = m.model_id
+GROUP BY q.query_id
+
 -- name: cells
 SELECT query_id, model_id, score, correct, decided_by, contested, cost_usd,
        prompt_tokens, completion_tokens, latency_s

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from routeyard.flows.cli.options import CACHE, ENCODER, Embed, Resamples, WrittenPath
+from routeyard.flows.cli.options import CACHE, Resamples, WrittenPath
 from routeyard.flows.cli.results import Output
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ def command(
     release: Path,
     out: WrittenPath,
     embeddings: Path | None = None,
-    embed: Embed = False,
-    encoder: str = ENCODER,
+    embed: Annotated[bool | None, typer.Option("--embed/--no-embed")] = None,
+    encoder: str | None = None,
     cache: Path = CACHE,
     scheme: str | None = None,
     measure: str | None = None,
@@ -43,6 +43,8 @@ def command(
         routeyard certify RELEASE --out results --embed --gate
 
     Args:
+        embed: Compute embeddings that the release lacks; default: where its build had some.
+        encoder: Encoder of the embeddings; default: the build's.
         gate: Exit 3 when the verdict is 'not routable'.
     """
     from routeyard.flows.evaluation.evaluate import certify

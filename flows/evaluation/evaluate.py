@@ -19,6 +19,7 @@ from routeyard.flows.workspace.memory_needs import BASE
 from routeyard.pipelines import memory
 from routeyard.pipelines.experiment.settings import EvaluationSettings, lists_settings
 from routeyard.pipelines.matrix.reading import core_of
+from routeyard.pipelines.routers import ROUTERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -180,8 +181,8 @@ def certify(
     release: str | Path,
     *,
     embeddings: Path | None = None,
-    embed: bool = False,
-    encoder: str = ENCODER,
+    embed: bool | None = None,
+    encoder: str | None = None,
     cache: Path = CACHE,
     scheme: str | None = None,
     measure: str | None = None,
@@ -194,7 +195,9 @@ def certify(
     Args:
         release: A release directory.
         embeddings: As for `evaluate`.
-        embed: Compute embeddings that the release lacks, with `encoder`.
+        embed: Compute embeddings that the release lacks. Default: where its build had some, so
+            that the same routers are tried.
+        encoder: Of `embed`. Default: that of the build.
         cache: Folder of embeddings and predictions.
         scheme: Split scheme. Default: the release's own, `upstream` before `dense`.
         measure: Cost measure: `usd`, `tokens`, `latency` or `params`. Default: the first there is.
@@ -209,9 +212,30 @@ def certify(
     from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE
     from routeyard.pipelines.experiment.entrants import registered
 
-    tables = with_embeddings(read_release(Path(release)), embeddings, embed, cache, encoder)
+    wanted, built_with = as_built(Path(release))
+    tables = read_release(Path(release))
+    if embed is None and embeddings is None and wanted and "embeddings" not in tables:
+        line("certify", f"embeddings of {built_with}, as the build had them; --no-embed: without")
+    tables = with_embeddings(
+        tables, embeddings, wanted if embed is None else embed, cache, encoder or built_with
+    )
     store = store_in(cache, registered(list(REFERENCE)))
     return run(
         core_of(tables, whole=False), store=store, scheme=scheme, measure=measure,
         resamples=resamples, seed=seed, cluster=cluster,
     )  # fmt: skip
+
+
+def as_built(release: Path) -> tuple[bool, str]:
+    """Whether the certificate of a release was made with embeddings, and the build's encoder."""
+    from routeyard.pipelines.experiment.entrants import registered, traits
+    from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
+
+    if not (release / MANIFEST).is_file():
+        return False, ENCODER
+    manifest = read_manifest(release)
+    stored = (manifest.figures.get("certify") or {}).get("certificate") or {}
+    tried = [str(one["router"]) for one in stored.get("routers") or ()]
+    known = [name for name in tried if name in ROUTERS.names()]
+    needed = any("embeddings" in traits(spec).needs for spec in registered(known))
+    return needed, str((manifest.recipe.get("embed") or {}).get("encoder") or ENCODER)

@@ -25,7 +25,7 @@ def write_evaluation(
     from routeyard.datacards.reports.evaluation import report
     from routeyard.datacards.reports.evaluation_plots import plot_all
     from routeyard.datacards.reports.lookup import lookup
-    from routeyard.datacards.site.evaluation import EvaluationTables
+    from routeyard.datacards.site.evaluation_tables import EvaluationTables
     from routeyard.pipelines.io.staging import write_json
     from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 

@@ -53,8 +53,9 @@ class Study:
         cells: Fills the table from the context; the figures are computed in other packages.
         needs: Names from `needs.NEEDS`, and `router:<name>`.
         rows: Heading of the first column.
-        plot: `bars` of the column `plot_column` over rows, `heat` of rows and columns, or
-            `lines` or `points` of `curves`; of `points` only references are joined.
+        plot: `bars` of the column `plot_column` over rows (`dots` where zero is nothing), `heat`
+            of rows and columns, or `lines` or `points` of `curves`; of `points` only references
+            are joined.
         curves: For `lines`, `points`: the table of curves (`series`, `x`, `y`, `low`, `high`).
         printed: Release name → (row, column) → the value that the paper prints for those data,
             in the scale of `StudyCell.value` (67.37 % is 0.6737).
@@ -69,7 +70,7 @@ class Study:
     cells: Callable[[StudyContext], Sequence[StudyCell]]
     needs: tuple[str, ...] = ("labels",)
     rows: str = "model"
-    plot: Literal["bars", "heat", "lines", "points"] | None = None
+    plot: Literal["bars", "dots", "heat", "lines", "points"] | None = None
     plot_column: str | None = None
     curves: Callable[[StudyContext], pa.Table] | None = None
     axes: tuple[str, str] = ("", "")

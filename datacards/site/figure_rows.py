@@ -1,0 +1,65 @@
+"""Rows of large tables as JSON: the page makes them when they are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from routeyard.datacards.site.language import chance, router
+
+Row = Mapping[str, Any]
+#: A cell as text, or text and the number it is sorted by.
+Cell = str | list[Any]
+
+
+def figure_rows(metrics: Sequence[Row]) -> list[list[Cell]]:
+    """figure, router, questions, n, value, interval, why not known."""
+    return [
+        [
+            row["metric"],
+            router(row["router"]),
+            row["split"],
+            f"{row['n']:,}" if row.get("n") else "–",
+            [_plain(row["value"]), row["value"]],
+            _interval(row, _plain),
+            row.get("reason") or "",
+        ]
+        for row in metrics
+    ]
+
+
+def pair_rows(pairs: Sequence[Row]) -> list[list[Cell]]:
+    """first, second, figure, difference, interval, chance, told apart."""
+    found: list[list[Cell]] = []
+    for row in pairs:
+        share = row["metric"] == "accuracy"
+        form = _points if share else _plain
+        difference = form(row["difference"]) + (
+            " points" if share and row["difference"] is not None else ""
+        )
+        found.append(
+            [
+                router(row["first"]),
+                router(row["second"]),
+                row["metric"],
+                [difference, row["difference"]],
+                _interval(row, form),
+                [chance(row["p_adjusted"]), row["p_adjusted"]],
+                "yes" if row["significant"] else "no",
+            ]
+        )
+    return found
+
+
+def _plain(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def _points(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:+.1f}"
+
+
+def _interval(row: Row, form: Any) -> str:
+    if row["low"] is None or row["high"] is None:
+        return "–"
+    return f"{form(row['low'])} to {form(row['high'])}"
