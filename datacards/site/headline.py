@@ -103,7 +103,8 @@ def _of_models(models: Sequence[Row]) -> str | None:
     if not labelled:
         return None
     best = labelled[0]
-    return f"The best of {len(models)} models, {best['model_id']}, answers {_share(best)} of its labelled questions right."
+    named = f"The best of {len(models)} models, {best['model_id']}"
+    return f"{named}, answers {_share(best)} of its labelled questions right."
 
 
 def _share(row: Row) -> str:
