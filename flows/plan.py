@@ -20,6 +20,7 @@ from routeyard.flows.workspace.shares import open_ledger
 from routeyard.flows.workspace.stage_folders import BuildContext
 from routeyard.flows.workspace.tables import read
 from routeyard.pipelines.calls.known_answers import PortMoved
+from routeyard.pipelines.collect.estimate import LEAST_TOKENS, TYPICAL_TOKENS
 from routeyard.pipelines.collect.plan import plan
 from routeyard.schemas.leaks import looked_for_duplicates
 from routeyard.schemas.recipe import Recipe
@@ -232,11 +233,20 @@ def show(figures: dict[str, Any]) -> None:
     if given_up := sum(row.get("unanswered", 0) for row in figures["models"]):
         console.print(f"{given_up:,} pairs are unanswered: billed too often, and not asked again")
     cost, worst = figures["cost_usd"], figures["worst_cost_usd"]
+    least = figures.get("least_cost_usd")
     about = "unknown" if cost is None else f"about {cost:.4f} USD"
+    if cost is not None and least is not None and worst is not None:
+        about += f" ({least:.4f} to {worst:.4f})"
     console.print(
         f"{figures['calls']:,} calls, cost {about}"
         + ("" if worst is None else f", at most {worst:.4f} USD")
     )
+    if least is not None:
+        console.print(
+            f"answers of models that were never metered are taken as {TYPICAL_TOKENS} tokens; the "
+            f"range is from {LEAST_TOKENS} tokens each to `max_tokens`, and thinking counts",
+            soft_wrap=True,
+        )
     if figures["simulated"] and figures["calls"]:
         made_up = "the dollars are made up" if figures["simulated"] == len(figures["models"]) else (
             f"the dollars of {figures['simulated']} of {len(figures['models'])} models are made up"

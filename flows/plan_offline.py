@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.workspace.fixtures import MAKERS
+from routeyard.pipelines.collect.estimate import LEAST_TOKENS, TYPICAL_TOKENS
+from routeyard.pipelines.collect.plan import least_of
 from routeyard.pipelines.curate import RULES
 from routeyard.pipelines.curate.split_counts import apportion
 from routeyard.pipelines.io.environment import expanded
@@ -46,13 +48,15 @@ def stated_plan(recipe: Recipe) -> dict[str, Any]:
 def most_asked(recipe: Recipe, asked: Sequence[int]) -> dict[str, Any]:
     """Calls and cost where each model is asked so many questions and the ledger holds nothing.
 
-    The cost is null when a price or the longest answer of a model is unknown; else an upper
-    estimate: every answer as long as `max_tokens`, every prompt `ASSUMED_PROMPT_TOKENS` long.
-    For agents it is the most that all steps can take: which follow is not known before.
+    The cost is null when a price or the longest answer of a model is unknown; else every answer is
+    taken as `TYPICAL_TOKENS` long, or `max_tokens` where that is less, every prompt as
+    `ASSUMED_PROMPT_TOKENS`. `worst_cost_usd` takes all answers as `max_tokens` long. For
+    agents it is the most that all steps can take: which follow is not known before.
     """
     models = _models(recipe, asked)
     calls, costs = sum(row["calls"] for row in models), [row["cost_usd"] for row in models]
     cost = None if None in costs else sum(costs)
+    worst = [row["worst_cost_usd"] for row in models]
     return {
         "wanted": calls,
         "settled": 0,
@@ -60,7 +64,8 @@ def most_asked(recipe: Recipe, asked: Sequence[int]) -> dict[str, Any]:
         "calls": calls,
         "models": models,
         "cost_usd": cost,
-        "worst_cost_usd": None,
+        "least_cost_usd": least_of(models),
+        "worst_cost_usd": None if None in worst else sum(worst),
         "estimated_usd": cost,
     }
 
@@ -157,8 +162,15 @@ def _models(recipe: Recipe, asked: Sequence[int]) -> list[dict[str, Any]]:
         # A relay's own calls are those of the model that takes over.
         model = member if member.relay is None else whole[member.relay.then]
         answers = questions * (member.samples or recipe.collect.samples) * _steps(member, recipe)
-        known = None not in (model.price_in, model.price_out, limit)
-        each = (prompt * (model.price_in or 0) + (limit or 0) * (model.price_out or 0)) / 1e6
+        length = limit
+        if limit is not None and recipe.collect.agent is None:
+            length = min(limit, TYPICAL_TOKENS)
+
+        def cost(tokens: int | None, model: Model = model, answers: int = answers) -> float | None:
+            if tokens is None or model.price_in is None or model.price_out is None:
+                return None
+            return answers * (prompt * model.price_in + tokens * model.price_out) / 1e6
+
         rows.append(
             {
                 "model_id": member.model_id,
@@ -170,15 +182,22 @@ def _models(recipe: Recipe, asked: Sequence[int]) -> list[dict[str, Any]]:
                 "prompt_tokens": answers * prompt,
                 "prompt_tokens_error": None,
                 "prompt_tokens_source": "assumed",
-                "completion_tokens": None if limit is None else limit * answers,
-                "completion_tokens_source": None if limit is None else "max_tokens",
-                "cost_usd": answers * each if known else None,
-                "worst_cost_usd": None,
+                "completion_tokens": None if length is None else length * answers,
+                "completion_tokens_source": _length_source(recipe),
+                "cost_usd": cost(length),
+                "least_cost_usd": None if length == limit else cost(LEAST_TOKENS),
+                "worst_cost_usd": cost(limit),
                 "price_date": model.price_date,
                 "unknown": _unknown(model, limit) if answers else [],
             }
         )
     return rows
+
+
+def _length_source(recipe: Recipe) -> str | None:
+    if recipe.collect.max_tokens is None:
+        return None
+    return "typical" if recipe.collect.agent is None else "max_tokens"
 
 
 def _unknown(model: Model, limit: int | None) -> list[str]:

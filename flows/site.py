@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,15 @@ _CHOICES = pa.schema([("query_id", pa.string()), ("model_id", pa.string())])
 _REST = ("curves", "profiles", "comparisons", "ood")
 
 
-def write(places: Sequence[Path], out: Path, *, results: Sequence[Path] = ()) -> Path:
+def write(
+    places: Sequence[Path], out: Path, *, results: Sequence[Path] = (), texts: bool = True
+) -> Path:
     """The site of every release in `places` (releases or workspaces); returns its index.
 
     Args:
         results: Further folders with evaluations, zoo tables and studies; those in a
             workspace are found by themselves.
+        texts: Whether pages show questions and answers.
 
     Raises:
         BadInput: no release or results there, two releases that share a folder, or `out` holds
@@ -57,7 +61,7 @@ def write(places: Sequence[Path], out: Path, *, results: Sequence[Path] = ()) ->
         for path in found:
             release = stack.enter_context(open_release(path))
             line("site", f"{release.manifest.name} {release.manifest.version}")
-            books.append(_book(release, looked))
+            books.append(replace(_book(release, looked), texts=texts))
         _distinct(books)
         return write_site(books, out)
 

@@ -26,6 +26,7 @@ class SiteRelease:
         beside: (title, Markdown) of zoo tables and studies of this release.
         changes: What changed against the version before, as Markdown lines.
         yanked: Why the version is not to be used, or None.
+        texts: Whether pages show questions and answers; False leaves figures and charts.
     """
 
     manifest: Manifest
@@ -36,6 +37,7 @@ class SiteRelease:
     beside: Sequence[tuple[str, str]] = ()
     changes: Sequence[str] = ()
     yanked: str | None = None
+    texts: bool = True
 
     @property
     def folder(self) -> str:

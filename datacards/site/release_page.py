@@ -26,6 +26,7 @@ def content(book: SiteRelease) -> dict[str, Any]:
     models = figures.models(book)
     tasks, cells = figures.tasks(book)
     removed, first = figures.removals(book)
+    first = first if book.texts else []
     evaluated = book.evaluations[0] if book.evaluations else None
     simulated = any(row["simulated"] for row in models)
     return {

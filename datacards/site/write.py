@@ -61,14 +61,16 @@ def write_release(book: SiteRelease, folder: Path, environment: Environment) -> 
         "index.html": release_page.content(book),
         "routers.html": router_page.content(book),
         "data.html": data_page.content(book),
-        "questions.html": {
+    }
+    if book.texts:
+        content["questions.html"] = {
             "meta": write_shards(book, shards),
             "recorded": recorded_words(book.manifest.recipe, book.manifest.figures),
-        },
-    }
-    for name, (title, template) in PAGES.items():
+        }
+    for name, (title, shown) in PAGES.items():
+        template = shown if name in content else "no_texts.html.jinja"
         page = environment.get_template(template).render(
-            root="../../", book=book, here=name, title=title, **content[name]
+            root="../../", book=book, here=name, title=title, **content.get(name, {})
         )
         (folder / name).write_text(page + "\n", encoding="utf-8")
 

@@ -14,6 +14,7 @@ def command(
     places: Annotated[list[Path], typer.Argument(metavar="RELEASE|WORKSPACE...")],
     out: WrittenPath,
     results: list[Path] | None = None,
+    texts: Annotated[bool, typer.Option("--texts/--no-texts")] = True,
 ) -> None:
     """Write a site to look at releases, routers and questions.
 
@@ -26,10 +27,13 @@ def command(
 
         routeyard site yard/releases/demo/1.0.0 --out site --results results
 
+        routeyard site yard --out public --no-texts
+
     Args:
         places: Release folders or workspaces.
         out: Folder for the site, which begins at its `index.html`.
+        texts: Show questions and answers; without, figures and charts alone.
     """
     from routeyard.flows.site import write
 
-    print(write(places, out, results=results or ()))
+    print(write(places, out, results=results or (), texts=texts))

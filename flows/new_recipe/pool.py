@@ -87,6 +87,8 @@ def _listed(address: str, key_env: str | None, models: Sequence[str]) -> tuple[d
     stated |= {"price_list": "openrouter"} if prices is not None else {}
     unpriced = sum("price_in" not in entry for entry in entries)
     words = f"{len(entries)} of {len(found.models or ())} models that {address} lists"
+    if not found.models:
+        words = f"{len(entries)} models as you name them; {address} lists none"
     if unpriced:
         words += f", {unpriced} of them without a price"
     elif entries:

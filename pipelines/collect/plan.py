@@ -7,7 +7,7 @@ errors are missing. Nothing is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -128,6 +128,7 @@ class Plan:
             "missing": self.missing,
             "calls": self.calls,
             "cost_usd": None if None in costs else sum(costs),
+            "least_cost_usd": least_of(models),
             "worst_cost_usd": None if None in worst else sum(worst),
         }
 
@@ -226,6 +227,16 @@ def requests(plan: Plan, model: ModelPlan) -> Iterator[Request]:
                 )
 
 
+def least_of(models: Sequence[Mapping[str, Any]]) -> float | None:
+    """What the calls cost if answers are as short as can be; null where all were metered, or a
+    cost is unknown."""
+    asked = [m for m in models if m["calls"]]
+    if all(m["least_cost_usd"] is None for m in asked) or None in [m["cost_usd"] for m in asked]:
+        return None
+    return float(sum(m["cost_usd"] if m["least_cost_usd"] is None else m["least_cost_usd"]
+                     for m in asked))  # fmt: skip
+
+
 def unknown(model: ModelPlan) -> list[str]:
     """What has to be written into the recipe before this model's cost can be told."""
     if not model.calls or (
@@ -260,6 +271,7 @@ def _figures(model: ModelPlan) -> dict[str, Any]:
         "completion_tokens": asked.completion_tokens,
         "completion_tokens_source": asked.completion_source,
         "cost_usd": asked.cost_usd,
+        "least_cost_usd": asked.least_cost_usd,
         "worst_cost_usd": asked.worst_cost_usd,
         "unknown": unknown(model),
         "price_date": model.model.price_date,

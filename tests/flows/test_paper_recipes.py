@@ -128,7 +128,9 @@ collect: {max_tokens: 1000, samples: 3}
     path.write_text(text, encoding="utf-8")
     said = plan_build(str(path), str(tmp_path / "yard"))
     assert said["calls"] == 300
-    assert said["estimated_usd"] == pytest.approx(300 * (400 * 1 + 1000 * 2) / 1e6)
+    assert said["estimated_usd"] == pytest.approx(300 * (400 * 1 + 120 * 2) / 1e6)
+    assert said["least_cost_usd"] == pytest.approx(300 * (400 * 1 + 5 * 2) / 1e6)
+    assert said["worst_cost_usd"] == pytest.approx(300 * (400 * 1 + 1000 * 2) / 1e6)
 
 
 def test_a_recipe_without_counts_cannot_be_scaled() -> None:
