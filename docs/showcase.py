@@ -41,4 +41,5 @@ def make(name: str, yard: Path) -> Path:
 
 
 if __name__ == "__main__":
-    print(make(sys.argv[1], Path(sys.argv[2] if len(sys.argv) > 2 else "yard")))
+    page = make(sys.argv[1], Path(sys.argv[2] if len(sys.argv) > 2 else "yard"))
+    sys.stdout.write(f"{page}\n")
