@@ -18,6 +18,11 @@ LONGEST_QUESTION = 2000
 #: Questions that the page unpacks at once.
 AT_ONCE = 40
 
+#: What a cell says of its answers → the column.
+_METERED = {
+    "cost": "cost_usd", "in": "prompt_tokens", "out": "completion_tokens", "latency": "latency_s",
+}  # fmt: skip
+
 Row = dict[str, Any]
 #: (query_id, model_id) → rows of one table.
 Pairs = dict[tuple[str, str], list[Row]]
@@ -136,23 +141,22 @@ def _cell(
 
 def _verdict(row: Row) -> Row:
     """A verdict under the names that the page reads."""
-    names = {"scorer": "scorer", "version": "scorer_version", "outcome": "outcome",
-             "score": "score", "read": "extracted", "reason": "reason", "cost": "cost_usd",
-             "span_start": "span_start", "span_end": "span_end"}  # fmt: skip
-    found = {short: row.get(name) for short, name in names.items()}
-    return {**found, "read": found["read"] and found["read"][:80]}
+    of, read = row.get, row.get("extracted")
+    return {
+        "scorer": of("scorer"), "version": of("scorer_version"), "outcome": of("outcome"),
+        "score": of("score"), "read": read and read[:80], "reason": of("reason"),
+        "cost": of("cost_usd"), "span_start": of("span_start"), "span_end": of("span_end"),
+    }  # fmt: skip
 
 
 def _metered(answers: list[Row]) -> Row:
     """Means over the samples of one pair; one that is not known makes the mean unknown."""
-    names = {"cost": "cost_usd", "in": "prompt_tokens", "out": "completion_tokens",
-             "latency": "latency_s"}  # fmt: skip
-    found: Row = {}
-    for short, name in names.items():
-        values = [row.get(name) for row in answers]
-        known = [value for value in values if value is not None]
-        found[short] = sum(known) / len(known) if known and len(known) == len(values) else None
-    return found
+    return {short: _mean([row.get(name) for row in answers]) for short, name in _METERED.items()}
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
 def _indexed(question: Row, models: int) -> Row:

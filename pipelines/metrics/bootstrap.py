@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +32,15 @@ TOGETHER = 16
 ONE_BY_ONE = 1 << 18
 
 #: Up to this many counts are kept after they were first drawn.
-KEPT_CELLS = 100 << 20
+KEPT_CELLS = 160 << 20
+
+
+class _Blocks(list[NDArray[np.integer[Any]]]):
+    """Blocks of counts that draws share."""
+
+
+#: What a kept drawing depends on → its blocks, while a `Draws` holds them.
+_SHARED: WeakValueDictionary[tuple[int, int, int, bytes | None], _Blocks] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +74,22 @@ class Draws:
         return self.resamples * self.n <= KEPT_CELLS
 
     @cached_property
-    def _kept(self) -> list[NDArray[np.integer[Any]]]:
-        """All blocks of a small problem in the narrowest type: drawn once, used often."""
-        return [
-            block.astype(np.uint8 if block.max(initial=0) < 256 else np.uint32)
-            for block in self._draw()
-        ]
+    def _kept(self) -> _Blocks:
+        """All blocks of a small problem in the narrowest type: drawn once, used often.
+
+        Draws of the same queries share them for as long as one of them lives.
+        """
+        grouped = (
+            None if self.groups is None else sha256(np.ascontiguousarray(self.groups)).digest()
+        )
+        key = (self.n, self.resamples, self.seed, grouped)
+        held = _SHARED.get(key)
+        if held is None:
+            held = _SHARED[key] = _Blocks(
+                block.astype(np.uint8 if block.max(initial=0) < 256 else np.uint32)
+                for block in self._draw()
+            )
+        return held
 
     def _draw(self) -> Iterator[NDArray[np.integer[Any]]]:
         generator = np.random.Generator(np.random.PCG64(self.seed))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 
 from routeyard.pipelines.arrays import Floats, Names, ratio
@@ -49,41 +52,69 @@ def _drawn(routed: Routed, columns: Floats) -> Floats:
     return ratio(total, seen)
 
 
+@dataclass(frozen=True, eq=False)
+class Macros:
+    """A router's scores beside what they are compared with, all resampled together.
+
+    Attributes:
+        met: name of what is compared → ((n,) the router's scores on the questions of both,
+            (n,) the other's). `own`: its scores alone, twice.
+        drawn: the same names → ((r,), (r,)) macro means of both over resamples.
+    """
+
+    met: Mapping[str, tuple[Floats, Floats]]
+    drawn: Mapping[str, tuple[Floats, Floats]]
+
+
+def macros(routed: Routed) -> Macros:
+    """Macro means of a router, a model at random, the best one on test, and the oracle."""
+    data = routed.data
+    y = data.test.labels
+    hit = at_choice(y, routed.choice)
+    others = {
+        "own": hit,
+        "random": random_mean(y),
+        "best": data.own(data.best_on_test),
+        "oracle": at_choice(y, query_oracle(y)),
+    }
+    met = {name: (np.where(np.isnan(other), np.nan, hit), other) for name, other in others.items()}
+    columns = np.stack([column for pair in met.values() for column in pair], axis=1)
+    drawn = _drawn(routed, columns)
+    return Macros(met, {name: (drawn[:, 2 * k], drawn[:, 2 * k + 1]) for k, name in enumerate(met)})
+
+
 @metric
 def macro_accuracy_metric(routed: Routed) -> MetricValue:
     """Mean over tasks of the accuracy in the task."""
-    hit = at_choice(routed.data.test.labels, routed.choice)
-    return MetricValue(macro(hit, routed.data.test.tasks), _drawn(routed, hit[:, None])[:, 0])
+    found = routed.once(macros)
+    return MetricValue(macro(found.met["own"][0], routed.data.test.tasks), found.drawn["own"][0])
 
 
-def _against(routed: Routed, other: Floats, sign: float = 1.0) -> MetricValue:
+def _against(routed: Routed, name: str, sign: float = 1.0) -> MetricValue:
     tasks = routed.data.test.tasks
-    hit = at_choice(routed.data.test.labels, routed.choice)
-    met = ~np.isnan(other)  # the questions of both
-    hit, n = np.where(met, hit, np.nan), int(met.sum())
+    found = routed.once(macros)
+    hit, other = found.met[name]
     mine, theirs = macro(hit, tasks), macro(other, tasks)
     if not theirs > 0:
         return MetricValue(float("nan"), None, "what it is compared with has accuracy 0")
-    drawn = _drawn(routed, np.stack([hit, other], axis=1))
-    replicates = sign * (ratio(drawn[:, 0], drawn[:, 1]) - 1)
+    replicates = sign * (ratio(*found.drawn[name]) - 1)
+    n = int(np.count_nonzero(~np.isnan(other)))
     return MetricValue(sign * (mine / theirs - 1), replicates, n=n)
 
 
 @metric
 def gain_r_metric(routed: Routed) -> MetricValue:
     """Macro accuracy over that of a model drawn at random, minus 1 (Gain@R)."""
-    return _against(routed, random_mean(routed.data.test.labels))
+    return _against(routed, "random")
 
 
 @metric
 def gain_b_metric(routed: Routed) -> MetricValue:
     """Macro accuracy over that of the best single model on test, minus 1 (Gain@B)."""
-    data = routed.data
-    return _against(routed, data.own(data.best_on_test))
+    return _against(routed, "best")
 
 
 @metric
 def gap_o_metric(routed: Routed) -> MetricValue:
     """1 minus macro accuracy over that of the per-query oracle (Gap@O)."""
-    y = routed.data.test.labels
-    return _against(routed, at_choice(y, query_oracle(y)), -1.0)
+    return _against(routed, "oracle", -1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from routeyard.pipelines.metrics.listed import rows
 from routeyard.pipelines.metrics.selection import Choice
 from routeyard.pipelines.routers.base import no_chances
 from routeyard.pipelines.routers.listed import Scale
+
+Made = TypeVar("Made")
 
 #: Which values are better.
 Direction = Literal["higher", "lower", "neither"]
@@ -118,6 +120,14 @@ class Routed:
     scores: Floats
     choice: Choice
     shared: SharedFacts
+    _made: dict[Callable[[Routed], Any], Any] = field(default_factory=dict, repr=False)
+
+    def once(self, compute: Callable[[Routed], Made]) -> Made:
+        """What `compute` makes of this router, for several metrics computed once."""
+        if compute not in self._made:
+            self._made[compute] = compute(self)
+        made: Made = self._made[compute]
+        return made
 
     @property
     def no_chances(self) -> str | None:

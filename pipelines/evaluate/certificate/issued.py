@@ -14,6 +14,7 @@ from routeyard.pipelines.evaluate.certificate.leaks import leaks
 from routeyard.pipelines.evaluate.certificate.pool import Figure, ModelFigure, pool_figures
 from routeyard.pipelines.evaluate.certificate.power import resolvable_difference
 from routeyard.pipelines.evaluate.certificate.verdict import RULE, verdict_of
+from routeyard.pipelines.experiment.effort import one_thread_each
 from routeyard.pipelines.experiment.fit import PredictionStore
 from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.core import Core, first_measure
@@ -79,6 +80,7 @@ class Certificate:
         return {"format": 1, **asdict(self)}
 
 
+@one_thread_each()
 def certify(
     core: Core,
     *,

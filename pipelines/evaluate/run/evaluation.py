@@ -39,6 +39,7 @@ from routeyard.pipelines.evaluate.run.splits import over_splits
 from routeyard.pipelines.evaluate.run.sub_pool import sub_pools
 from routeyard.pipelines.evaluate.run.tables import choices, exchanges, facts, profiles
 from routeyard.pipelines.evaluate.sweep import joint, mix_curve
+from routeyard.pipelines.experiment.effort import one_thread_each
 from routeyard.pipelines.experiment.entrants import Maker
 from routeyard.pipelines.experiment.experiment import Experiment
 from routeyard.pipelines.experiment.fit import PredictionStore
@@ -97,6 +98,7 @@ class Evaluation:
         return html_card(f"evaluation of {len(rows)} routers", facts, rows)
 
 
+@one_thread_each()
 def evaluate(
     core: Core,
     routers: Mapping[str, Maker],
