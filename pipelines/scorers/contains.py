@@ -15,9 +15,15 @@ from itertools import islice
 
 from routeyard.pipelines.scorers.extraction.short_answer import short_answer
 from routeyard.pipelines.scorers.open_answers.another import another_answer
-from routeyard.pipelines.scorers.open_answers.named import bare, doubt, loosely, named
+from routeyard.pipelines.scorers.open_answers.named import (
+    bare,
+    doubt,
+    loosely,
+    named,
+    wanted_of,
+)
 from routeyard.pipelines.scorers.open_answers.texts import Text, accepted, text_of
-from routeyard.pipelines.scorers.open_answers.words import VERDICTS, forms, unglued
+from routeyard.pipelines.scorers.open_answers.words import VERDICTS, unglued
 from routeyard.pipelines.scorers.scorer import Outcome, Scorer, ScoreResult, ScoringInput
 
 #: Places of one reference that are looked at: an answer that is right names it early.
@@ -47,18 +53,19 @@ def compared(asked: ScoringInput, written: str) -> tuple[Outcome, str]:
         return "correct", "the whole answer"
     if all(len(one.forms) == 1 and one.forms[0] in VERDICTS for one in references):
         return _yes_or_no(references, answer)
-    question, doubts = frozenset(forms(asked.question)), ""
+    doubts = ""
     known = [date for one in references for date, _, _ in one.dates]
+    wanted = wanted_of(asked.question, references)
     for text in (answer, *_unglued(answer)):
         for reference in references:
-            places = named(reference, text, known) or loosely(reference, text, question)
+            places = named(reference, text, known) or loosely(reference, text, wanted.question)
             for start, end, how in islice(places, _PLACES):
-                doubts = doubt(text, start, end, question)
+                doubts = doubt(text, start, end, wanted)
                 if not doubts:
                     return "correct", f"{how}: {reference.folded[:80]!r}"
     if doubts:
         return "abstain", doubts
-    reason = another_answer(references, answer, question)
+    reason = another_answer(references, answer, wanted.question)
     return ("incorrect", reason) if reason else ("abstain", "neither the reference nor another")
 
 

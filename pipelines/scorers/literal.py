@@ -32,10 +32,16 @@ from routeyard.pipelines.scorers.extraction.envelopes import (
     value,
     without_closers,
 )
-from routeyard.pipelines.scorers.extraction.languages import ENGLISH, doubted, uncommitted, wonders
+from routeyard.pipelines.scorers.extraction.languages import (
+    ENGLISH,
+    denied,
+    doubted,
+    supposed,
+    wonders,
+)
 from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
-from routeyard.pipelines.scorers.extraction.statements import supposed, trim
+from routeyard.pipelines.scorers.extraction.statements import trim
 from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
@@ -159,7 +165,7 @@ def _in_prose(output: str, first: int, end: int, *, marked: bool) -> Iterator[tu
     """What the last sentence says, else the inline code that ends an unmarked text."""
     yield from _said(output, first, end)
     code = None if marked else _RE["inline"].search(output, max(first, end - 600), end)
-    if code and not uncommitted(output, *code.span()):
+    if code and not denied(output, *code.span()):
         yield "inline code", *code.span(1)
 
 
@@ -175,8 +181,8 @@ def _said(output: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
         stop = _literal_end(output, says.end(), end)
         if stop and _RE["rest"].fullmatch(output, stop, end):
             at = says.start()
-            denied = uncommitted(output, at, at) or doubted(output, at) or wonders(output, stop)
-            if not denied and not supposed(ENGLISH, output, at):
+            said = not (denied(output, at, at) or doubted(output, at) or wonders(output, stop))
+            if said and not supposed((ENGLISH,), output, at):
                 yield "stated", says.end(), stop
             return
 

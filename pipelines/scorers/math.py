@@ -24,7 +24,7 @@ from routeyard.pipelines.scorers.extraction.commitment import (
     finished,
     settle,
 )
-from routeyard.pipelines.scorers.extraction.languages import supposes, wonders
+from routeyard.pipelines.scorers.extraction.languages import bounds, supposes, wonders
 from routeyard.pipelines.scorers.extraction.marks import MOST_READ, committed
 from routeyard.pipelines.scorers.extraction.math_statement import stated_value
 from routeyard.pipelines.scorers.extraction.plain import numeral
@@ -53,6 +53,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     last, answer = marked[settled.index]
     if cut_within(last, output, truncated=asked.truncated):
         return ScoreResult("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
+    if _is_bound(output, last, answer, asked.question):
+        return ScoreResult("abstain", reason=f"{last.kind}: only a bound, {last.text[:40]!r}")
     conflict = settled.conflict
     try:
         right = any(same_answer(answer, one, asked) for one in known)
@@ -67,6 +69,14 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if conflict:
         reason += "; commits to several answers"
     return ScoreResult.of(right, last.text, (last.start, last.end), reason, conflict)
+
+
+def _is_bound(output: str, last: Committed, answer: str, question: str) -> bool:
+    number = re.search(r"\d[\d.,]*", answer)
+    at = output.find(answer, last.start, last.end + 1)
+    return (at >= 0 and bounds(output, at, at + len(answer), question)) or (
+        number is not None and bounds(answer, *number.span(), question)
+    )
 
 
 def _unread(answer: str) -> bool:

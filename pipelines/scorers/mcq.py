@@ -25,7 +25,7 @@ from itertools import pairwise
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.commitment import breaks_off
 from routeyard.pipelines.scorers.extraction.envelopes import after_draft
-from routeyard.pipelines.scorers.extraction.languages import all_words, supposes
+from routeyard.pipelines.scorers.extraction.languages import all_words, declines, supposes
 from routeyard.pipelines.scorers.extraction.marks import HEAD, MOST_READ
 from routeyard.pipelines.scorers.extraction.option_marks import (
     NamedOption,
@@ -139,7 +139,8 @@ def _next_options(text: str, start: int, end: int, options: Options) -> int:
 
 
 def _plain(text: str, end: int, allowed: str) -> list[NamedOption]:
-    named = None if supposes(text[:end]) else plainly(text, 0, end, allowed)
+    unsure = supposes(text[:end]) or declines(text[max(0, end - 200) : end])
+    named = None if unsure else plainly(text, 0, end, allowed)
     return [NamedOption(*named, "plain statement", True)] if named else []
 
 

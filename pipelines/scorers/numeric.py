@@ -36,10 +36,11 @@ from routeyard.pipelines.scorers.extraction.commitment import (
 )
 from routeyard.pipelines.scorers.extraction.envelopes import after_draft, without_closers
 from routeyard.pipelines.scorers.extraction.languages import (
+    bounds,
     declines,
+    denied,
     doubted,
     supposes,
-    uncommitted,
     wonders,
 )
 from routeyard.pipelines.scorers.extraction.marks import committed
@@ -59,7 +60,9 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("error", reason=f"no reference is a number: {list(asked.references)!r}")
     marks = committed(output)
     united = any(measure is not None for _, measure in known)
-    readable = [(one, got) for one in marks if (got := _value(one.text, united)) is not None]
+    readable = [
+        (one, got) for one in marks if (got := _value(one.text, united, asked.question)) is not None
+    ]
     conflict = False
     if readable:
         settled = settle(readable, output, lambda one, other: one.value == other.value)
@@ -67,6 +70,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         last, got = readable[settled.index]
         if cut_within(last, output, truncated=asked.truncated):
             return ScoreResult("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
+        if bounds(output, last.start, last.end, asked.question):
+            return ScoreResult("abstain", reason=f"{last.kind}: only a bound, {last.text[:40]!r}")
         how, start, end = last.kind, last.start, last.end
     else:
         if marks:
@@ -94,7 +99,7 @@ def _not_a_number(last: Committed, asked: ScoringInput, known: list[Quantity]) -
     if any(last.text.strip() == reference.strip() for reference in asked.references):
         return ScoreResult.of(True, last.text, span, f"{last.kind}: same text")
     numbers = scan(plain(last.text))
-    text = plain(_committed_numbers(last.text))
+    text = plain(_committed_numbers(last.text, asked.question))
     unsure = _RE["unsure"].search(last.text.lower()) or (numbers and not scan(text))
     several = len(_RE["sentence"].split(last.text)) > 1 and len(numbers) > 1
     # π/2 may be 1.57, and is not 2.
@@ -112,15 +117,18 @@ def _reference(text: str) -> tuple[Quantity, Measure | None] | None:
     """A reference may be the number, a quantity, or a worked solution that ends in it."""
     stated = committed(text)
     last = stated[-1].text if stated else text.lstrip("# ")
-    got = _value(last, united=True)
+    got = _value(last, united=True, question=None)
     return None if got is None else (got, measured(last))
 
 
-def _value(text: str, united: bool) -> Quantity | None:
+def _value(text: str, united: bool, question: str | None) -> Quantity | None:
     """The number of a text; of "2 h 30 min", where units are compared, the first."""
     if text[:1] in ("{", "[") and len({one.quantity for one in scan(plain(text))}) > 1:
         return None  # an object or a list of several numbers
-    got = _said_first(_committed_numbers(text) if len(text) <= 200 else text)
+    committed = _committed_numbers(text, question) if len(text) <= 200 else text
+    if committed != text and not _RE["digits"].search(committed):
+        return None  # the "ten" of "ten minste 57" is no number
+    got = _said_first(committed)
     if got is None and " or " in text and len(text) <= 200:
         said = [measured(part) for part in text.split(" or ")]
         first = said[0]
@@ -165,9 +173,9 @@ def _conclusion(output: str, asked: ScoringInput) -> tuple[int, int, Quantity] |
     text = output[start : without_closers(output, start, end)].rstrip()
     line_start = text.rfind("\n") + 1
     line = text[line_start:]
-    if supposes(line) or declines(line) or _RE["program"].search(line):
+    if supposes(text) or declines(line) or _RE["program"].search(line):
         return None
-    line = _committed_numbers(line)
+    line = _committed_numbers(line, asked.question)
     numbers = scan(plain(line))
     if (
         not (numbers or spoken(line))
@@ -199,12 +207,20 @@ def _echoes(got: Quantity, numbers: list[QuantityMatch], question: str) -> bool:
     return got.value in asked and len(said) > 1
 
 
-def _committed_numbers(line: str) -> str:
-    """The line with spaces in place of numbers that it denies, doubts or only compares with."""
+def _committed_numbers(line: str, question: str | None) -> str:
+    """The line with spaces in place of numbers that it denies, doubts or only compares with.
+
+    A bound stays where the question asks for one; a reference (no question) may be one.
+    """
     for one in reversed(list(_RE["digits"].finditer(line))):
-        denied = uncommitted(line, *one.span()) or doubted(line, one.start())
-        if denied or wonders(line, one.end()):
-            line = line[: one.start()] + " " * len(one[0]) + line[one.end() :]
+        start, end = one.span()
+        if (
+            denied(line, start, end)
+            or doubted(line, start)
+            or wonders(line, end)
+            or (question is not None and bounds(line, start, end, question))
+        ):
+            line = line[:start] + " " * (end - start) + line[end:]
     return line
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from routeyard.pipelines.scorers.patterns import joined, table
@@ -33,6 +34,8 @@ class Language:
         reason: Where a clause begins that gives a reason or another answer for contrast.
         tail: What ends a sentence behind the answer.
         supposed: A word that makes a sentence a supposition.
+        supposes: A word that begins one, for a later sentence in the mood of `would`.
+        would: A verb of what only would be.
         negation: A word that denies.
         others: Found in front of a noun that names somebody else's answer, or an earlier one.
     """
@@ -44,6 +47,8 @@ class Language:
     reason: re.Pattern[str]
     tail: re.Pattern[str] | None
     supposed: re.Pattern[str] | None
+    supposes: re.Pattern[str] | None
+    would: re.Pattern[str] | None
     negation: re.Pattern[str]
     others: re.Pattern[str] | None
 
@@ -94,7 +99,7 @@ def _language(row: dict[str, Any]) -> Language:
             **words,
         ),
         optional("tail", r"\s{0,2}<words>[\s.。।۔]*$"),
-        optional("if", r"<begin><words><end>"),
+        *(optional(key, r"<begin><words><end>") for key in ("if", "suppose", "would")),
         _made(r"<begin><not><end>", **words),
         optional("others", r"<begin><words>[\s*_]{0,3}$"),
     )
@@ -109,15 +114,19 @@ for _one in LANGUAGES:
         NOUNS.setdefault(_noun, []).append(_one)
 
 
-def uncommitted(text: str, start: int, end: int) -> bool:
-    """Whether the value `text[start:end]` is denied or only a bound, in any language.
+def denied(text: str, start: int, end: int) -> bool:
+    """Whether the value `text[start:end]` is denied, in any language: "not 8", "8 değil"."""
+    return _DENIED.beside(text, start, end)
 
-    "not 8", "8 değil", "larger than 8".
-    """
-    before = text[max(0, start - 24) : start].rstrip(_SIGNS).lower()
-    if before.endswith(_NOT) and _DENIED.search(text, max(0, start - 24), start):
-        return True
-    return _AFTER.match(text, end, end + 24) is not None
+
+def bounds(text: str, start: int, end: int, question: str) -> bool:
+    """Whether a value is a bound, "at least 8", "8 以上", where the question asks for none."""
+    return _BOUND.beside(text, start, end) and not _asks_bound(question)
+
+
+@lru_cache(maxsize=8192)
+def _asks_bound(question: str) -> bool:
+    return _LEAST.search(question) is not None
 
 
 def doubted(text: str, start: int) -> bool:
@@ -136,14 +145,29 @@ def wonders(text: str, start: int) -> bool:
     return _WONDERS.match(text, start) is not None
 
 
-def supposes(text: str) -> bool:
-    """Whether a sentence tells what the answer would be under a condition."""
-    found = _ANSWER.search(text)
-    return found is not None and any(
-        language.supposed is not None and language.supposed.search(text, 0, found.start())
-        for language in LANGUAGES
-        if found[0].lower() == language.nouns[0]
+def supposed(languages: Iterable[Language], text: str, start: int) -> bool:
+    """Whether the statement at `start` holds only under a condition.
+
+    Its sentence has an "if" before it, or is in the mood of "would" behind a "suppose".
+    """
+    *before, own = _SENTENCE.split(text[max(0, start - 240) : start])
+    both = f"{next(filter(None, reversed(before)), '')} {own}"
+    rest = _SENTENCE.split(text[start : start + 120], maxsplit=1)[0]
+    return any(
+        (one.supposed is not None and one.supposed.search(own))
+        or (
+            one.supposes is not None
+            and one.supposes.search(both)
+            and (one.would is None or one.would.search(f"{own} {rest}"))
+        )
+        for one in languages
     )
+
+
+def supposes(text: str) -> bool:
+    """Whether the last sentence tells what the answer would be under a condition."""
+    found = [*_ANSWER.finditer(text)][-1:]
+    return any(supposed(NOUNS.get(one[0].lower(), ()), text, one.start()) for one in found)
 
 
 def declines(text: str) -> bool:
@@ -152,19 +176,44 @@ def declines(text: str) -> bool:
 
 
 _ROWS = tuple(table("languages").values())
-#: Words that deny or bound the value behind them, and the signs that may stand between.
-_NOT = tuple(
-    {word.lower() for row in _ROWS for key in ("not", "than") for word in row.get(key, ())}
-)
 _SIGNS = " \t\n*$`\"'("
-_BEFORE = any_of(list(_NOT))
-_DENIED = re.compile(
-    rf"(?:(?<!\w)|(?<=[\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f]))(?:{_BEFORE})[\s*$`\"'(]{{0,3}}$",
-    re.IGNORECASE,
-)
-_BEHIND = any_of([w for row in _ROWS for key in ("not_after", "wrong") for w in row.get(key, ())])
-_AFTER = re.compile(rf"[\s)*$]{{0,3}}(?:{_BEHIND})", re.IGNORECASE)
-_ANSWER = re.compile(any_of([row["answer"][0] for row in _ROWS]), re.IGNORECASE)
+_ASIAN = "\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
+_SENTENCE = re.compile(r"\.\s|[\n。।۔]")
+
+
+class _Sides:
+    """Words that change a value in front of it (`before`) or behind it (`after`).
+
+    A text in ASCII is searched for ASCII words only.
+    """
+
+    def __init__(self, before: tuple[str, ...], after: tuple[str, ...]) -> None:
+        self.found = []
+        for keep in (str.isascii, bool):
+            first, then = (
+                [w for row in _ROWS for key in keys for w in row.get(key, ()) if keep(w)]
+                for keys in (before, after)
+            )
+            words = any_of(list(dict.fromkeys(first)))
+            form = rf"(?:(?<!\w)|(?<=[{_ASIAN}]))(?:{words})[\s*$`\"'(€£]{{0,3}}"
+            ends = tuple({word.lower().split()[-1] for word in first})
+            behind = re.compile(rf"[\s)*$}}]{{0,3}}(?:{any_of(then)})", re.IGNORECASE)
+            boxed = r"(?:\\f?boxed\{)?$"
+            self.found.append((ends, re.compile(form + boxed, re.IGNORECASE), behind))
+
+    def beside(self, text: str, start: int, end: int) -> bool:
+        """Whether one of the words stands beside `text[start:end]`."""
+        begin = max(0, start - 32)
+        before = text[begin:start].removesuffix("{").removesuffix("\\boxed")
+        ends, form, behind = self.found[not (before + text[end : end + 24]).isascii()]
+        if before.rstrip(_SIGNS).lower().endswith(ends) and form.search(text, begin, start):
+            return True
+        return behind.match(text, end, end + 24) is not None
+
+
+_DENIED = _Sides(("not",), ("not_after", "wrong"))
+_BOUND = _Sides(("than", "bound"), ("beyond",))
+_ANSWER = re.compile(any_of([*NOUNS]), re.IGNORECASE)
 #: Verbs that choose an option, beside English.
 CHOOSING = tuple(word for row in _ROWS for word in row.get("choose", ()))
 
@@ -187,6 +236,7 @@ def _glued(word: str) -> bool:
 
 
 _DECLINES = re.compile(all_words("declines"), re.IGNORECASE)
+_LEAST = re.compile(any_of([w for row in _ROWS for w in row.get("least", ())]), re.IGNORECASE)
 #: A doubt reaches over a comma and "that" (dass, что, że …) to the end of the clause or a "but".
 DOUBTS = (
     r"(?:<doubts>|(?:<some>)(?:\s\w{1,12}){0,3}\s(?:<say>))(?:,\s(?:das?s|что|чтобы|що|че|że|ze|že|hogy|да|ότι)\b)?"

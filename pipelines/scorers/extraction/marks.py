@@ -23,8 +23,9 @@ from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
 from routeyard.pipelines.scorers.extraction.languages import (
     ENGLISH,
     NOUNS,
+    denied,
     doubted,
-    uncommitted,
+    supposed,
 )
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.extraction.statements import (
@@ -33,7 +34,6 @@ from routeyard.pipelines.scorers.extraction.statements import (
     line,
     line_end,
     stated,
-    supposed,
     trim,
 )
 from routeyard.pipelines.scorers.patterns import patterns
@@ -172,9 +172,9 @@ def _signed(kind: str, text: str, position: int, end: int) -> Committed | None:
         start, stop, closed = _box(text, mark.end(), end)
         would = _RE["would"].search(text, max(0, position - 40), position)
         opening = position - text.startswith("\\", position - 1)
-        if start == stop or (would and supposed(ENGLISH, text, position)):
+        if start == stop or (would and supposed((ENGLISH,), text, position)):
             return None
-        if doubted(text, opening) or uncommitted(text, opening, stop):
+        if doubted(text, opening) or denied(text, opening, stop):
             return None
         return Committed(kind, start, stop, text[start:stop], closed)
     start, stop = line(text, mark.end(), end)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from routeyard.pipelines.scorers.extraction.envelopes import STRUCK, without_closers
-from routeyard.pipelines.scorers.extraction.languages import Language, doubted, wonders
+from routeyard.pipelines.scorers.extraction.languages import Language, doubted, supposed, wonders
 from routeyard.pipelines.scorers.patterns import patterns
 
 _RE = patterns("marks")
@@ -41,28 +41,33 @@ def stated(languages: list[Language], text: str, position: int, end: int) -> Com
             continue
         mark = language.stated.match(text, position, end)
         if mark is None:
-            found = found or _turned(language, text, position)
+            found = found or _turned(language, text, position, languages)
             continue
         start, stop = line(text, mark.end(), end)
         if "|" in mark[0]:
             start, stop = _cell(text, position, start, end)
         if language.refused and language.refused.match(text, start, stop):
             return None
-        one = _behind(language, text, mark, start, stop)
+        one = _behind(language, text, mark, (start, stop), languages)
         if one and (found is None or len(one.text) < len(found.text)):
             found = one  # the language that knows the end of the sentence
     return found
 
 
 def _behind(
-    language: Language, text: str, mark: re.Match[str], start: int, stop: int
+    language: Language,
+    text: str,
+    mark: re.Match[str],
+    span: tuple[int, int],
+    languages: list[Language],
 ) -> Committed | None:
+    start, stop = span
     position, label = mark.start(), mark.lastgroup in ("label", "head")
     if mark.lastgroup == "head":  # "### Answer" above it
         begin = max(text.rfind(sign, 0, position) for sign in "\n>") + 1
         if not _RE["heading"].fullmatch(text, begin, position):
             return None
-    if not label and _open(language, text, position, start):
+    if not label and _open(languages, text, position, start):
         return None
     reason = language.reason.search(text, start + 1, stop)
     if reason and (reason["other"] or _RE["clause"].fullmatch(text, start, reason.start())):
@@ -82,9 +87,9 @@ def _behind(
     return Committed(kind, start, stop, text[start:stop])
 
 
-def _open(language: Language, text: str, position: int, start: int) -> bool:
+def _open(languages: list[Language], text: str, position: int, start: int) -> bool:
     """Whether the statement at `position` is a supposition, a doubt or a question."""
-    return supposed(language, text, position) or doubted(text, position) or wonders(text, start)
+    return supposed(languages, text, position) or doubted(text, position) or wonders(text, start)
 
 
 def _cell(text: str, position: int, start: int, end: int) -> tuple[int, int]:
@@ -101,7 +106,9 @@ def _cell(text: str, position: int, start: int, end: int) -> tuple[int, int]:
     return trim(text, start, cut if cut >= 0 else line_end(text, start, end))
 
 
-def _turned(language: Language, text: str, position: int) -> Committed | None:
+def _turned(
+    language: Language, text: str, position: int, languages: list[Language]
+) -> Committed | None:
     """ "8 is the answer": a value, and not any word, in front of the noun."""
     begin = max(text.rfind("\n", 0, position) + 1, position - 80)
     mark = language.turned.search(text, begin, position)
@@ -109,21 +116,13 @@ def _turned(language: Language, text: str, position: int) -> Committed | None:
         return None
     if language.negation.search(text, mark.end("said"), position):
         return None
-    if _open(language, text, mark.start("said"), position):
+    if _open(languages, text, mark.start("said"), position):
         return None
     start, stop = mark.span("said")
     opened = text.rfind("$", text.rfind("\n", 0, start) + 1, stop - 1)
     if text[stop - 1] == "$" and opened >= 0:  # "$x > 5$ is the answer"
         start = opened
     return Committed("stated", start, stop, text[start:stop])
-
-
-def supposed(language: Language, text: str, start: int) -> bool:
-    """Whether the statement stands under an "if" or "in which case" of its own sentence."""
-    if language.supposed is None:
-        return False
-    before = _RE["sentence"].split(text[max(0, start - 240) : start])[-1]
-    return bool(language.supposed.search(before))
 
 
 def line(text: str, start: int, end: int) -> tuple[int, int]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.languages import wonders
-from routeyard.pipelines.scorers.open_answers.dates import Date, is_month
+from routeyard.pipelines.scorers.open_answers.dates import Date, is_month, year
 from routeyard.pipelines.scorers.open_answers.texts import RE, Text, is_date
-from routeyard.pipelines.scorers.open_answers.words import VERDICTS, Word, is_number
+from routeyard.pipelines.scorers.open_answers.words import VERDICTS, Word, fold, is_number, words
 
 #: Words that name a part of what follows.
 _PARTS = frozenset(("early", "late", "mid", "middle", "half", "quarter", "second", "first"))
+#: Words, and signs of scripts without spaces.
+_SAID = re.compile(r"[^\W\d_\u3040-\u9fff\uac00-\ud7af]+|[\u3040-\u9fff\uac00-\ud7af]")
+#: A word of the question that is no nearer to a value than this tells nothing about it.
+_FAR = 5
 #: Letters and digits from which a name is found although spaces around it were lost.
 _LONG = 8
 
@@ -121,8 +127,41 @@ def _same_person(name: Sequence[str], said: Sequence[str], last: int) -> bool:
     return name[0] in before or initials or short
 
 
-def doubt(answer: Text, start: int, end: int, question: frozenset[str]) -> str:
+class Wanted(NamedTuple):
+    """What is asked for.
+
+    Attributes:
+        question: Its words with content.
+        said: All of its words.
+        references: Words of the references.
+        bound: It may be a bound.
+        end: It is the end of a span.
+        supposing: A word of the question begins suppositions elsewhere: "I Can Only Imagine".
+    """
+
+    question: frozenset[str]
+    said: frozenset[str]
+    references: frozenset[str]
+    bound: bool
+    end: bool
+    supposing: bool
+
+
+def wanted_of(question: str, references: Sequence[Text]) -> Wanted:
+    folded = fold(question)
+    return Wanted(
+        frozenset(word.form for word in words(folded)),
+        frozenset(_SAID.findall(folded.casefold())),
+        frozenset(form for one in references for form in one.forms),
+        any(map(RE["bound"].search, (folded, *(one.folded for one in references)))),
+        RE["asks_end"].search(folded.casefold()) is not None,
+        RE["supposing"].search(folded.casefold()) is not None,
+    )
+
+
+def doubt(answer: Text, start: int, end: int, wanted: Wanted) -> str:
     """Why a reference that is named is not what the answer commits to; empty where it is."""
+    question = wanted.question
     if start < 0:
         return ""
     first, last = answer.words[start], answer.words[end - 1]
@@ -133,8 +172,13 @@ def doubt(answer: Text, start: int, end: int, question: frozenset[str]) -> str:
         return "the answer denies the reference"
     if wonders(answer.folded, last.end):
         return "the reference stands in a question"
-    if RE["doubts"].search(said[-110:]) or RE["supposes"].search(said):
+    supposed = not wanted.supposing and RE["supposes"].search(said)
+    if supposed or RE["doubts"].search(said[-110:]):
         return "the answer doubts the reference, supposes it or ascribes it to others"
+    if not wanted.bound and _is_bound(first, said, after.casefold()):
+        return "the reference is only a bound"
+    if _of_another_clause(answer, start, end, wanted):
+        return "the question asks for what another clause says"
     if _overruled(answer, start, end, question):
         return "another number or date of the answer overrules the reference"
     if _alternative(answer, start, end, before, after):
@@ -147,6 +191,73 @@ def doubt(answer: Text, start: int, end: int, question: frozenset[str]) -> str:
     if reason and _candidate(answer, start, first.start - len(before) + reason.start(), question):
         return "the reference is named in a clause behind another answer"
     return ""
+
+
+def _is_bound(first: Word, before: str, after: str) -> bool:
+    """Whether a number or date is a bound: "at least 57", "before 1957", "57 or more"."""
+    if not (is_number(first.form) or is_month(first.form)):
+        return False
+    early = (year(first.form) or is_month(first.form)) and RE["bounded_in_time"].search(before)
+    return bool(early or RE["bounded_before"].search(before) or RE["bounded_after"].match(after))
+
+
+def _of_another_clause(answer: Text, start: int, end: int, wanted: Wanted) -> bool:
+    """Whether another clause of the sentence says what the question asks, or both are a span.
+
+    "It began in 1914 and ended in 1918" has two dates; the word beside one tells which is asked.
+    """
+    own = _nearest(answer, start, end, wanted.said)
+    kind, known = _kind(answer.words[start]), wanted.question | wanted.references
+    for place, word in enumerate(answer.words):
+        if not kind or start <= place < end or word.form in known or kind != _kind(word):
+            continue
+        first, then = (end, place) if place >= end else (place + 1, start)
+        between = _between(answer, first - 1, then)
+        if kind == "year" and first == then and RE["span"].fullmatch(between[:-1]):
+            return wanted.end != (place < start)
+        if RE["ends"].search(between) or not RE["clause"].search(between):
+            continue
+        other = _nearest(answer, place, place + 1, wanted.said)
+        if other < own or (kind == "year" and place < start and own == _FAR):
+            return True
+    return False
+
+
+def _kind(word: Word) -> str:
+    if year(word.form) or is_month(word.form):
+        return "year" if is_number(word.form) else "month"
+    return "number" * is_number(word.form)
+
+
+def _nearest(answer: Text, start: int, end: int, asked: frozenset[str]) -> int:
+    """How many words away from a place its clause has a word of the question."""
+    said, found = answer.words, _FAR
+    while start > 0 and _kind(said[start - 1]) in ("year", "month", "number"):
+        start -= 1
+    for step, inner in ((-1, start), (1, end - 1)):
+        for away in range(1, _FAR):
+            place = inner + step
+            if not 0 <= place < len(said) or (
+                RE["clause"].search(_between(answer, min(place, inner), max(place, inner)))
+            ):
+                break
+            if any(_kindred(said[place].form, one) for one in asked):
+                found = min(found, away)
+                break
+            inner = place
+    return found
+
+
+def _between(answer: Text, place: int, then: int) -> str:
+    return answer.folded[answer.words[place].end : answer.words[then].start + 1].casefold()
+
+
+def _kindred(form: str, other: str) -> bool:
+    """Whether two words begin alike: began, begin; ended, end."""
+    form = form.removeprefix("و")
+    shorter = min(len(form), len(other))
+    same = shorter if not form.isascii() else min(shorter, 3 if shorter < 6 else 4)
+    return form[:same] == other[:same] and (shorter > 2 or form == other)
 
 
 def _candidate(answer: Text, start: int, clause: int, question: frozenset[str]) -> bool:

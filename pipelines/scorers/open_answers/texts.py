@@ -20,9 +20,10 @@ from routeyard.pipelines.scorers.patterns import patterns
 
 
 def _folded(word: str) -> str:
-    """A word as it stands in a folded text; "si" is "sí" there, which affirms."""
+    """A word as it stands in a folded text; "si" is "sí" there, which affirms, and "an" "än"."""
     form = fold(word).casefold()
-    return "(?!)" if form in VERDICTS and word not in VERDICTS else form
+    ambiguous = form != word.casefold() and (form in VERDICTS or len(form) < 3)
+    return "(?!)" if ambiguous else form
 
 
 #: What surrounds a reference; <not> and its like are the words of all languages, folded.
@@ -37,6 +38,12 @@ RE = patterns(
             "declines": ("declines",),
             "wrong": ("wrong", "not_after"),
             "because": ("because",),
+            "bound": ("than", "bound"),
+            "beyond": ("beyond",),
+            "time": ("time",),
+            "suppose": ("suppose",),
+            "would": ("would",),
+            "least": ("least", "bound"),
         }.items()
     },
 )
