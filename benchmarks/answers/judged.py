@@ -11,15 +11,18 @@ import argparse
 import csv
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.answers import mint
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.io.named_files import DATA_HINT
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.comparison import symbolic
+from routeyard.pipelines.scorers.extraction.languages import declines
 from routeyard.pipelines.scorers.scorer import ScoringInput
 
 
@@ -43,12 +46,6 @@ SCORERS_OF: dict[str, tuple[str, ...]] = {
 }
 #: Set → its folder, where questions, answers and the upstream's labels are three files.
 _UPSTREAM = {"crux": "crux_sample", "gsm8k": "zeroeval_gsm"}
-
-
-#: What MINT's own grader does: it reads proposed solutions, and numbers may be 5 % off.
-MINT_RULES = {"answer_in": "solution", "tolerance": 0.05}
-#: Tasks of MINT whose references are tests of a program; `code` is measured elsewhere.
-PROGRAMS = ("mbpp", "humaneval")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,10 +91,10 @@ def judged(data: Path, name: str) -> Iterator[Judged]:
         answers: Any = pd.read_parquet(data / "matrices" / "mint_bench_texts.parquet")
         for row in answers.itertuples():
             query = asked_of.loc[(row.task, row.task_id)]
-            if query.reference and row.task not in PROGRAMS:
+            if query.reference and row.task not in mint.PROGRAMS:
                 reference = json.loads(query.reference)
                 said = reference if isinstance(reference, str) else json.dumps(reference)
-                asked = ScoringInput(str(query.question), (said,), metadata=MINT_RULES)
+                asked = ScoringInput(str(query.question), (said,), metadata=mint.rules(row.task))
                 yield Judged(str(row.model), asked, str(row.last or ""), bool(row.success))
         return
     table: Any = pd.read_parquet(data / "judged" / f"{name}.parquet")
@@ -126,7 +123,8 @@ def compare(rows: list[Judged], scorer: str, name: str, out: Path | None) -> dic
                 {
                     "model": row.model, "references": " | ".join(row.asked.references),
                     "judged": row.right, "ours": result.outcome, "extracted": result.extracted,
-                    "reason": result.reason, "question": row.asked.question[:1000],
+                    "reason": result.reason, "official": _official(name, row, result.outcome),
+                    "question": row.asked.question[:1000],
                     "choices": " | ".join(row.asked.choices), "output": row.output[:6000],
                 }
             )  # fmt: skip
@@ -136,6 +134,8 @@ def compare(rows: list[Judged], scorer: str, name: str, out: Path | None) -> dic
             writer = csv.DictWriter(file, list(differing[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(differing)
+    decided_otherwise = Counter(one["official"] for one in differing if one["ours"] != "abstain")
+    undecided = Counter(_why_undecided(one) for one in differing if one["ours"] == "abstain")
     correct = (counts["correct", True], counts["correct", False])
     incorrect = (counts["incorrect", False], counts["incorrect", True])
     decided = sum(correct) + sum(incorrect)
@@ -146,6 +146,8 @@ def compare(rows: list[Judged], scorer: str, name: str, out: Path | None) -> dic
         "precision_correct": _percent(correct[0], sum(correct)),
         "precision_incorrect": _percent(incorrect[0], sum(incorrect)),
         "recall_correct": _percent(correct[0], counts["abstain", True] + correct[0] + incorrect[1]),
+        **({"official_verdict_that_differs": dict(decided_otherwise)} if name == "mint" else {}),
+        "undecided": dict(undecided.most_common()),
         "accuracy_of_models": {
             model: [
                 _percent(sum(right for right, _ in both), len(both)),
@@ -157,6 +159,26 @@ def compare(rows: list[Judged], scorer: str, name: str, out: Path | None) -> dic
             for model, both in sorted(models.items())
         },
     }
+
+
+def _official(name: str, row: Judged, outcome: str) -> str:
+    if name != "mint" or outcome not in ("correct", "incorrect"):
+        return ""
+    return mint.fault(row.asked, row.output, outcome)
+
+
+def _why_undecided(row: dict[str, Any]) -> str:
+    """What an answer without a verdict is."""
+    output = row["output"]
+    if not output.strip():
+        return "empty"
+    if "in the output, as" in row["reason"]:
+        return "no answer in the tag that is read"
+    if re.search(r"(?m)^\s*(?:print\(|import |from \w+ import|def \w+\(|\w+ = )", output):
+        return "a program"
+    if declines(output):
+        return "says that it cannot answer"
+    return "other"
 
 
 def _percent(part: int, whole: int) -> float | None:

@@ -115,7 +115,10 @@ for _one in LANGUAGES:
 
 
 def denied(text: str, start: int, end: int) -> bool:
-    """Whether the value `text[start:end]` is denied, in any language: "not 8", "8 değil"."""
+    """Whether the value `text[start:end]` is denied or compared with, in any language.
+
+    "not 8", "8 değil", "larger than 8".
+    """
     return _DENIED.beside(text, start, end)
 
 
@@ -211,8 +214,8 @@ class _Sides:
         return behind.match(text, end, end + 24) is not None
 
 
-_DENIED = _Sides(("not",), ("not_after", "wrong"))
-_BOUND = _Sides(("than", "bound"), ("beyond",))
+_DENIED = _Sides(("not", "than"), ("not_after", "wrong"))
+_BOUND = _Sides(("bound",), ("beyond",))
 _ANSWER = re.compile(any_of([*NOUNS]), re.IGNORECASE)
 #: Verbs that choose an option, beside English.
 CHOOSING = tuple(word for row in _ROWS for word in row.get("choose", ()))
@@ -236,7 +239,9 @@ def _glued(word: str) -> bool:
 
 
 _DECLINES = re.compile(all_words("declines"), re.IGNORECASE)
-_LEAST = re.compile(any_of([w for row in _ROWS for w in row.get("least", ())]), re.IGNORECASE)
+_ASKS = any_of([word for row in _ROWS for word in row.get("least", ())])
+#: "how many at least", but not "in at least one store"
+_LEAST = re.compile(rf"(?:{_ASKS})(?!\s{{0,2}}(?:\d|(?:a|one|two)\b))", re.IGNORECASE)
 #: A doubt reaches over a comma and "that" (dass, что, że …) to the end of the clause or a "but".
 DOUBTS = (
     r"(?:<doubts>|(?:<some>)(?:\s\w{1,12}){0,3}\s(?:<say>))(?:,\s(?:das?s|что|чтобы|що|че|że|ze|že|hogy|да|ότι)\b)?"

@@ -218,7 +218,8 @@ def _of_another_clause(answer: Text, start: int, end: int, wanted: Wanted) -> bo
         if RE["ends"].search(between) or not RE["clause"].search(between):
             continue
         other = _nearest(answer, place, place + 1, wanted.said)
-        if other < own or (kind == "year" and place < start and own == _FAR):
+        nearer = other < _FAR and other <= own if place > start else other < own
+        if nearer or (kind == "year" and place < start and own == _FAR):
             return True
     return False
 
@@ -231,21 +232,17 @@ def _kind(word: Word) -> str:
 
 def _nearest(answer: Text, start: int, end: int, asked: frozenset[str]) -> int:
     """How many words away from a place its clause has a word of the question."""
-    said, found = answer.words, _FAR
+    said, forms = answer.words, answer.forms
     while start > 0 and _kind(said[start - 1]) in ("year", "month", "number"):
         start -= 1
-    for step, inner in ((-1, start), (1, end - 1)):
-        for away in range(1, _FAR):
-            place = inner + step
-            if not 0 <= place < len(said) or (
-                RE["clause"].search(_between(answer, min(place, inner), max(place, inner)))
-            ):
-                break
-            if any(_kindred(said[place].form, one) for one in asked):
-                found = min(found, away)
-                break
-            inner = place
-    return found
+    for away in range(1, _FAR):
+        for place, inner in ((start - away, start), (end - 1 + away, end - 1)):
+            if 0 <= place < len(said) and forms.count(forms[place]) == 1:
+                between = _between(answer, min(place, inner), max(place, inner))
+                like = any(_kindred(forms[place], one) for one in asked)
+                if like and not RE["clause"].search(between):
+                    return away
+    return _FAR
 
 
 def _between(answer: Text, place: int, then: int) -> str:
