@@ -85,7 +85,7 @@ def _unglued(answer: Text) -> Iterable[Text]:
 
 SCORER = Scorer(
     "contains",
-    "3",
+    "4",
     read,
     instruction="Answer in one short sentence.",
     escalate_on="not_correct",

@@ -82,7 +82,7 @@ def _letters(text: str) -> list[str]:
 
 SCORER = Scorer(
     "em",
-    "8",
+    "9",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
     escalate_on="not_correct",

@@ -251,7 +251,7 @@ def _bare(output: str, start: int, end: int) -> tuple[int, int]:
 
 SCORER = Scorer(
     "literal",
-    "8",
+    "9",
     read,
     instruction=(
         "End with the value and nothing else between [ANSWER] and [/ANSWER], "

@@ -24,7 +24,12 @@ from routeyard.pipelines.scorers.extraction.commitment import (
     finished,
     settle,
 )
-from routeyard.pipelines.scorers.extraction.languages import bounds, supposes, wonders
+from routeyard.pipelines.scorers.extraction.languages import (
+    bounds,
+    denied,
+    supposes,
+    wonders,
+)
 from routeyard.pipelines.scorers.extraction.marks import MOST_READ, committed
 from routeyard.pipelines.scorers.extraction.math_statement import stated_value
 from routeyard.pipelines.scorers.extraction.plain import numeral
@@ -75,7 +80,8 @@ def _is_bound(output: str, last: Committed, answer: str, question: str) -> bool:
     number = re.search(r"\d[\d.,]*", answer)
     at = output.find(answer, last.start, last.end + 1)
     return (at >= 0 and bounds(output, at, at + len(answer), question)) or (
-        number is not None and bounds(answer, *number.span(), question)
+        number is not None
+        and (denied(answer, *number.span()) or bounds(answer, *number.span(), question))
     )
 
 
@@ -180,7 +186,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "10",
+    "11",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

@@ -263,7 +263,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
 
 SCORER = Scorer(
     "mcq",
-    "9",
+    "10",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

@@ -252,7 +252,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "10",
+    "11",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

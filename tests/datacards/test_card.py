@@ -202,6 +202,11 @@ def test_render_is_pure(release, tables):
     assert render(tables, facts) == render(tables, facts)
 
 
+def _kind(**figures):
+    kind = {"task": "open question", "format": "name", "length": "short", "script": "Latin"}
+    return {"scorer": "contains", **kind, "verdict": "correct", **figures}
+
+
 def test_what_is_known_of_wrong_labels_and_foreign_prompts_is_told(release, tables):
     facts = {
         "name": "tiny",
@@ -221,6 +226,10 @@ def test_what_is_known_of_wrong_labels_and_foreign_prompts_is_told(release, tabl
                 "covered": 900,
                 "unknown": 100,
                 "corrected": {"m": [0.7, 0.72, 0.69, 0.75]},
+                "kinds": [
+                    _kind(labels=7, p_correct=None),
+                    _kind(labels=900, p_correct=0.985),
+                ],
             }
         },
         "further": [],
@@ -228,6 +237,8 @@ def test_what_is_known_of_wrong_labels_and_foreign_prompts_is_told(release, tabl
         "content_without_times": "x",
     }
     card = render(tables, facts)
+    row = "| contains | open question | name | short | Latin | correct |"
+    assert f"{row} 900 | 98.5 % |\n{row} 7 | not measured |" in card
     assert "12.5 of 900 whose scorer has measured error rates, not known of 100" in card
     assert "| m | 70.0 % | 72.0 % | 69.0 % to 75.0 % |" in card
     assert "another prompt than the one it was trained on" in card
