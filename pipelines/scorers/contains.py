@@ -15,13 +15,8 @@ from itertools import islice
 
 from routeyard.pipelines.scorers.extraction.short_answer import short_answer
 from routeyard.pipelines.scorers.open_answers.another import another_answer
-from routeyard.pipelines.scorers.open_answers.named import (
-    bare,
-    doubt,
-    loosely,
-    named,
-    wanted_of,
-)
+from routeyard.pipelines.scorers.open_answers.doubts import doubt, wanted_of
+from routeyard.pipelines.scorers.open_answers.named import bare, loosely, named
 from routeyard.pipelines.scorers.open_answers.texts import Text, accepted, text_of
 from routeyard.pipelines.scorers.open_answers.words import VERDICTS, unglued
 from routeyard.pipelines.scorers.scorer import Outcome, Scorer, ScoreResult, ScoringInput

@@ -87,4 +87,4 @@ SCORER = Scorer(
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
     escalate_on="not_correct",
 )
-STRICT = replace(SCORER, name="em_strict", version="3", read=read_strictly)
+STRICT = replace(SCORER, name="em_strict", version="4", read=read_strictly)
