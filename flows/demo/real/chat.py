@@ -12,7 +12,7 @@ import json
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +55,9 @@ class ChatAnswer:
     text: str
     finish_reason: str
     prompt_tokens: int
-    cached_tokens: int
     completion_tokens: int
     logprobs: list[dict[str, Any]]
+    cached_tokens: int = field(default=0, compare=False)
 
 
 class Chat:
@@ -135,7 +135,9 @@ class Chat:
             self._llama.eval([token])
         # Its end is a token as well: it was computed, and servers count it.
         ended = len(said) + (why == "stop")
-        return ChatAnswer(text, why, len(prompt), kept, min(ended, sampling.max_tokens), shown)
+        return ChatAnswer(
+            text, why, len(prompt), min(ended, sampling.max_tokens), shown, cached_tokens=kept
+        )
 
     def _read(self, prompt: list[int]) -> int:
         """Bring the model behind the prompt's last token; how many of its tokens it still held."""
