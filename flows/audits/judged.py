@@ -77,22 +77,25 @@ def sealed(release: Path) -> Judged:
 
 
 def built(benchmark: str, workspace: Path) -> Judged:
-    """What the last build stored, by benchmark name or by its recipe.
+    """What the last build stored, by its name or by a recipe of that name, which then decides
+    what scorers and policy are.
 
     Raises:
         BadInput: it was never built up to its labels in this workspace.
     """
     from routeyard.flows.recipe import load
 
-    name = benchmark
+    name, recipe = benchmark, None
     known = (workspace / "runs" / f"{name}.json").is_file()
     if not known and (Path(benchmark).suffix or Path(benchmark).is_file()):
-        name = load(benchmark)[0].name
+        recipe = load(benchmark)[0]  # it counts, whatever file the last build was made from
+        name = recipe.name
     last = LastBuild.of(workspace, name, needs=("ingest", "collect", "label"))
-    try:
-        recipe: Recipe | None = load(last.recipe)[0]
-    except BadInput:
-        recipe = None  # the recipe was moved: the caller names the default policy
+    if recipe is None:
+        try:
+            recipe = load(last.recipe)[0]
+        except BadInput:
+            recipe = None  # the recipe was moved: the caller names the default policy
     at = last.folders
     files = {name: [at[s] / f"{name}.parquet"] for name, s in _MADE_BY.items() if s in at}
     files["responses"] = sorted((at["collect"] / "responses").glob("*.parquet"))

@@ -37,6 +37,12 @@ def test_relabel_reads_the_recipe_as_it_is_now(
     assert run(["relabel", "small", "--workspace", yard]) == 0
     printed = capsys.readouterr().out
     assert "12 questions are read by 'rouge_l', and were by 'numeric'" in printed
+    # A recipe in another file counts as it stands there, not as the one of the last build.
+    other = changed.with_name("other.yaml")
+    other.write_text(changed.read_text())
+    changed.write_text(changed.read_text().replace("scorer: rouge_l", "scorer: numeric"))
+    assert run(["relabel", str(other), "--workspace", yard, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["scorers"] == told["scorers"]
 
 
 def test_relabel_of_an_unchanged_recipe_names_no_scorer(
