@@ -73,6 +73,10 @@ def costs_zeroed(table: pa.Table, rng: Rng) -> Injected:
     )
 
 
+#: Share of a suite's right answers that a broken grader leaves.
+KEPT = 0.1
+
+
 def suite_regraded(table: pa.Table, rng: Rng) -> Injected:
     """A suite's grades are another grader's: of one arm or of all, nearly none right, or turned."""
     answers = Answers.of(table)
@@ -90,17 +94,23 @@ def suite_regraded(table: pa.Table, rng: Rng) -> Injected:
     if how == "turned round":
         score[rows] = 1 - np.clip(score[rows], 0, 1)
     else:
-        score[rows] = np.where(rng.random(len(rows)) < 0.9, 0.0, score[rows])
+        score[rows] = np.where(rng.random(len(rows)) < 1 - KEPT, 0.0, score[rows])
     kinds = ("odd_cell",) if how == "one arm fails" else ("broken_grader",)
     return Injected(replaced(answers.table, score=score), kinds, about, how)
 
 
 def _graded_alike(cells: dict[tuple[int, int], float], *, turned: bool) -> list[int]:
-    """Suites on which another grader leaves a trace: right elsewhere, or ordered as elsewhere."""
+    """Suites on which another grader leaves a trace: right elsewhere, or ordered as elsewhere.
+
+    A suite on which a tenth of the right answers is left is only a hard one where another suite of
+    the matrix is as hard.
+    """
     from scipy.stats import spearmanr
 
     found = []
-    for s in sorted({s for _, s in cells}):
+    suites = sorted({s for _, s in cells})
+    level = {t: float(np.median([p for (_, u), p in cells.items() if u == t])) for t in suites}
+    for s in suites:
         arms = [a for a, t in cells if t == s]
         rest = [
             np.mean([p for (b, t), p in cells.items() if b == a and t != s] or [0]) for a in arms
@@ -108,7 +118,9 @@ def _graded_alike(cells: dict[tuple[int, int], float], *, turned: bool) -> list[
         here = [cells[a, s] for a in arms]
         if turned and len(arms) >= 8 and spearmanr(here, rest).statistic > 0.7:
             found.append(s)
-        if not turned and np.median(here) >= 0.5 and np.median(rest) >= 0.35:
+        hardest = min((p for t, p in level.items() if t != s), default=1.0)
+        harder = KEPT * level[s] < hardest
+        if not turned and harder and np.median(here) >= 0.5 and np.median(rest) >= 0.35:
             found.append(s)
     return found
 
@@ -138,6 +150,8 @@ def arms_swapped(table: pa.Table, rng: Rng) -> Injected:
         for b in range(a + 1, len(answers.arms))
         if (b, s) in cells and abs(cells[a, s] - cells[b, s]) > 0.1
     ]
+    if not styled:
+        pairs = _tellable(answers, pairs)
     a, b, s = pairs[int(rng.integers(len(pairs)))]
     arm = answers.arm.copy()
     here = answers.suite == s
@@ -145,6 +159,20 @@ def arms_swapped(table: pa.Table, rng: Rng) -> Injected:
     names = np.array(answers.arms, dtype=object)[arm]
     about = (answers.arms[a], answers.arms[b], answers.suites[s])
     return Injected(replaced(answers.table, arm=names), ("arms_swapped",), about, "one suite")
+
+
+def _tellable(answers: Answers, pairs: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Exchanges that scores alone can tell: of N a log-likelihood ratio of ln(N / 0.05) is asked.
+
+    Without any exchange, the likelihood ratio of each exceeds x with a probability of 1 / x at most
+    (Markov), so that the largest of N stays below N / 0.05 in 95 of 100 matrices. The ratio that
+    an exchange lets expect is read off the honest matrix.
+    """
+    from routeyard.pipelines.audit.exchanges.swapped import evidence_of_scores
+
+    expected = -evidence_of_scores(answers)
+    number = len(answers.suites) * len(answers.arms) * (len(answers.arms) - 1) / 2
+    return [one for one in pairs if expected[one[2], one[0], one[1]] >= np.log(number / 0.05)]
 
 
 def tokens_capped(table: pa.Table, rng: Rng) -> Injected:

@@ -15,8 +15,9 @@ FEWEST = 10
 #: (z, gap): a smaller gap asks for more deviation.
 ODD = ((3.6, 0.15), (2.8, 0.25))
 GAP = 0.25
-#: Siblings: arms nearest in accuracy on the other suites.
-SIBLINGS = 5
+#: Siblings: arms nearest in accuracy on the other suites; those further off, in the mean, are none
+#: where enough are near.
+SIBLINGS, FAR, ENOUGH = 5, 0.25, 3
 
 
 def polish(values: Floats, rounds: int = 20) -> Floats:
@@ -106,6 +107,8 @@ def siblings(p: Floats) -> tuple[Floats, Floats]:
                 continue
             distance = np.where(usable, other / np.maximum(number, 1), np.inf)
             nearest = np.argsort(distance, kind="stable")[: min(SIBLINGS, int(usable.sum()))]
+            if (near := distance[nearest] <= FAR).sum() >= ENOUGH:
+                nearest = nearest[near]
             # Of five, the outermost are left out: one odd sibling widens no range.
             low[a, s], high[a, s] = np.quantile(p[nearest, s], (0.2, 0.8))
     return low, high

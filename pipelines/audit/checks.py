@@ -7,6 +7,7 @@ costs unknown; the effect on the leaderboard is measured so.
 from __future__ import annotations
 
 from routeyard.pipelines.audit import (
+    aligned,
     costs,
     cut_off,
     errors,
@@ -16,6 +17,7 @@ from routeyard.pipelines.audit import (
     refusals,
     rows,
     suites,
+    units,
 )
 from routeyard.pipelines.audit.finding import AuditCheck as Check
 
@@ -72,6 +74,18 @@ CHECKS = (
           "score", "sources[].scorer"),
     Check("damaged_reference", references.damaged, ("score", "reference"), "doubt", "score",
           "sources[].exclude"),
+    Check("other_unit", units.other_units, (), "doubt", "nothing", _RECORDED),
+    Check("tokens_exchanged", units.exchanged_tokens, ("prompt_tokens", "completion_tokens"),
+          "doubt", "nothing", f"{_RECORDED}.prompt_tokens, .completion_tokens"),
+    Check("score_scale", units.small_scores, _SCORE, "doubt", "score", f"{_RECORDED}.score"),
+    Check("timed_out", cut_off.timeouts, ("score", "latency_s"), "doubt", "score",
+          f"{_RECORDED}.status: a column that says `timeout` of them"),
+    Check("verdict_by_length", references.by_length, ("score", "text"), "doubt", "score",
+          "sources[].scorer"),
+    Check("scores_copied", aligned.same_scores, _SCORE, "doubt", "nothing",
+          f"{_RECORDED}.model"),
+    Check("ids_misaligned", aligned.misaligned, _SCORE, "doubt", "nothing",
+          f"{_RECORDED}.query: an id that is of the question, not of the row"),
     Check("modes_as_questions", questions.modes, (), "grave", "nothing",
           "sources[].fields.group"),
     Check("asked_twice", questions.asked_twice, ("prompt",), "note", "nothing",

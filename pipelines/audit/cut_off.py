@@ -81,3 +81,29 @@ def _limit(values: Floats, least: int) -> float | None:
         if pile and above <= (0.02 * len(values) if _round(value) else 0):
             return float(value)
     return None
+
+
+#: Seconds from which a limit is one, share of an arm's answers that have to reach it, and share of
+#: them that may be right.
+_SECONDS, _REACH, _RIGHT = 5.0, 0.01, 0.1
+
+
+def timeouts(answers: Answers) -> Iterator[Found]:
+    """Latencies that recur at the top of an arm's range and are nearly all wrong: time-outs."""
+    latency = answers.numbers("latency_s")
+    for a, name in enumerate(answers.arms):
+        rows = np.flatnonzero((answers.arm == a) & ~np.isnan(latency) & ~np.isnan(answers.score))
+        if len(rows) < 20 or not (top := float(latency[rows].max())) >= _SECONDS:
+            continue
+        # A call that is stopped ends within a hundredth of the limit.
+        at = rows[latency[rows] >= 0.98 * top]
+        below = np.sum((latency[rows] >= 0.9 * top) & (latency[rows] < 0.98 * top))
+        piled = len(at) >= max(5, _REACH * len(rows)) and len(at) > 5 * below
+        right = float(np.mean(answers.score[at] > 0))
+        if piled and right <= _RIGHT and right < 0.5 * float(np.mean(answers.score[rows] > 0)):
+            says = (
+                f"{len(at):,} of {len(rows):,} answers took {0.98 * top:.3g} to {top:.3g} s, the "
+                f"longest that any took, and {100 * right:.0f} % of them are right: time-outs that "
+                "count as wrong"
+            )
+            yield Found(name, says, at)

@@ -75,3 +75,35 @@ def damaged(answers: Answers) -> Iterator[Found]:
     shown = ", ".join(f"{text!r} of {name}" for text, name in zip(said, names, strict=True))
     says = f"{len(bad):,} references look damaged ({shown}), and no answer is right against them"
     yield Found("references", says, np.flatnonzero(np.isin(answers.question, bad)))
+
+
+#: Answers of an arm on a suite from which verdicts are compared with lengths, arms that have to
+#: agree, and share of pairs (right, wrong) in which the longer, or the shorter, one is right.
+LENGTHS, ARMS, FOLLOWS = 40, 3, 0.9
+
+
+def by_length(answers: Answers) -> Iterator[Found]:
+    """Suites on which nearly only the length of an answer decides whether it is right."""
+    from scipy.stats import rankdata
+
+    length = answers.lengths("text")
+    usable = ~np.isnan(length) & (length > 0) & ~np.isnan(answers.score)
+    for s, suite in enumerate(answers.suites):
+        found = []
+        for a in range(len(answers.arms)):
+            rows = np.flatnonzero(usable & (answers.cell == a * len(answers.suites) + s))
+            right = answers.score[rows] > 0.5
+            if len(rows) < LENGTHS or min(right.sum(), (~right).sum()) < 0.1 * LENGTHS:
+                continue
+            below = rankdata(length[rows])[right].sum() - right.sum() * (right.sum() + 1) / 2
+            found.append(below / (right.sum() * (~right).sum()))
+        share = float(np.median(found)) if len(found) >= ARMS else 0.5
+        if max(share, 1 - share) < FOLLOWS:
+            continue
+        which = "longer" if share > 0.5 else "shorter"
+        says = (
+            f"of a right and a wrong answer the {which} one is right in "
+            f"{100 * max(share, 1 - share):.0f} % of the pairs (median of {len(found)} arms): the "
+            "verdict follows the length"
+        )
+        yield Found(suite or "all questions", says, np.flatnonzero(usable & (answers.suite == s)))

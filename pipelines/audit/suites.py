@@ -10,8 +10,8 @@ import numpy as np
 
 from routeyard.pipelines.audit.answers import Answers, Floats, Mask
 from routeyard.pipelines.audit.cells import GAP, CellGrid, grid_of, odd_cells
+from routeyard.pipelines.audit.exchanges.swapped import exchanged, in_blocks
 from routeyard.pipelines.audit.finding import Found
-from routeyard.pipelines.audit.swapped import exchanged, in_blocks
 
 #: Best accuracy on a suite, and median of the arms' own medians elsewhere, of a broken grader.
 FAILED, GOOD = 0.25, 0.33

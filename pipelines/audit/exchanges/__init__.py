@@ -1,0 +1,1 @@
+"""Exchanged answers of two arms, told by measures, styles and scores."""
