@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.audit.traces import KEPT, cells_of, graded_alike, tellable
 from routeyard.pipelines.audit.answers import Answers
 from routeyard.schemas.recording import RECORDING
 
@@ -73,15 +74,11 @@ def costs_zeroed(table: pa.Table, rng: Rng) -> Injected:
     )
 
 
-#: Share of a suite's right answers that a broken grader leaves.
-KEPT = 0.1
-
-
 def suite_regraded(table: pa.Table, rng: Rng) -> Injected:
     """A suite's grades are another grader's: of one arm or of all, nearly none right, or turned."""
     answers = Answers.of(table)
     score = answers.score.copy()
-    cells = _cells(answers)
+    cells = cells_of(answers)
     how = str(rng.choice(["one arm fails", "one arm fails", "all arms fail", "turned round"]))
     if how == "one arm fails":
         best = [cell for cell, p in cells.items() if p >= 0.5]
@@ -89,7 +86,7 @@ def suite_regraded(table: pa.Table, rng: Rng) -> Injected:
         rows = np.flatnonzero((answers.arm == a) & (answers.suite == s))
         about: tuple[str, ...] = (answers.arms[a], answers.suites[s])
     else:
-        s = int(rng.choice(_graded_alike(cells, turned=how == "turned round")))
+        s = int(rng.choice(graded_alike(cells, turned=how == "turned round")))
         rows, about = np.flatnonzero(answers.suite == s), (answers.suites[s],)
     if how == "turned round":
         score[rows] = 1 - np.clip(score[rows], 0, 1)
@@ -99,46 +96,10 @@ def suite_regraded(table: pa.Table, rng: Rng) -> Injected:
     return Injected(replaced(answers.table, score=score), kinds, about, how)
 
 
-def _graded_alike(cells: dict[tuple[int, int], float], *, turned: bool) -> list[int]:
-    """Suites on which another grader leaves a trace: right elsewhere, or ordered as elsewhere.
-
-    A suite on which a tenth of the right answers is left is only a hard one where another suite of
-    the matrix is as hard.
-    """
-    from scipy.stats import spearmanr
-
-    found = []
-    suites = sorted({s for _, s in cells})
-    level = {t: float(np.median([p for (_, u), p in cells.items() if u == t])) for t in suites}
-    for s in suites:
-        arms = [a for a, t in cells if t == s]
-        rest = [
-            np.mean([p for (b, t), p in cells.items() if b == a and t != s] or [0]) for a in arms
-        ]
-        here = [cells[a, s] for a in arms]
-        if turned and len(arms) >= 8 and spearmanr(here, rest).statistic > 0.7:
-            found.append(s)
-        hardest = min((p for t, p in level.items() if t != s), default=1.0)
-        harder = KEPT * level[s] < hardest
-        if not turned and harder and np.median(here) >= 0.5 and np.median(rest) >= 0.35:
-            found.append(s)
-    return found
-
-
-def _cells(answers: Answers) -> dict[tuple[int, int], float]:
-    """(arm, suite) → accuracy, of cells with 30 answers and more."""
-    found = {}
-    for cell in np.unique(answers.cell):
-        score = answers.score[answers.cell == cell]
-        if np.sum(~np.isnan(score)) >= 30:
-            found[divmod(int(cell), len(answers.suites))] = float(np.nanmean(score))
-    return found
-
-
 def arms_swapped(table: pa.Table, rng: Rng) -> Injected:
     """Two arms' answers to one suite have changed places."""
     answers = Answers.of(table)
-    cells = _cells(answers)
+    cells = cells_of(answers)
     number = answers.score.size / max(1, len(answers.arms) * len(answers.suites))
     styled = answers.has("text") and len(answers.suites) >= 4
     if not styled and (len(answers.arms) < 15 or number < 200):
@@ -151,7 +112,7 @@ def arms_swapped(table: pa.Table, rng: Rng) -> Injected:
         if (b, s) in cells and abs(cells[a, s] - cells[b, s]) > 0.1
     ]
     if not styled:
-        pairs = _tellable(answers, pairs)
+        pairs = tellable(answers, pairs)
     a, b, s = pairs[int(rng.integers(len(pairs)))]
     arm = answers.arm.copy()
     here = answers.suite == s
@@ -159,20 +120,6 @@ def arms_swapped(table: pa.Table, rng: Rng) -> Injected:
     names = np.array(answers.arms, dtype=object)[arm]
     about = (answers.arms[a], answers.arms[b], answers.suites[s])
     return Injected(replaced(answers.table, arm=names), ("arms_swapped",), about, "one suite")
-
-
-def _tellable(answers: Answers, pairs: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Exchanges that scores alone can tell: of N a log-likelihood ratio of ln(N / 0.05) is asked.
-
-    Without any exchange, the likelihood ratio of each exceeds x with a probability of 1 / x at most
-    (Markov), so that the largest of N stays below N / 0.05 in 95 of 100 matrices. The ratio that
-    an exchange lets expect is read off the honest matrix.
-    """
-    from routeyard.pipelines.audit.exchanges.swapped import evidence_of_scores
-
-    expected = -evidence_of_scores(answers)
-    number = len(answers.suites) * len(answers.arms) * (len(answers.arms) - 1) / 2
-    return [one for one in pairs if expected[one[2], one[0], one[1]] >= np.log(number / 0.05)]
 
 
 def tokens_capped(table: pa.Table, rng: Rng) -> Injected:
