@@ -119,6 +119,7 @@ def page_of(release: Path, folder: Path) -> tuple[Path, list[dict[str, Any]]]:
 
     A release without test questions has a page without routers, which a line says.
     """
+    from routeyard.datacards.site.release import slug
     from routeyard.flows.console import line
     from routeyard.flows.evaluation.evaluate import evaluate_into
     from routeyard.flows.site import write
@@ -140,7 +141,9 @@ def page_of(release: Path, folder: Path) -> tuple[Path, list[dict[str, Any]]]:
     except BadInput as error:
         line("note", f"no routers were compared: {error.what}")
     index = write([release], folder / "pages", results=[results])
-    return next(index.parent.glob("*/*/index.html")), ranking
+    # Pages of other releases of the workspace are beside it.
+    own = index.parent / slug(release.parent.name) / slug(release.name) / "index.html"
+    return own, ranking
 
 
 def show(page: Path, wanted: bool) -> None:

@@ -44,3 +44,25 @@ def test_answers_become_a_page_and_a_recipe(
     before = digest(answers)
     _answers(answers, 61)
     assert digest(answers) != before
+
+
+def test_the_page_is_the_releases_own_beside_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from routeyard.flows.cli.try_ import page_of
+    from routeyard.pipelines.errors import BadInput
+
+    def refuse(*given: object, **how: object) -> None:
+        raise BadInput("no test questions")
+
+    pages = tmp_path / "pages"
+    monkeypatch.setattr("routeyard.flows.evaluation.evaluate.evaluate_into", refuse)
+    monkeypatch.setattr("routeyard.flows.site.write", lambda *given, **how: pages / "index.html")
+    for name in "abc":
+        (pages / name / "1.0.0").mkdir(parents=True)
+        (pages / name / "1.0.0" / "index.html").touch()
+    # Trap: the first page that the file system listed was opened.
+    for name in "abc":
+        page, ranking = page_of(tmp_path / "releases" / name / "1.0.0", tmp_path)
+        assert page == pages / name / "1.0.0" / "index.html"
+        assert ranking == []
