@@ -1,0 +1,1 @@
+"""What users wait for, beside the least that the same work takes."""
