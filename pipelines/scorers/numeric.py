@@ -70,7 +70,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         last, got = readable[settled.index]
         if cut_within(last, output, truncated=asked.truncated):
             return ScoreResult("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
-        if bounds(output, last.start, last.end, asked.question):
+        if last.kind == "boxed" and bounds(output, last.start, last.end, asked.question):
             return ScoreResult("abstain", reason=f"{last.kind}: only a bound, {last.text[:40]!r}")
         how, start, end = last.kind, last.start, last.end
     else:
@@ -214,7 +214,7 @@ def _committed_numbers(line: str, question: str | None) -> str:
     """
     for one in reversed(list(_RE["digits"].finditer(line))):
         start, end = one.span()
-        if (
+        if end - start < len(line) and (
             denied(line, start, end)
             or doubted(line, start)
             or wonders(line, end)
