@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -205,6 +206,8 @@ def _embedllm(recipe: str, folder: Path) -> Iterator[None]:
     from routeyard.pipelines.ingest.importers.write import run_import
 
     raw = write_embedllm(plant(questions=PLANTED, names=TASKS, twin_tasks=3), folder / "embedllm")
+    # Another version of Routeyard may have planted others; what is made of them is made again.
+    shutil.rmtree(folder / "import", ignore_errors=True)
     done = run_import(IMPORTERS.get("embedllm"), raw, folder / "import")
     with _environment({EMBEDLLM: str(done.folder)}):
         yield

@@ -108,3 +108,15 @@ pool:
     )
     with pytest.raises(BadInput, match="is not from the catalog"):
         rehearse(str(path), str(tmp_path / "yard"))
+
+
+@pytest.mark.slow
+def test_what_an_earlier_version_planted_is_planted_anew(tmp_path: Path) -> None:
+    from routeyard.flows import rehearse
+
+    with rehearse._embedllm("cscr", tmp_path):
+        place = tmp_path / "import" / "responses.parquet"
+        before = place.read_bytes()
+    place.write_bytes(b"of an earlier version")
+    with rehearse._embedllm("cscr", tmp_path):
+        assert place.read_bytes() == before
