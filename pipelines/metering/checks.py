@@ -98,6 +98,8 @@ def _several_calls(answers: AnswerColumns) -> Mask:
 def _constant(known: MeteringInput, model_id: str, answers: AnswerColumns) -> Iterator[Problem]:
     for name in ("completion_tokens", "prompt_tokens"):
         counted = ~answers.null(name) & ~_several_calls(answers)
+        if name == "completion_tokens":  # what is cut has as many as the limit allows
+            counted &= ~answers.equal("status", "truncated")
         if counted.sum() < known.thresholds.min_answers:
             continue
         counts, times = np.unique(answers.numbers(name)[counted], return_counts=True)

@@ -190,6 +190,17 @@ def cached(number: int, read: int, **changes: Any) -> dict[str, Any]:
     return honest(number, **(counts | changes))
 
 
+def test_answers_that_were_cut_have_as_many_tokens_as_the_limit() -> None:
+    text = "The answer is forty two. "
+    rows = [
+        honest(i, status="truncated", completion_tokens=16, text=text[: 6 + i % 9] * (2 + i % 5))
+        for i in range(100)
+    ]
+    assert "constant_count" not in found(rows)
+    rows = [row | {"status": "ok"} for row in rows]
+    assert found(rows)["constant_count"].count == 100
+
+
 def test_cached_tokens_are_among_the_prompts() -> None:
     rows = [cached(i, 1_920 if i else 0) for i in range(200)]
     assert found(rows) == {}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.ingest.importers import reading, spec
+from routeyard.pipelines.ingest.importers.trajectory_sums import TOKENS, sums_of
 from routeyard.pipelines.trajectories.times import iso_time
 
 _CALLS = ("chat", "text_completion", "generate_content", "responses")
@@ -61,11 +62,8 @@ def _answer(
         text=reading.output_text(text),
         score=outcome,
         served_model=last.get("gen_ai.response.model") if len(calls) == 1 else None,
-        prompt_tokens=_sum(rows, "prompt_tokens"),
-        completion_tokens=_sum(rows, "completion_tokens"),
-        cache_read_tokens=_sum(rows, "cache_read_tokens"),
-        cache_write_tokens=_sum(rows, "cache_write_tokens"),
-        latency_s=_sum(rows, "latency_s"),
+        latency_s=sums_of(rows, ["latency_s"])["latency_s"],
+        **sums_of(rows, TOKENS),
         calls=len(rows),
     )
 
@@ -109,11 +107,6 @@ def _step(
 
 def _arm(told: Mapping[str, Any]) -> str:
     return str(told.get("gen_ai.request.model") or told["gen_ai.response.model"])
-
-
-def _sum(rows: Sequence[Mapping[str, Any]], name: str) -> Any:
-    values = [row[name] for row in rows]
-    return None if None in values else sum(values)
 
 
 def _spans(path: Path, result: spec.ImportResult) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.ingest.importers.conversations import last_text, messages_in, steps_of
+from routeyard.pipelines.ingest.importers.trajectory_sums import TOKENS, sums_of
 from routeyard.pipelines.io import files
 from routeyard.pipelines.usage import TokenUsage
 
@@ -104,11 +105,8 @@ def _answer(
         sample=sample,
         text=None if failed else last_text(messages),
         score=outcome,
-        prompt_tokens=_sum(steps, "prompt_tokens"),
-        completion_tokens=_sum(steps, "completion_tokens"),
-        cache_read_tokens=_sum(steps, "cache_read_tokens"),
-        cache_write_tokens=_sum(steps, "cache_write_tokens"),
-        latency_s=_sum(steps, "latency_s"),
+        latency_s=sums_of(steps, ["latency_s"])["latency_s"],
+        **sums_of(steps, TOKENS),
         calls=len(steps),
         status="error" if failed else None,
         error=str(row["termination_reason"]) if failed else None,
@@ -119,11 +117,6 @@ def _tokens(message: Mapping[str, Any], where: str) -> TokenUsage:
     raw = message.get("raw_data")
     usage = (raw.get("usage") if isinstance(raw, dict) else None) or message.get("usage")
     return reading.usage(usage, where)
-
-
-def _sum(steps: Sequence[Mapping[str, Any]], name: str) -> Any:
-    values = [step[name] for step in steps]
-    return None if not values or None in values else sum(values)
 
 
 def _instructions(task: Mapping[str, Any]) -> str:
