@@ -115,6 +115,18 @@ def test_the_same_release_gives_the_same_bytes(write: Any, tmp_path: Path) -> No
     assert all((one / name).read_bytes() == (two / name).read_bytes() for name in files)
 
 
+def test_without_texts_no_question_and_no_answer_is_anywhere(write: Any, tmp_path: Path) -> None:
+    release = write().path
+    out = write_site([release], tmp_path / "site", texts=False).parent
+    assert not list(out.rglob("shards"))
+    text = "".join(path.read_text() for path in out.rglob("*.html"))
+    assert "Answer with a number." not in text  # of every prompt
+    assert "4+1?" not in text
+    assert "The release holds no certificate" in text
+    page = (out / "tiny/1.0.0/questions.html").read_text()
+    assert "belong to their sources" in page
+
+
 def test_a_release_without_costs_or_responses_has_its_pages(write: Any, tmp_path: Path) -> None:
     tables = {
         k: v for k, v in small_release.tiny_tables().items() if k not in ("responses", "verdicts")
