@@ -87,6 +87,7 @@ def _language(row: dict[str, Any]) -> Language:
     def optional(key: str, form: str) -> re.Pattern[str] | None:
         return _made(form, words=f"(?:{any_of(row[key])})", **words) if row.get(key) else None
 
+    word = r"<begin><words><end>"
     chosen = r"(?P<chosen><choose>)<end>(?=[\s(*\"'$]{1,4}(?-i:[-\d\\A-Z]))"
     return Language(
         (*row["answer"], *(() if glued else row.get("choose", ()))),
@@ -99,7 +100,9 @@ def _language(row: dict[str, Any]) -> Language:
             **words,
         ),
         optional("tail", r"\s{0,2}<words>[\s.。।۔]*$"),
-        *(optional(key, r"<begin><words><end>") for key in ("if", "suppose", "would")),
+        optional("if", word),
+        optional("suppose", word),
+        optional("would", word),
         _made(r"<begin><not><end>", **words),
         optional("others", r"<begin><words>[\s*_]{0,3}$"),
     )
