@@ -23,7 +23,7 @@
 
   // Rows of a table by body, also those that wait in a template or as JSON.
   const rowsOf = (table) => {
-    const bodies = [...table.tBodies].map((body) => ({ body, heads: [...body.rows].filter((r) => r.classList.contains("group")), rows: [...body.rows].filter((r) => !r.classList.contains("group")) }));
+    const bodies = [...table.tBodies].map((body) => ({ body, few: Number(body.dataset.few) || FEW, heads: [...body.rows].filter((r) => r.classList.contains("group")), rows: [...body.rows].filter((r) => !r.classList.contains("group")) }));
     const rest = table.closest(".wide")?.querySelector(`template[data-rest="${table.id}"]`);
     if (rest) {
       bodies.at(-1).rows.push(...rest.content.querySelectorAll("tr"));
@@ -42,16 +42,16 @@
   const stateOf = (table) => {
     if (!known.has(table)) {
       const bodies = rowsOf(table);
-      known.set(table, { bodies, all: bodies.every(({ rows }) => rows.length <= FEW + 5), keep: () => true });
+      known.set(table, { bodies, all: bodies.every(({ rows, few }) => rows.length <= few + 5), keep: () => true });
     }
     return known.get(table);
   };
   const render = (table) => {
     const state = stateOf(table);
     let passed = 0, total = 0, left = 0;
-    for (const { body, heads, rows } of state.bodies) {
+    for (const { body, few, heads, rows } of state.bodies) {
       const kept = rows.filter(state.keep);
-      const shown = state.all ? kept : kept.slice(0, FEW);
+      const shown = state.all ? kept : kept.slice(0, few);
       [passed, total, left] = [passed + kept.length, total + rows.length, left + kept.length - shown.length];
       body.replaceChildren(...heads, ...shown);
     }
