@@ -16,6 +16,7 @@ from routeyard.pipelines.scorers import SCORERS
 from tests.faults.attacks import Row
 from tests.ingest.importers import test_importers as layouts
 from tests.ingest.importers import test_layouts as other_layouts
+from tests.ingest.importers import test_swe_agents as swe_agents
 from tests.ingest.importers import test_trajectories as trajectories
 
 Rows = Callable[[str], Row]
@@ -40,6 +41,8 @@ LAYOUTS: dict[str, Callable[..., None]] = {
     "sprout": layouts.test_sprout,
     "ulab": layouts.test_ulab_error_texts_are_missing_answers,
     "zeroeval": layouts.test_zeroeval,
+    "mini_swe_agent": swe_agents.test_mini_swe_agent_with_the_harness_report,
+    "openhands": swe_agents.test_openhands,
     "tau_bench": trajectories.test_tau_bench,
 }
 #: Its two forms take one more argument.
