@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -53,9 +54,14 @@ class SuiteScores:
         found = np.where(usable, self.z @ self.z.T / np.where(usable, size, 1.0), 0.0)
         return found, np.where(usable, common, 0.0)
 
+    @cached_property
+    def totals(self) -> tuple[Floats, Floats]:
+        """(questions,) sums of the arms' scores, and arms that have one."""
+        return self.z.sum(axis=0), self.known.sum(axis=0)
+
     def with_others(self, arm: int, offset: int = 0) -> tuple[float, int]:
         """Correlation of an arm's scores with the mean of the others' `offset` rows on."""
-        total, number = self.z.sum(axis=0), self.known.sum(axis=0)
+        total, number = self.totals
         rest = (total - self.z[arm]) / np.maximum(number - self.known[arm], 1)
         both = (self.known[arm] > 0) & (np.roll(number - self.known[arm], -offset) > 0)
         x, y = self.z[arm][both], np.roll(rest, -offset)[both]
