@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -23,7 +23,7 @@ def page_environment() -> Environment:
         autoescape=True,
     )
     environment.globals["pages"] = {}
-    environment.filters |= {
+    filters: dict[str, Callable[..., Any]] = {
         "count": lambda value: "–" if value is None else f"{value:,}",
         "percent": lambda value: "–" if value is None else f"{100 * value:.1f} %",
         "points": lambda value: "–" if value is None else f"{100 * value:+.1f}",
@@ -37,6 +37,7 @@ def page_environment() -> Environment:
         "markdown": markdown,
         "code": code,
     }
+    environment.filters |= filters
     return environment
 
 

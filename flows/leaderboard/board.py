@@ -95,7 +95,7 @@ def board(
     for one in scored:
         line("board", f"{one.entry}/{one.number}: {one.verdict}")
     ranking: list[dict[str, Any]] = []
-    facts: dict[str, Any] = {}
+    facts: Mapping[str, Any] = {}
     if latest:
         routers = {
             name: Predictions(one.bundle.predictions, name)

@@ -104,6 +104,7 @@ def submit(
             _tables(folder, test, scores, seconds)
             files = _code_files(spec)
             about = SubmissionAbout(
+                format=1,
                 router=spec.name or router,
                 made=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 benchmark=BenchmarkRef(**{**benchmark, "scheme": chosen}),
@@ -194,7 +195,7 @@ def _asked(
     batch_s = float(fitted.seconds or 0.0)
     together = chosen_models(scores, core, scheme)
     if spec.is_table:
-        times = DecisionTimes(fit_s=0.0, batch_s=0.0, asked=0, moved=0)
+        times = DecisionTimes(fit_s=0.0, batch_s=0.0, asked=0, moved=0, p50_s=None, p95_s=None)
         return scores, times, {}
     drawn = np.random.default_rng(0).permutation(test.n_queries)[:ALONE]
     seconds: dict[str, float] = {}
