@@ -68,10 +68,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         settled = settle(readable, output, lambda one, other: one.value == other.value)
         conflict = settled.conflict
         last, got = readable[settled.index]
-        if cut_within(last, output, truncated=asked.truncated):
-            return ScoreResult("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
-        if last.kind == "boxed" and bounds(output, last.start, last.end, asked.question):
-            return ScoreResult("abstain", reason=f"{last.kind}: only a bound, {last.text[:40]!r}")
+        if why := _no_value(last, output, asked):
+            return ScoreResult("abstain", reason=f"{last.kind}: {why} {last.text[:40]!r}")
         how, start, end = last.kind, last.start, last.end
     else:
         if marks:
@@ -92,6 +90,14 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
     return ScoreResult.of(right, said, (start, end), reason, conflict)
+
+
+def _no_value(last: Committed, output: str, asked: ScoringInput) -> str:
+    """Why a mark's number is none; empty where it is one."""
+    if cut_within(last, output, truncated=asked.truncated):
+        return "cut off within"
+    boxed = last.kind == "boxed"
+    return "only a bound," * (boxed and bounds(output, last.start, last.end, asked.question))
 
 
 def _not_a_number(last: Committed, asked: ScoringInput, known: list[Quantity]) -> ScoreResult:
