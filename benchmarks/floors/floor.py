@@ -55,7 +55,7 @@ def evaluate(release: str, out: str) -> None:
     """Accuracies of every model and of the best on train, with 10,000 paired resamples."""
     import duckdb
 
-    wide = duckdb.sql(
+    wide = duckdb.execute(
         f"PIVOT (SELECT query_id, model_id, score FROM '{release}/data/labels.parquet') "
         "ON model_id USING first(score) GROUP BY query_id ORDER BY query_id"
     ).df()
@@ -78,7 +78,7 @@ def site(release: str, out: str) -> None:
     """Questions with every model's score, as JSON in one page."""
     import duckdb
 
-    rows = duckdb.sql(
+    rows = duckdb.execute(
         f"SELECT q.query_id, any_value(q.task) AS task, any_value(q.prompt[:200]) AS prompt, "
         f"list(l.score ORDER BY l.model_id) AS scores FROM '{release}/data/queries.parquet' q "
         f"JOIN '{release}/data/labels.parquet' l USING (query_id) GROUP BY 1 ORDER BY 1"
@@ -94,7 +94,7 @@ def verify(release: str, out: str) -> None:
         if path.is_file():
             hashlib.sha256(path.read_bytes()).digest()
     data = f"{release}/data"
-    differs = duckdb.sql(
+    differs = duckdb.execute(
         f"SELECT count(*) FROM '{data}/labels.parquet' l JOIN '{data}/verdicts.parquet' v "
         "USING (query_id, model_id) WHERE l.correct IS DISTINCT FROM (v.outcome = 'correct') "
         "AND v.outcome IN ('correct', 'incorrect')"
