@@ -127,7 +127,11 @@ def _step(core: Core, pair: tuple[str, str], resamples: int, seed: int) -> dict[
     if usd is not None:
         cost = (_mean(usd), *interval(means[:, 1]))
         if gain[1] > 0:
-            per_point = (cost[0] / gain[0], *interval(means[:, 1] / means[:, 0]))
+            # A resample in which more gains nothing buys no right answer at any price.
+            rises = means[:, 0] > 0
+            each = np.full(len(means), np.inf)
+            np.divide(means[:, 1], means[:, 0], out=each, where=rises)
+            per_point = (cost[0] / gain[0], *interval(each))
     return {
         "questions": len(both),
         "less": _mean(low),
