@@ -109,7 +109,7 @@ def exchanged_tokens(answers: Answers) -> Iterator[Found]:
     # Of agents each prompt holds the turns before it: nothing is expected of those.
     if np.isnan(alike).all() or np.nanmedian(alike[:, 0]) < SAME:
         return
-    for a in np.flatnonzero((alike[:, 0] < OTHER) & (alike[:, 1] >= SAME)):
+    for a in np.flatnonzero((alike[:, 0] < OTHER) & (alike[:, 1] >= SAME)).tolist():
         says = (
             "its completion tokens follow the other arms' prompt tokens (correlation "
             f"{alike[a, 1]:.2f}), and its prompt tokens do not ({alike[a, 0]:.2f}): the two are "

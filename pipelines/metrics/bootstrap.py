@@ -79,9 +79,7 @@ class Draws:
 
         Draws of the same queries share them for as long as one of them lives.
         """
-        grouped = (
-            None if self.groups is None else sha256(np.ascontiguousarray(self.groups)).digest()
-        )
+        grouped = None if self.groups is None else sha256(self.groups.tobytes()).digest()
         key = (self.n, self.resamples, self.seed, grouped)
         held = _SHARED.get(key)
         if held is None:
