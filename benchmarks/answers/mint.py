@@ -37,7 +37,7 @@ def official(reference: str, said: str) -> bool:
 
 
 def fault(asked: ScoringInput, output: str, outcome: str) -> str:
-    """Why the official verdict on a difference is proved wrong; else `_OWN`.
+    """Which fault of the official grader explains a difference; `_OWN` where none does.
 
     Args:
         outcome: Our verdict, `correct` or `incorrect`; the official one is the other.
