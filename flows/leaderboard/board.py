@@ -18,6 +18,8 @@ from routeyard.flows.leaderboard.bundle import Bundle, read_bundle
 from routeyard.flows.leaderboard.places import submissions_of
 from routeyard.flows.leaderboard.submit import choices_table, chosen_models
 from routeyard.pipelines.errors import BadInput, RouteyardError
+from routeyard.pipelines.experiment.entrants import handed_over
+from routeyard.pipelines.experiment.fit import Fit
 from routeyard.pipelines.experiment.given import Predictions
 from routeyard.pipelines.experiment.settings import EvaluationSettings
 from routeyard.pipelines.experiment.splits import default_scheme
@@ -143,8 +145,8 @@ def _one(
     try:
         bundle = read_bundle(folder, entry, number)
         _check_benchmark(bundle, manifest, scheme)
-        given = Predictions(bundle.predictions, bundle.key)
-        scores = given.fit(core.training(scheme)).scores(test.queries())
+        given = handed_over(bundle.key, Predictions(bundle.predictions, bundle.key))
+        scores = Fit(given, core.training(scheme)).scores(test.queries())
         if not np.isfinite(scores).all():
             raise BadInput("the scores are not finite", where=bundle.key)
     except RouteyardError as error:

@@ -53,6 +53,8 @@ _DIALECT = Dialect(
 )
 #: Seconds for which another process may hold the file.
 _PATIENCE_S = 60
+#: What SQLite raises; its message about a damaged table quotes it, which may be no UTF-8.
+_FAULTS = (sqlite3.Error, OSError, UnicodeDecodeError)
 _INSERT = (
     f"INSERT INTO attempts ({_DIALECT.attempt_columns}) VALUES "
     f"({', '.join('?' * len((*COLUMNS, *CHECKSUMS)))})"
@@ -85,14 +87,14 @@ class SqliteLedger(Ledger):
             path.parent.mkdir(parents=True, exist_ok=True)
             _one_name(path)
             self._writer, self._checked = _begun(path)
-        except (sqlite3.Error, OSError) as error:
+        except _FAULTS as error:
             raise _named(error, path) from error
         super().__init__()
 
     def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Sequence[Any]]:
         try:
             return self._reader().execute(sql, values).fetchall()
-        except sqlite3.Error as error:
+        except _FAULTS as error:
             raise _named(error, self.path) from error
 
     def _reader(self) -> sqlite3.Connection:
@@ -148,7 +150,7 @@ class SqliteLedger(Ledger):
             finally:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
-        except (sqlite3.Error, OSError) as error:
+        except _FAULTS as error:
             raise _named(error, self.path) from error
         return result
 
@@ -215,7 +217,7 @@ def _begun(path: Path) -> tuple[sqlite3.Connection, bool]:
             checked = is_checked(connection)
             connection.execute("PRAGMA synchronous = FULL")
             return connection, checked
-        except BadInput:
+        except (BadInput, UnicodeDecodeError):
             connection.close()
             raise
         except sqlite3.Error as error:
@@ -256,7 +258,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _named(error: sqlite3.Error | OSError, path: Path) -> RouteyardError:
+def _named(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> RouteyardError:
     full = (
         error.errno in (errno.ENOSPC, errno.EDQUOT)
         if isinstance(error, OSError)
@@ -269,8 +271,9 @@ def _named(error: sqlite3.Error | OSError, path: Path) -> RouteyardError:
             where=str(path),
             next_step="free some space and run the same command; acknowledged answers are kept",
         )
+    damaged = isinstance(error, UnicodeDecodeError)
     return BadInput(
-        f"the ledger cannot be used: {error}",
+        f"the ledger cannot be used: {'its tables are damaged' if damaged else error}",
         where=str(path),
         next_step="check that the file is a ledger of this workspace and can be written",
     )

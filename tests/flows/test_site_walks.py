@@ -159,12 +159,14 @@ def test_two_models_are_compared_and_a_mark_leads_to_its_questions(page: Page, h
 
 
 def test_what_is_folded_is_made_when_it_is_opened(page: Page, home: Path) -> None:
+    from playwright.sync_api import expect
+
     page.goto(home.with_name("routers.html").as_uri())
     assert page.locator("#e0-figures").count() == 0
     page.get_by_text("8 figures of all routers").click()
-    assert page.locator("#e0-figures tbody tr").count() == 8
+    expect(page.locator("#e0-figures tbody tr")).to_have_count(8)
     page.locator("[data-filter=e0-figures]").fill("mlp")
-    assert page.locator("#e0-figures tbody tr").count() == 2
+    expect(page.locator("#e0-figures tbody tr")).to_have_count(2)
     assert "2 of 8" in page.locator("[data-count=e0-figures]").inner_text()
     assert page.evaluate("document.querySelectorAll('*').length") < 2_000
 
