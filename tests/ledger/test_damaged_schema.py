@@ -9,7 +9,6 @@ import pytest
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ledger.sqlite import SqliteLedger
 
-
 #: Letters of `CREATE TABLE attempts` that SQLite does not open without.
 NEEDED = (0, 2, 4, 7, 8, 10, 12)
 
