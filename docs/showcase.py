@@ -1,6 +1,6 @@
-"""Makes a page of `docs/showcase/`: `python docs/showcase.py mmlu_pro`, or `zeroeval_gsm`, ….
+"""Makes `docs/showcase/`: `python docs/showcase.py`, or with the folder to work in.
 
-One command from recorded answers (`ROUTEYARD_DATA`) to the page: build, compare the reference
+One command from recorded answers (`ROUTEYARD_DATA`) to the pages: build, compare the reference
 routers, write figures and charts. Questions and answers belong to their sources and stay out.
 """
 
@@ -11,35 +11,35 @@ import sys
 from pathlib import Path
 
 SHOWCASE = Path(__file__).parent / "showcase"
-#: Recipe → what its page shows.
-PAGES = {
-    "mmlu_pro": "29 models, 12,032 questions of MMLU-Pro",
-    "zeroeval_gsm": "43 models, GSM8K",
-    "routellm_mmlu": "a strong and a weak model on MMLU",
-}
-RESAMPLES = 2_000
+#: Recipes whose releases are shown.
+SHOWN = ("mmlu_pro", "zeroeval_gsm", "routellm_mmlu")
+#: Resamples, and settings of each curve.
+RESAMPLES, POINTS = 2_000, 40
 
 
-def make(name: str, yard: Path) -> Path:
-    """Build a shipped recipe, evaluate, and write its page; returns it."""
+def evaluated(recipe: str, yard: Path) -> tuple[Path, Path]:
+    """The release of a shipped recipe, and the folder of its evaluation."""
     from routeyard.flows.build import run_build
     from routeyard.flows.evaluation.evaluate import evaluate_into
-    from routeyard.flows.site import write
     from routeyard.pipelines.experiment.settings import EvaluationSettings
 
-    built = run_build(name, str(yard))
-    release = Path(built["release"]["path"])
-    results = yard / "results" / name
+    release = Path(run_build(recipe, str(yard))["release"]["path"])
+    results = yard / "results" / recipe
     settings = EvaluationSettings(
-        pair_routers=False, embed=True, encoder="tfidf", resamples=RESAMPLES
+        pair_routers=False, embed=True, encoder="tfidf", resamples=RESAMPLES, points=POINTS
     )
     evaluate_into(release, results, None, settings, certificate=False)
-    out = SHOWCASE / name
-    shutil.rmtree(out, ignore_errors=True)
-    write([release], out, results=[results], texts=False)
-    return next(out.glob("*/*/index.html"))
+    return release, results
+
+
+def make(yard: Path) -> Path:
+    """Build, evaluate and write the pages of all; returns their index."""
+    from routeyard.flows.site import write
+
+    releases, results = zip(*(evaluated(recipe, yard) for recipe in SHOWN), strict=True)
+    shutil.rmtree(SHOWCASE, ignore_errors=True)
+    return write(releases, SHOWCASE, results=results, texts=False)
 
 
 if __name__ == "__main__":
-    page = make(sys.argv[1], Path(sys.argv[2] if len(sys.argv) > 2 else "yard"))
-    sys.stdout.write(f"{page}\n")
+    sys.stdout.write(f"{make(Path(sys.argv[1] if len(sys.argv) > 1 else 'yard'))}\n")

@@ -79,7 +79,7 @@ def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], 
     sources: list[Source] = []
     bank: list[dict[str, Any]] = []
     for listed in recipe.sources:
-        if _BANK in names(str(listed.path or "")):  # our own questions: nothing stands in for them
+        if _BANK in names(str(listed.path or "")):  # our own questions need no replacement
             sources.append(listed)
             bank += [asdict(one) for one in questions()]
             continue

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.near_duplicates.dedup_vectors import BLOCK, make_file, make_vectors
+from benchmarks.near_duplicates.dedup_vectors import BLOCK, make_file, make_vectors, peak_mb
 from routeyard.pipelines.curate.dedup import search
 from routeyard.pipelines.curate.dedup.rule import join
 from routeyard.pipelines.curate.dedup.search import (
@@ -61,10 +61,10 @@ def _run(arguments: argparse.Namespace) -> dict[str, Any]:
         arguments.vectors, n, arguments.seed, threshold, copies=arguments.copies
     )
     # Building the set leaves freed pages behind: what the search adds, plus the vectors.
-    before = _peak_mb(reset=True)
+    before = peak_mb(reset=True)
     pairs, seconds = _timed(lambda: near_duplicate_pairs(vectors, threshold))
     size = vectors.nbytes / 2**20
-    peak = _peak_mb() - before + size
+    peak = peak_mb() - before + size
     label = components(n, *_links(pairs))
     out: dict[str, Any] = {
         "n": n,
@@ -241,15 +241,6 @@ def _chosen_rows(n: int, whole: int, seed: int) -> Array:
     blocks = np.arange(0, n, BLOCK)
     chosen = np.random.default_rng(seed).choice(blocks, len(blocks) // 10, replace=False)
     return np.concatenate([np.arange(b, min(b + BLOCK, n)) for b in np.sort(chosen)])
-
-
-def _peak_mb(*, reset: bool = False) -> float:
-    """Highest resident memory since the last reset; Linux."""
-    if reset:
-        Path("/proc/self/clear_refs").write_text("5")
-    status = Path("/proc/self/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 1024
 
 
 def every_pair(pairs: Pairs) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -19,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.near_duplicates.dedup_vectors import BLOCK, peak_mb
+
 Array = np.ndarray[Any, Any]
 _ROOT = Path(__file__).parents[2]
-BLOCK = 2048
 #: Shape → smallest and largest angle between a vector and the centre of its group, as shares
 #: of the angle at which two opposite ones meet the threshold; and rows of a group, 0 for all.
 HARD: dict[str, tuple[float, float, int]] = {
@@ -124,27 +124,16 @@ def main() -> None:
         method = {"ours": ours, "brute": brute}[side]
         method(hard_vectors("groups", 300, 0.999, 1), 0.999)  # imports, before what is measured
         vectors = hard_vectors(shape, int(n), float(threshold), int(seed))
-        before, started = _peak_mb(reset=True), time.process_time()
+        before, started = peak_mb(reset=True), time.process_time()
         pairs, label = method(vectors, float(threshold))
         seconds = time.process_time() - started
     figures = {
         "seconds": round(seconds, 3),
-        "added_mb": round(_peak_mb() - before, 1),
+        "added_mb": round(peak_mb() - before, 1),
         "pairs": pairs,
         "components": len(np.unique(label)),
     }
     print(json.dumps(figures))
-
-
-def _peak_mb(*, reset: bool = False) -> float:
-    """Largest resident size of this process, in MiB; of what follows where Linux can reset it."""
-    if reset:
-        Path("/proc/self/clear_refs").write_text("5")
-    status = Path("/proc/self/status").read_text()
-    held = [line for line in status.splitlines() if line.startswith("VmHWM")]
-    if not held:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return int(held[0].split()[1]) / 1024
 
 
 if __name__ == "__main__":

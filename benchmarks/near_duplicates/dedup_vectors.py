@@ -105,3 +105,12 @@ def make_file(path: Path) -> dict[str, Any]:
         path,
     )
     return {"rows": len(rows), "file": str(path)}
+
+
+def peak_mb(*, reset: bool = False) -> float:
+    """Highest resident memory of this process since the last reset, in MiB; Linux."""
+    if reset:
+        Path("/proc/self/clear_refs").write_text("5")
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024

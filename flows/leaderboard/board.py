@@ -18,6 +18,7 @@ from routeyard.flows.leaderboard.bundle import Bundle, read_bundle
 from routeyard.flows.leaderboard.places import submissions_of
 from routeyard.flows.leaderboard.submit import choices_table, chosen_models
 from routeyard.pipelines.errors import BadInput, RouteyardError
+from routeyard.pipelines.evaluate.run.evaluation import Evaluation
 from routeyard.pipelines.experiment.entrants import handed_over
 from routeyard.pipelines.experiment.fit import Fit
 from routeyard.pipelines.experiment.given import Predictions
@@ -34,6 +35,7 @@ from routeyard.schemas.manifest import Manifest
 
 #: Bootstrap resamples of a board.
 RESAMPLES = 10_000
+_ACCURACY = {"accuracy": "value", "low": "low", "high": "high"}
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def board(
 ) -> tuple[dict[str, Any], Path]:
     """Score every submission at a place; the board as JSON, and its page.
 
-    The latest submission of an entry that is neither refused nor failed stands in the ranking;
+    The latest submission of an entry that is neither refused nor failed is ranked;
     the earlier ones are its history. Nothing of a bundle is run.
 
     Args:
@@ -184,33 +186,25 @@ def _check_benchmark(bundle: Bundle, manifest: Manifest, scheme: str) -> None:
 
 
 def _latest(scored: Sequence[Scored]) -> dict[str, Scored]:
-    """Entry → its latest submission that stands."""
+    """Entry → its latest submission that was neither refused nor failed."""
     return {one.entry: one for one in scored if one.verdict in ("clean", "doubtful")}
 
 
 def _ranking(
-    done: Any, latest: Mapping[str, Scored], scored: Sequence[Scored]
+    done: Evaluation, latest: Mapping[str, Scored], scored: Sequence[Scored]
 ) -> list[dict[str, Any]]:
-    figures: dict[str, dict[str, Any]] = {}
-    for row in done.metrics.to_pylist():
-        if row["split"] == "test":
-            figures.setdefault(row["router"], {})[row["metric"]] = row
-    rows = []
+    figures, rows = _figures(done), []
     for place in done.ranking:
         one = latest[place["router"]]
         assert one.bundle is not None
         own, about = figures[place["router"]], one.bundle.about
-        cost = (own.get("mean_cost[usd]") or {}).get("value")
         rows.append(
             {
                 "entry": one.entry,
                 "router": about.router,
                 "best_place": place["best_place"],
                 "worst_place": place["worst_place"],
-                "accuracy": own["accuracy"]["value"],
-                "low": own["accuracy"]["low"],
-                "high": own["accuracy"]["high"],
-                "usd_per_1000": None if cost is None else 1000 * cost,
+                **_measured(own),
                 "p50_s": about.times.p50_s,
                 "p95_s": about.times.p95_s,
                 "verdict": one.verdict,
@@ -223,28 +217,32 @@ def _ranking(
     return rows
 
 
-def _references(done: Any, entries: set[str]) -> list[dict[str, Any]]:
+def _references(done: Evaluation, entries: set[str]) -> list[dict[str, Any]]:
     """Single models, oracles and mixes, for comparison: no entries, no places."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in done.metrics.to_pylist():
-        if row["split"] == "test" and row["router"] not in entries:
-            found.setdefault(row["router"], {})[row["metric"]] = row
     rows = [
-        {
-            "name": name,
-            "accuracy": told["accuracy"]["value"],
-            "low": told["accuracy"]["low"],
-            "high": told["accuracy"]["high"],
-            "usd_per_1000": _thousand((told.get("mean_cost[usd]") or {}).get("value")),
-        }
-        for name, told in found.items()
-        if "accuracy" in told and not name.startswith(("small:", "large:"))
+        {"name": name, **_measured(told)}
+        for name, told in _figures(done).items()
+        if name not in entries and "accuracy" in told and not name.startswith(("small:", "large:"))
     ]
     return sorted(rows, key=lambda row: (-(row["accuracy"] or 0.0), row["name"]))
 
 
-def _thousand(cost: float | None) -> float | None:
-    return None if cost is None else 1000 * cost
+def _figures(done: Evaluation) -> dict[str, dict[str, Any]]:
+    """Router or reference → metric → its row on the test questions."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in done.metrics.to_pylist():
+        if row["split"] == "test":
+            found.setdefault(row["router"], {})[row["metric"]] = row
+    return found
+
+
+def _measured(rows: Mapping[str, Any]) -> dict[str, float | None]:
+    """Accuracy with its interval, and USD for a thousand questions; null where unknown."""
+    cost = (rows.get("mean_cost[usd]") or {}).get("value")
+    return {
+        **{name: rows["accuracy"][key] for name, key in _ACCURACY.items()},
+        "usd_per_1000": None if cost is None else 1000 * cost,
+    }
 
 
 def _history(one: Scored) -> dict[str, Any]:

@@ -108,8 +108,8 @@ def online(
         check_error: Share of answers of which a cascade's check says the opposite of the label.
 
     Raises:
-        BadInput: a cost is asked for and unknown, no question has all labels, or an arm or a share
-            is none.
+        BadInput: a cost is asked for and unknown, no question has all labels, an arm is unknown,
+            or a share is not between 0 and 1.
         UnknownName: there is no such router.
     """
     from routeyard.flows.evaluation.released import read_release

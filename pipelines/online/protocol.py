@@ -119,7 +119,7 @@ def opened(
     """(n, m) which arms are open, from shares of the stream after which they come and go.
 
     Raises:
-        BadInput: an arm is unknown, a share is none, or at some time no arm is open.
+        BadInput: an arm is unknown, a share is not between 0 and 1, or at some time no arm is open.
     """
     found = np.ones((n, len(names)), dtype=bool)
     for given, comes in ((appear, True), (retire, False)):

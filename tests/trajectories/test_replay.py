@@ -170,7 +170,7 @@ def test_unknown_times_and_rewritten_prompts_give_bounds() -> None:
 
 def test_what_cannot_be_told_is_not_told() -> None:
     steps = trajectories_of(planted())
-    # `local` never answered: its completions are unknown, and nothing stands in for them.
+    # `local` never answered: its completions are unknown, and nothing replaces them.
     (never,) = policy_costs(
         steps, {"p": policy_arms("always:local", steps, NAMES)}, PRICES, NAMES, resamples=100
     )

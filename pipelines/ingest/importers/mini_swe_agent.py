@@ -66,7 +66,7 @@ def _answer(
 
 
 def _with_time(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The message with the time that stands in `extra`, as seconds since 1970."""
+    """The message with the time in its `extra`, as seconds since 1970."""
     extra = message.get("extra")
     seconds = extra.get("timestamp") if isinstance(extra, dict) else None
     if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 1e9 < seconds < 1e11:

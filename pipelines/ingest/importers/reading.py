@@ -225,7 +225,7 @@ def count(value: Any, where: str) -> int | None:
 
 
 def usage(record: Any, where: str) -> TokenUsage:
-    """Token classes of a provider's usage record; all unknown where there is none.
+    """Token classes of a provider's usage record; all unknown where it is missing.
 
     Raises:
         SourceError: a value is no number of tokens, or counts contradict each other.

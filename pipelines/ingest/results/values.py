@@ -225,7 +225,7 @@ def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
     if low == -1 and high > 1 and seldom and not np.any((there < 0) & (there > -1)):
         # Of points and percents a few -1 are what a judge that failed leaves.
         rest = scale_of(rest_of, name)
-        words = "" if rest is None else f"{rest.words}; -1 says that there is none"
+        words = "" if rest is None else f"{rest.words}; -1 means that the score is missing"
         return rest and ScoreScale(rest.low, rest.high, words, sure=False, absent=-1.0)
     found = _beyond_one(low, high, inside, name)
     if found is None and high <= 1.5 and inside >= 0.9:

@@ -187,7 +187,7 @@ def test_points_of_a_judge_that_failed_are_missing(tmp_path: Path) -> None:
     table(tmp_path / "r.csv", ["question_id", "model", "score"], rows)
     found = read_results(tmp_path)
     assert found.table.column("score").null_count == 3
-    assert "-1 says that there is none" in " ".join(found.questions)
+    assert "-1 means that the score is missing" in " ".join(found.questions)
 
 
 def test_further_attempts_are_a_question(tmp_path: Path) -> None:
