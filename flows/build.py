@@ -13,6 +13,7 @@ from routeyard.flows.console.summary import markdown
 from routeyard.flows.recipe import load, with_collect
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import RELEASE, Stage, walk
+from routeyard.flows.tasks.hidden_states import identity_of
 from routeyard.flows.tracking.assets import materialising
 from routeyard.flows.tracking.log import log, stops_in_words
 from routeyard.flows.tracking.run import (
@@ -79,6 +80,8 @@ def build(
             "if this build gives another, set a new 'version' (`routeyard plan` says)",
         )
     context = BuildContext(checked.name, root, base, jobs, shards)
+    if checked.hidden_states is not None:
+        identity_of(checked.hidden_states.weights)  # before anything is paid for
     with fixtures(checked, root):
         _settle_ports(checked, root, ports)
         return _stages(checked, recipe, context, until)

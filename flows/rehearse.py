@@ -25,13 +25,14 @@ from routeyard.pipelines.ingest.catalog import entry, from_catalog
 from routeyard.pipelines.ingest.queries import to_queries
 from routeyard.pipelines.ingest.row import each_item
 from routeyard.pipelines.io.environment import names
-from routeyard.schemas.recipe import Recipe, Source
+from routeyard.schemas.recipe import HiddenStates, Pool, Recipe, Source
 
 URL = "ROUTEYARD_REHEARSAL_URL"
 EMBEDLLM = "ROUTEYARD_EMBEDLLM"
+REAL = "ROUTEYARD_REAL_URL"
 _BANK = "ROUTEYARD_DEMO_BANK"
 ISSUE = (
-    "This is a rehearsal: rows written for Routeyard stand in for the datasets and programs for "
+    "This is a rehearsal: rows written for Routeyard stand in for the datasets and {} for "
     "the models. It shows that the recipe builds, and says nothing about any real model."
 )
 #: EmbedLLM questions of a rehearsal, of 35,673.
@@ -45,11 +46,16 @@ TASKS = (
 )  # fmt: skip
 
 
-def rehearse(recipe: str, workspace: str, *, copies: int = 3, jobs: int = 1) -> dict[str, Any]:
+def rehearse(
+    recipe: str, workspace: str, *, copies: int = 3, jobs: int = 1, real: bool = False
+) -> dict[str, Any]:
     """Build the rehearsal of a recipe; the summary of `routeyard build`.
 
     Args:
         copies: How often each fixture row is asked, each time as another variant.
+        real: A real small model, in several quantisations, answers in the place of the pool's
+            models; its layers read the questions where the recipe has `hidden_states`. What
+            decides labels is played all the same: the model is too small for it.
 
     Raises:
         BadInput: a source is neither of the catalog nor an import of EmbedLLM.
@@ -68,7 +74,10 @@ def rehearse(recipe: str, workspace: str, *, copies: int = 3, jobs: int = 1) -> 
 
         sources, bank = _fixtures(checked, folder, copies)
         with running("rehearsed", bank=str(bank)) as url, _environment({URL: url}):
-            path = _written(_played(checked, sources), folder)
+            played = _played(checked, sources)
+            if real:
+                played = _real(played, checked.hidden_states)
+            path = _written(played, folder, real=real)
             return run_build(str(path), workspace, jobs=jobs, until="release")
 
 
@@ -150,7 +159,7 @@ def _solution(row: Mapping[str, Any]) -> str:
 def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
     """The recipe over the fixture sources, every model played by the local server."""
     from routeyard.flows.demo.rehearsed import effort_of, prices
-    from routeyard.schemas.recipe import Pool, Provider
+    from routeyard.schemas.recipe import Provider
 
     stage = Provider(name="rehearsal", base_url=f"${{{URL}}}")
     models = []
@@ -179,14 +188,55 @@ def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
         pool=Pool(models=models, providers=[stage]),
         label=label,
         collect=small.collect.but(max_tokens=512),
+        hidden_states=None,
     )
 
 
-def _written(recipe: Recipe, folder: Path) -> Path:
+def _real(played: Recipe, layers: HiddenStates | None) -> Recipe:
+    """The rehearsal with a real model in the place of the pool's, the coarser the smaller theirs.
+
+    Judges that decide nothing are that model as well.
+    """
+    from routeyard.flows.demo.real.weights import VARIANTS
+    from routeyard.schemas.recipe import Provider
+    from routeyard.schemas.recipe.collect import RateLimits
+
+    stage = Provider(name="real", base_url=f"${{{REAL}}}", limits=RateLimits(concurrency=2))
+    models = played.pool.models
+    largest = sorted(models, key=lambda one: -(one.params_b or float("inf")))
+    finest = list(VARIANTS)
+    last = max(len(models) - 1, 1)
+    serves = {
+        one.model_id: finest[round(place * (len(finest) - 1) / last)]
+        for place, one in enumerate(largest)
+    }
+    asked = [
+        one if one.relay is not None else one.but(
+            endpoint_model=serves[one.model_id], provider=stage.name, simulated=False,
+            price_source="made up for the rehearsal", context_window=2048,
+        )
+        for one in models
+    ]  # fmt: skip
+    judges = [
+        one if one.decides else one.but(
+            provider=stage, endpoint_model=finest[0], max_tokens=16, parameters={}, concurrency=2
+        )
+        for one in played.label.judges
+    ]  # fmt: skip
+    return played.but(
+        pool=Pool(models=asked, providers=[stage]),
+        label=played.label.but(judges=judges),
+        collect=played.collect.but(max_tokens=64, deadline_s=300.0),
+        hidden_states=None if layers is None else layers.but(weights="smollm2", dtype="float32"),
+    )
+
+
+def _written(recipe: Recipe, folder: Path, *, real: bool = False) -> Path:
     """The rehearsal's recipe as YAML beside its files, named after the real one."""
     import yaml
 
-    release = recipe.release.but(known_issues=[*recipe.release.known_issues, ISSUE])
+    said = ISSUE.format("SmolLM2-135M in several quantisations" if real else "programs")
+    release = recipe.release.but(known_issues=[*recipe.release.known_issues, said])
     content = recipe.but(release=release).model_dump(mode="json", exclude_unset=True)
     content["name"] = f"{recipe.name}-rehearsal"
     path = folder / "recipe.yaml"

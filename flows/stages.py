@@ -16,6 +16,7 @@ from routeyard.flows.tasks.collect import ask_models
 from routeyard.flows.tasks.collect_shards import ask_in_shards
 from routeyard.flows.tasks.curate import apply_rules
 from routeyard.flows.tasks.embed import embed_in_shards, embed_queries
+from routeyard.flows.tasks.hidden_states import read_layers
 from routeyard.flows.tasks.informative import ask_in_rounds
 from routeyard.flows.tasks.ingest import list_models, read_sources
 from routeyard.flows.tasks.label import (
@@ -191,6 +192,16 @@ STAGES = (
         sections=("curate", "split", "split_is_written", "pool", "collect"),
         inputs=("queries", "models", "responses", "labels", "embeddings"),
         prints="{rules} rules",
+    ),
+    Stage(
+        "hidden_states",
+        "layers",
+        read_layers,
+        sections=("hidden_states", "pool", "collect"),
+        inputs=("curated",),
+        wanted=lambda recipe, root: recipe.hidden_states is not None,
+        prints="{queries:,} questions, {layers} layers of {width}",
+        runs_with="curate",
     ),
     Stage(
         "audit",

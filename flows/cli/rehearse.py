@@ -14,12 +14,14 @@ def command(
     recipe: str,
     workspace: WrittenWorkspace = YARD,
     copies: Annotated[int, typer.Option(min=1)] = 3,
+    real: bool = False,
 ) -> Output:
     """Build a recipe end to end from fixture rows and a pool on loopback, at no cost.
 
     Rows written for Routeyard in each dataset's own layout stand in for the datasets, one local
     server plays every model, verifier and judge, and EmbedLLM is planted. The release is called
-    `<recipe>-rehearsal` and its card says what it is.
+    `<recipe>-rehearsal` and its card says what it is. With --real a real small model on this
+    machine answers, which takes about half a second a call.
 
     Example:
 
@@ -27,9 +29,10 @@ def command(
 
     Args:
         copies: Variants asked of each fixture row.
+        real: A real small model answers in place of the pool's (docs/howto/real_model.md).
     """
     from routeyard.flows.console.summary import show_build
     from routeyard.flows.rehearse import rehearse
 
-    summary = rehearse(recipe, str(workspace), copies=copies)
+    summary = rehearse(recipe, str(workspace), copies=copies, real=real)
     return Output(summary, lambda: show_build(summary))

@@ -22,6 +22,7 @@ from routeyard.pipelines.signals.self_assessment import ASKS
 #: How small models assess an answer of theirs when they are asked for one word.
 _ASSESSED = ("yes", "No.", "Yes, it is correct.", "No, the answer is not right.")
 _JUDGED = re.compile(r"<(answer|output)>\n(?P<said>.*?)\n</(answer|output)>", re.S)
+_LISTED = re.compile(r"LLM (\d+) response:\n<answer>\n(.*?)\n</answer>", re.S)
 #: Between an arm and its level in the name that is asked for.
 _EFFORT = "+effort:"
 #: Level of effort → share of a model's skill that it has with it.
@@ -123,6 +124,11 @@ def _other(row: Mapping[str, Any], said: str) -> str:
 
 
 def _verdict(prompt: str, said: str, row: Mapping[str, Any] | None) -> str:
+    if listed := _LISTED.findall(prompt):
+        held = [str(one) for one in row["references"]] if row is not None else []
+        best = [name for name, text in listed if any(one in text for one in held)]
+        # Where all are equally bad, all are equally good.
+        return ", ".join(f"LLM {name}" for name in best or [name for name, _ in listed])
     right = row is not None and any(str(one) in said for one in row["references"])
     if "<output>" in prompt:
         return "Correct" if right else "Incorrect"

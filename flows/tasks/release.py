@@ -10,7 +10,7 @@ from typing import Any
 from routeyard.flows.tasks.agent import kept_steps
 from routeyard.flows.tasks.curate import curated_tables
 from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, StageWork
-from routeyard.flows.workspace.tables import read
+from routeyard.flows.workspace.tables import read, read_shards
 from routeyard.pipelines.errors import GateFailed
 from routeyard.pipelines.io.staging import write_json
 from routeyard.schemas.recipe import Collect, CurationRule, Pool, Recipe, Release, Split
@@ -185,6 +185,8 @@ def write_benchmark(
     if recipe.release.include_embeddings:
         vectors, kept = read(stages["embed"], "embeddings"), tables["queries"].column("query_id")
         tables["embeddings"] = vectors.filter(pc.is_in(vectors.column("query_id"), kept))
+    if recipe.hidden_states is not None:
+        tables["hidden_states"] = _in_parts(stages["hidden_states"], "hidden_states")
     if recipe.collect.agent is not None:
         tables["steps"] = kept_steps(read(stages["collect"], "steps"), tables["responses"])
     if recipe.release.zoo is not None:
@@ -210,6 +212,13 @@ def write_benchmark(
         "status": released.status,
         "fingerprint": released.fingerprint,
     }
+
+
+def _in_parts(made: StageResult, table: str) -> Any:
+    """A stage's table, part by part: it may be larger than memory."""
+    from routeyard.pipelines.release.write_table import Streamed
+
+    return Streamed(lambda: (read_shards([part], table) for part in made.parts(table)))
 
 
 def check_zoo(text: str, tables: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from routeyard.pipelines.calls.moved_ports import providers_in
 from routeyard.pipelines.io.environment import names
 from routeyard.pipelines.registry import Registry
 from routeyard.schemas.recipe import Recipe
@@ -40,7 +41,7 @@ def fixtures(recipe: Recipe, root: Path, *, serve: bool = True) -> Iterator[None
     """
     texts = [str(source.path or "") for source in (*recipe.sources, *recipe.compared_with)]
     if serve:
-        texts += [provider.base_url for provider in recipe.pool.providers]
+        texts += [provider.base_url for provider in providers_in(recipe)]
     wanted = {name: None for text in texts for name in names(text)}
     with ExitStack() as made:
         for name in wanted:

@@ -40,6 +40,7 @@ from routeyard.pipelines.label.verdict_matrix import (
 )
 from routeyard.schemas import LABELS
 from routeyard.schemas.recipe import Label
+from routeyard.schemas.statuses import ANSWERLESS
 
 
 def decide(
@@ -59,8 +60,9 @@ def decide(
     Returns:
         LABELS contract, sorted by query_id, model_id.
     """
-    matrix = lay_out(queries, responses, verdicts)
-    return _labels(matrix, _apply_policies(queries, matrix, policy or Label()))
+    rules = policy or Label()
+    matrix = lay_out(queries, responses, _entering(verdicts, rules))
+    return _labels(matrix, _apply_policies(queries, matrix, rules))
 
 
 def open_steps(
@@ -71,11 +73,13 @@ def open_steps(
     Only steps that have come up are listed: while a rule decides, or has not been
     run yet, the verifier behind it is not asked. Steps that erred are listed
     again, so that the next run repairs an outage. What a person has decided is not
-    asked again.
+    asked again. Judges that decide nothing are wanted for every first answer.
     """
-    matrix = lay_out(queries, responses, verdicts)
-    decisions = _apply_policies(queries, matrix, policy or Label())
-    found = {}
+    rules = policy or Label()
+    matrix = lay_out(queries, responses, _entering(verdicts, rules))
+    decisions = _apply_policies(queries, matrix, rules)
+    found = {name: _without(name, responses, verdicts) for name in rules.opinions}
+    found = {name: keys for name, keys in found.items() if keys}
     for name, parts in sorted(decisions.wanted.items()):
         rows = np.sort(np.concatenate(parts))
         rows = rows[~decisions.by_person[rows]]
@@ -85,6 +89,34 @@ def open_steps(
             ids = (keys[0].to_pylist(), keys[1].to_pylist(), matrix.sample[rows].tolist())
             found[name] = list(zip(*ids, strict=True))
     return found
+
+
+def _entering(verdicts: pa.Table, policy: Label) -> pa.Table:
+    """The verdicts without those that are opinions alone."""
+    if not policy.opinions:
+        return verdicts
+    opinions = pa.array(policy.opinions, pa.string())
+    return verdicts.filter(pc.invert(pc.is_in(verdicts.column("scorer"), value_set=opinions)))
+
+
+def _without(scorer: str, responses: pa.Table, verdicts: pa.Table) -> list[tuple[str, str, int]]:
+    """First answers with a text on which a scorer has given no verdict but errors."""
+    columns = ["query_id", "model_id", "sample"]
+    given = verdicts.filter(
+        pc.and_(pc.equal(verdicts["scorer"], scorer), pc.not_equal(verdicts["outcome"], "error"))
+    )
+    there = set(zip(*(given.column(name).to_pylist() for name in columns), strict=True))
+    first = responses.filter(
+        pc.and_(
+            pc.equal(responses["sample"], 0),
+            pc.and_(
+                pc.is_valid(responses["text"]),
+                pc.invert(pc.is_in(responses["status"], value_set=pa.array(ANSWERLESS))),
+            ),
+        )
+    )
+    keys = zip(*(first.column(name).to_pylist() for name in columns), strict=True)
+    return sorted(key for key in keys if key not in there)
 
 
 def _apply_policies(queries: pa.Table, matrix: VerdictMatrix, policy: Label) -> PolicyDecisions:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import BadInput, did_you_mean
 from routeyard.pipelines.label.aggregate import open_steps
@@ -65,7 +66,10 @@ def ask_verifiers_and_judges(
             if name in verifiers:
                 filed = verify(queries, responses, verifiers[name], ledger, **how)
             elif name in judges:
-                filed = judge(queries, responses, judges[name], ledger, **how)
+                shown = responses
+                if not judges[name].decides:  # it compares the models' first answers
+                    shown = responses.filter(pc.equal(responses.column("sample"), 0))
+                filed = judge(queries, shown, judges[name], ledger, **how)
             else:
                 raise BadInput(
                     f"the policy calls on {name!r}, which the recipe does not define",

@@ -24,8 +24,9 @@ _SHOWN = 300
 
 def settings_of(served: ServedModel, **parameters: Any) -> RequestSettings:
     """What identifies a request to this model, besides the messages."""
+    sent = {"max_tokens": served.max_tokens, **parameters, **served.parameters}
     return RequestSettings.of(
-        served.provider, served.model, {"max_tokens": served.max_tokens, **parameters}
+        served.provider, served.model, {k: v for k, v in sent.items() if v is not None}
     )
 
 

@@ -104,6 +104,7 @@ def write_hidden_states(
         "shard_size": shard_size,
         "max_length": local.max_length,
         "form": form_of(local),
+        **({"system": local.system} if local.system else {}),
     }
     _same_run(folder, about)
     shards = [rows[i : i + shard_size] for i in range(0, len(rows), shard_size)]

@@ -15,7 +15,8 @@ from routeyard.pipelines.errors import BadInput
 class LocalModel:
     """A loaded causal LM with its tokenizer, in evaluation mode on one device.
 
-    `max_length` is the longest input in tokens that the model has positions for.
+    `max_length` is the longest input in tokens that the model has positions for; `system` is the
+    message that it is told before each user message.
     """
 
     name: str
@@ -23,12 +24,14 @@ class LocalModel:
     tokenizer: Any
     device: str
     max_length: int
+    system: str | None = None
 
     def prompt(self, text: str) -> str:
         """The user message as the model expects it: through its chat template, if it has one."""
+        told = [{"role": "system", "content": self.system}] if self.system else []
         if not getattr(self.tokenizer, "chat_template", None):
-            return text
-        chat = [{"role": "user", "content": text}]
+            return "\n\n".join([*(one["content"] for one in told), text])
+        chat = [*told, {"role": "user", "content": text}]
         return str(
             self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
         )

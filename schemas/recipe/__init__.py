@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import ConfigDict, Field, model_validator
 
+from routeyard.schemas.errors import did_you_mean
 from routeyard.schemas.recipe.base import Name, Strict
 from routeyard.schemas.recipe.collect import Collect as Collect
 from routeyard.schemas.recipe.label import Label as Label
@@ -21,6 +22,7 @@ from routeyard.schemas.recipe.release import Waiver as Waiver
 from routeyard.schemas.recipe.secrets import refuse_secrets
 from routeyard.schemas.recipe.source import Fields as Fields
 from routeyard.schemas.recipe.source import Source as Source
+from routeyard.schemas.recipe.states import HiddenStates as HiddenStates
 
 
 class CurationRule(Strict):
@@ -85,6 +87,8 @@ class Recipe(Strict):
     """Rules that are applied to questions and models, in order."""
     split: Split = Split()
     """How questions are split for training and testing."""
+    hidden_states: HiddenStates | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Layers of one of the pool's models, which read each question."""
     release: Release = Release()
     """What is released, and what its card says."""
 
@@ -104,6 +108,16 @@ class Recipe(Strict):
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise ValueError(f"source {repeated[0]!r} is listed twice")
+        return self
+
+    @model_validator(mode="after")
+    def _layers_of_the_pool(self) -> Recipe:
+        read, named = self.hidden_states, [model.model_id for model in self.pool.models]
+        if read is not None and named and read.model_id not in named:
+            raise ValueError(
+                f"'hidden_states' names {read.model_id!r}, which is not in the pool; "
+                f"{did_you_mean(read.model_id, named)}"
+            )
         return self
 
     @model_validator(mode="after")

@@ -90,6 +90,11 @@ class Label(Strict):
         return cls.model_validate(told)
 
     @property
+    def opinions(self) -> list[str]:
+        """Scorers whose verdicts enter no label."""
+        return [f"judge:{judge.name}" for judge in self.judges if not judge.decides]
+
+    @property
     def foreign_prompts(self) -> list[str]:
         """Warnings about xVerify models that are asked with another prompt than theirs."""
         return [said for one in self.verifiers if (said := one.foreign_prompt)]
@@ -102,6 +107,9 @@ class Label(Strict):
             if repeated:
                 raise ValueError(f"{repeated[0]!r} is listed twice")
         for judge in self.judges:
+            listed = {name for one in (self.default, *self.tasks.values()) for name in one.then}
+            if not judge.decides and f"judge:{judge.name}" in listed:
+                raise ValueError(f"judge {judge.name!r} has 'decides: false', and 'then' names it")
             if judge.kind == "relative" and judge.reference_model is None:
                 raise ValueError(f"judge {judge.name!r} of kind 'relative' needs 'reference_model'")
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,9 @@ class ServedModel(Strict):
     (`routerxbench` for ratings, `confidence-driven` for choices), or the text itself."""
     max_tokens: int = Field(default=2048, ge=1)
     """Most tokens of one of its answers."""
+    parameters: dict[str, Any] = Field(default_factory=dict, exclude_if=lambda given: not given)
+    """Further parameters of its requests, in place of those above; a null takes one away, as
+    `{max_tokens: null, max_completion_tokens: 2048, temperature: null}` for models that reason."""
     concurrency: int = Field(default=8, ge=1, le=256)
     """Calls in flight at most."""
     timeout_s: float = Field(default=120.0, gt=0)
@@ -82,6 +85,10 @@ class Judge(ServedModel):
     """What it is asked: a rating, right or wrong, against another model, a choice."""
     reference_model: str | None = None
     """Model whose answer a `relative` judge compares with."""
+    decides: bool = Field(default=True, exclude_if=lambda given: given)
+    """Whether its verdicts may enter labels. With `false` it is asked about the first answer of
+    every model to every question, and its verdicts decide nothing but preferences (rule
+    `preference`, basis `judge`)."""
     lowest: Literal[0, 1] = 1
     """Lowest rating of the scale, 0 or 1; the highest is 10."""
     correct_from: float = Field(default=7, ge=0, le=10)

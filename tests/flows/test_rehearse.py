@@ -43,6 +43,8 @@ def test_a_recipe_builds_to_a_verified_release_whose_card_names_the_paper(
     assert "This is a rehearsal" in card
     if name in ("confidence_pairs", "triple_perspective"):
         shows_what_its_tables_read(release)
+    if name == "confidence_pairs":
+        has_opinions_that_decide_nothing(release)
     if name == "routerbench_plus":
         kinds = pq.read_table(release / "data" / "models.parquet").column("kind")
         assert len(kinds) == 85
@@ -59,6 +61,19 @@ def shows_what_its_tables_read(release: Path) -> None:
     assert pc.max(entropies.column("n_samples")).as_py() >= 5
     splits = pq.read_table(release / "data" / "splits.parquet").column("split").to_pylist()
     assert {"train", "validation", "test"} <= set(splits)
+
+
+def has_opinions_that_decide_nothing(release: Path) -> None:
+    """The judge of Table 2 saw the first answer of each model, and no label is its work."""
+    verdicts = pq.read_table(release / "data" / "verdicts.parquet")
+    judged = verdicts.filter(pc.equal(verdicts.column("scorer"), "judge:o1"))
+    labels = pq.read_table(release / "data" / "labels.parquet")
+    assert len(judged) == len(labels)
+    assert set(judged.column("sample").to_pylist()) == {0}
+    assert set(judged.column("outcome").to_pylist()) <= {"correct", "incorrect"}
+    assert not any("judge" in by for by in labels.column("decided_by").to_pylist())
+    bases = pq.read_table(release / "data" / "preferences.parquet").column("basis")
+    assert set(bases.to_pylist()) == {"semantic_entropy", "judge:o1"}
 
 
 def evaluates_with_every_cost_metric(release: Path, out: Path) -> None:

@@ -35,5 +35,6 @@ def test_until_and_the_manifest_keep_their_names() -> None:
     assert UNTIL == ("ingest", "collect", "label", "curate", "certify", "release")
     names = list(dict.fromkeys(one.name for one in (*STAGES, RELEASE) if not one.part_of))
     assert names == [
-        "ingest", "pool", "collect", "label", "embed", "curate", "audit", "certify", "release",
+        "ingest", "pool", "collect", "label", "embed", "curate", "hidden_states", "audit",
+        "certify", "release",
     ]  # fmt: skip

@@ -151,13 +151,13 @@ def test_names_of_models_and_questions_change_no_score(name: str) -> None:
     np.testing.assert_array_equal(found[0], found[1])
 
 
-def ahead(name: str, seeds: range) -> set[tuple[int, int]]:
-    """(order, other): pairs whose 95 % interval of the mean lead over seeds lies above 0."""
-    found = np.array([[reached(name, order, seed)[1] for order in ORDERS] for seed in seeds])
+def ahead(name: str, seeds: range, level: float = 0.025, **setting: object) -> set[tuple[int, int]]:
+    """(order, other): pairs with a mean lead over seeds, in a one-sided t-test at a level."""
+    found = np.array([[reached(name, one, s, **setting)[1] for one in ORDERS] for s in seeds])
     leads = set()
     for a, b in itertools.permutations(range(len(ORDERS)), 2):
         gap = found[:, a] - found[:, b]
-        error = stats.t.ppf(0.975, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap))
+        error = stats.t.ppf(1 - level, len(gap) - 1) * gap.std(ddof=1) / np.sqrt(len(gap))
         if gap.mean() > error + 1e-12:
             leads.add((a, b))
     return leads
@@ -173,12 +173,30 @@ def test_taken_by_position_the_order_decides_whom_routerdc_trains() -> None:
     assert best > worst + 0.1
 
 
+#: Level of the second look: (leads that can be found) x 0.025 x this level is 0.05, so that chance
+#: alone fails the test for any router in one run of twenty at most.
+AGAIN = 0.05 / (len(DRAWN) * 6 * 0.025)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWN)
 def test_order_of_models_changes_no_drawn_result_on_average(name: str) -> None:
-    """Some of so many intervals leave 0 out by chance; a real lead shows with other seeds too."""
+    """The 95 % interval of the mean lead over 10 seeds holds 0, but for what chance explains.
+
+    Each of 39 routers has three intervals; six of 117 leave 0 out where nothing is wrong. A lead
+    is looked for again with 30 other seeds, which know nothing of the first, at a level that
+    keeps the chance of any false alarm over all routers below 5 %. Of those that once failed at
+    10 seeds (parametric, routellm-bert, mlp-as-printed), leads on a pool of 12 models were
+    0.05 ± 0.08 and 0.06 ± 0.27 (200 seeds) and 0.11 ± 0.18 points (40 seeds) at most.
+    """
     if found := ahead(name, range(10)):
-        assert not found & ahead(name, range(10, 30))
+        assert not found & ahead(name, range(10, 40), AGAIN)
+
+
+@pytest.mark.slow
+def test_a_lead_by_position_passes_neither_look() -> None:
+    by_position = ahead("routerdc", range(10), ties="position")
+    assert by_position & ahead("routerdc", range(10, 20), AGAIN, ties="position")
 
 
 @pytest.mark.slow

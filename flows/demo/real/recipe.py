@@ -26,7 +26,8 @@ def recipe_of_what_is_here(workspace: Path) -> tuple[str, str | None]:
     whole = bool(os.environ.get(_DATA))
     kept = [one for one in recipe.sources if whole or _DATA not in str(one.path)]
     left = ", ".join(one.name for one in recipe.sources if one not in kept)
-    made = recipe.but(name=NAME, sources=kept)
+    # Reading weights needs more to be installed than asking them.
+    made = recipe.but(name=NAME, sources=kept, hidden_states=None)
     content = made.model_dump(mode="json", exclude_unset=True)
     path = workspace / "demo" / f"{NAME}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
