@@ -92,31 +92,36 @@ def opt_selection_metric(routed: Routed) -> MetricValue | None:
 
 @metric
 def opt_cost_metric(routed: Routed) -> MetricValue | None:
-    """Cost of the cheapest right answer over what was paid, mean over the questions that the
-    router gets right.
+    """Cost of the cheapest right answers over what was paid, both summed over the questions that
+    the router gets right.
     """
     if routed.data.measure is None:
         return None
     test = routed.data.test
     cost = test.costs[routed.data.measure]
     paid, least = at_choice(cost, routed.choice), cheapest_right(test.decided, cost)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(paid > 0, least / paid, 1.0)  # what is free costs no more than it must
-    return routed.mean(np.where(_right(routed) & ~np.isnan(paid), share, np.nan), _UNKNOWN)
+    return _ratio(routed, least, paid, _right(routed) & ~np.isnan(paid), _UNKNOWN)
 
 
 @metric
 def opt_accuracy_metric(routed: Routed) -> MetricValue:
-    """Accuracy over that of the per-question oracle."""
-    labels = routed.data.test.labels
-    columns = np.stack(
-        [at_choice(labels, routed.choice), at_choice(labels, query_oracle(labels))], axis=1
-    )
+    """Accuracy over the per-question oracle's, on the questions that some model gets right."""
+    labels, decided = routed.data.test.labels, routed.data.test.decided
+    reached, best = (at_choice(labels, one) for one in (routed.choice, query_oracle(labels)))
+    return _ratio(routed, reached, best, (decided == 1).any(axis=1), _UNSOLVED)
+
+
+def _ratio(routed: Routed, above: Floats, below: Floats, rows: Bools, reason: str) -> MetricValue:
+    """Sum of `above` over that of `below` on some rows; 1 where both sums are 0."""
+    if not rows.any():
+        return MetricValue(float("nan"), None, reason)
+    columns = np.where(rows[:, None], np.stack([above, below], axis=1), 0.0)
     value, drawn = columns.mean(axis=0), routed.data.draws.means(columns)
-    if not value[1] > 0:
-        return MetricValue(float("nan"), None, _UNSOLVED)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return MetricValue(float(value[0] / value[1]), drawn[:, 0] / drawn[:, 1])
+        found, replicates = (
+            np.where(one[..., 1] > 0, one[..., 0] / one[..., 1], 1.0) for one in (value, drawn)
+        )
+    return MetricValue(float(found), replicates, n=int(rows.sum()))
 
 
 def robustness(choice: Mapping[str, str], reworded: Mapping[str, str]) -> float | None:

@@ -463,12 +463,13 @@ def opt_selection(c: Case) -> float | None:
 
 def opt_cost(c: Case) -> float | None:
     own = [(q, k) for q, k in enumerate(c.choice) if c.right[q][k] == 1]
-    return mean(min(right_costs(c, q)) / c.cost["usd"][q][k] for q, k in own)
+    paid = sum(c.cost["usd"][q][k] for q, k in own)
+    return sum(min(right_costs(c, q)) for q, _ in own) / paid if own else None
 
 
 def opt_accuracy(c: Case) -> float | None:
-    top = mean(tops(c))
-    return mean(hits(c)) / top if top else None
+    rows = [q for q in range(c.n) if 1 in c.right[q]]
+    return sum(hits(c)[q] for q in rows) / sum(tops(c)[q] for q in rows) if rows else None
 
 
 def macro(c: Case, column: list) -> float | None:
