@@ -198,7 +198,7 @@ def _real(played: Recipe, layers: HiddenStates | None) -> Recipe:
     Judges that decide nothing are that model as well.
     """
     from routeyard.flows.demo.real.weights import VARIANTS
-    from routeyard.schemas.recipe import Provider
+    from routeyard.schemas.recipe import Provider, Waiver
     from routeyard.schemas.recipe.collect import RateLimits
 
     stage = Provider(name="real", base_url=f"${{{REAL}}}", limits=RateLimits(concurrency=2))
@@ -213,7 +213,7 @@ def _real(played: Recipe, layers: HiddenStates | None) -> Recipe:
     asked = [
         one if one.relay is not None else one.but(
             endpoint_model=serves[one.model_id], provider=stage.name, simulated=False,
-            price_source="made up for the rehearsal", context_window=2048,
+            price_cache_read=0.0, context_window=2048,
         )
         for one in models
     ]  # fmt: skip
@@ -223,10 +223,19 @@ def _real(played: Recipe, layers: HiddenStates | None) -> Recipe:
         )
         for one in played.label.judges
     ]  # fmt: skip
+    waived = [
+        Waiver(gate=f"metering:{gate}", reason="A small model on the machine that rehearses.")
+        for gate in ("truncated", "latency")
+    ]
     return played.but(
         pool=Pool(models=asked, providers=[stage]),
         label=played.label.but(judges=judges),
-        collect=played.collect.but(max_tokens=64, deadline_s=300.0),
+        collect=played.collect.but(
+            max_tokens=64,
+            deadline_s=300.0,
+            metering=played.collect.metering.but(cache_unwritten=1.0),
+        ),
+        release=played.release.but(waivers=[*played.release.waivers, *waived]),
         hidden_states=None if layers is None else layers.but(weights="smollm2", dtype="float32"),
     )
 
