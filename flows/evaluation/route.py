@@ -267,7 +267,7 @@ def _encoded(
     from routeyard.pipelines import encoders
     from routeyard.pipelines.routers import saved
 
-    name = encoders.ALIASES.get(words["encoder"], words["encoder"])
+    name = encoders.full_name(words["encoder"])
     if name == saved.TUNED:  # it came with the router
         name = str(saved.tuned_encoder(place))
     _same(words, encoders.weights_hash(name), Path(name))

@@ -39,8 +39,10 @@ def vectors(
         shipped = set(tables["embeddings"].column("encoder").to_pylist())
     ids = pa.array(core.query_ids, pa.string())
     for name in dict.fromkeys(names):
-        full = encoders.ALIASES.get(name, name)
-        own = next((one for one in (name, full, f"{full}:float32") if one in shipped), None)
+        full = encoders.full_name(name)
+        # Vectors of another backend are the same to 1e-6 in cosine.
+        either = (f"{full}:float32", f"{full}{encoders.OPENVINO}:float32")
+        own = next((one for one in (name, full, *either) if one in shipped), None)
         if own is not None:
             loaded = encoder_vectors(tables["embeddings"], ids, own)
             assert loaded is not None

@@ -1,29 +1,29 @@
 """One connection pool per provider: sends a request body, returns an answer or a `CallFault`.
 
-The `openai` client does the transport (its aiohttp one: half the CPU of the
-default at 256 in flight); it neither retries nor follows nor parses. What a body
-says comes in through `wire.received`, because a server is not trusted to send
-what its API promises, nor to keep a key to itself.
+Completions and files go through `wire.http`, uploads and the start of a batch through
+the `openai` client, which neither retries nor follows. What a body says comes in
+through `wire.received`, because a server is not trusted to send what its API
+promises, nor to keep a key to itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import time
 from collections.abc import Awaitable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from routeyard.pipelines.calls.reply import CallFault, ModelReply, read_json
 from routeyard.pipelines.calls.wire.address import address_of
+from routeyard.pipelines.calls.wire.http import Connections, retry_after
 from routeyard.pipelines.calls.wire.received import cleaned, completion, decoded, refusal
 from routeyard.pipelines.calls.wire.secret import Secret
 from routeyard.pipelines.calls.wire.timeouts_and_sizes import (
     ACCEPTED,
     MOST_BYTES,
-    MOST_FILE_BYTES,
     Timeouts,
     bound,
 )
@@ -61,46 +61,27 @@ class Client:
         stream: bool = False,
         use_proxies: bool = True,
     ) -> None:
-        import httpx2
-        import openai
-
         self.provider = provider
         self.secret = Secret.of(provider)
         self.streams = stream
         self._timeouts = timeouts
-        self._raw = httpx2.Response
-        self._events = openai.AsyncStream[Any]
-        # Without a key a public list is asked without one: some refuse a wrong key.
-        keyless = not (self.secret.value or use_proxies)
-        self._options: Any = {"headers": {"authorization": openai.Omit()}} if keyless else {}
-        limits = httpx2.Limits(
-            max_connections=connections,
-            max_keepalive_connections=connections,
-            keepalive_expiry=30.0,
+        self._use_proxies = use_proxies
+        self._http = Connections(
+            address_of(provider),
+            self.secret,
+            number=connections,
+            timeouts=timeouts,
+            use_proxies=use_proxies,
         )
-        # First byte and silence are watched here; the transport only bounds connecting.
-        timeout = httpx2.Timeout(None, connect=timeouts.connect)
-        self._openai = openai.AsyncOpenAI(
-            base_url=address_of(provider),
-            # A local server needs none, and the library insists on a text.
-            api_key=self.secret.value or "none",
-            max_retries=0,
-            timeout=timeout,
-            http_client=openai.DefaultAioHttpClient(
-                limits=limits,
-                timeout=timeout,
-                follow_redirects=False,
-                trust_env=use_proxies,
-                event_hooks={"response": [self._bound]},
-            ),
-            default_headers={"accept-encoding": ACCEPTED},
-        )
+        self._files: Any = None
 
     async def __aenter__(self) -> Client:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._openai.close()
+        await self._http.close()
+        if self._files is not None:
+            await self._files.close()
 
     async def complete(self, path: str, body: Mapping[str, Any]) -> TimedReply:
         """Send one completion request.
@@ -113,32 +94,32 @@ class Client:
         if self.streams:
             data, first = await self._guarded(self._streamed(path, body, sent))
         else:
-            content = await self._guarded(self._content(self._post(path, body)))
+            content = await self._guarded(self._http.read("POST", path, body))
             data = decoded(content, self.secret)
         reply = completion(data, self.secret, tools=bool(body.get("tools")))
         return TimedReply(reply, time.perf_counter() - sent, first)
 
     async def get(self, path: str) -> dict[str, Any]:
         """The JSON object behind a GET, e.g. `/batches/<id>`."""
-        return decoded(await self._guarded(self._content(self._get(path))), self.secret)
+        return decoded(await self._guarded(self._http.read("GET", path)), self.secret)
 
     async def lines(self, path: str) -> Iterator[dict[str, Any]]:
         """The JSON objects in a file of lines; a line that is none is left out."""
-        content = await self._guarded(self._content(self._get(path)))
+        content = await self._guarded(self._http.read("GET", path))
         return _objects(content, self.secret)
 
     async def upload(self, content: bytes) -> str:
         """Upload the lines of a batch (`/v1/files`); returns the file's id."""
         file = ("routeyard.jsonl", content, "application/jsonl")
-        return await self._id(self._openai.files.create(file=file, purpose="batch"))
+        return await self._id(self._openai().files.create(file=file, purpose="batch"))
 
     async def create_batch(self, file_id: str, url: str, window: str, name: str) -> str:
         """Start a batch under a name of ours, by which it can be found again."""
         return await self._id(
-            self._openai.batches.create(
+            self._openai().batches.create(
                 input_file_id=file_id,
-                endpoint=url,  # type: ignore[arg-type]
-                completion_window=window,  # type: ignore[arg-type]
+                endpoint=url,
+                completion_window=window,
                 metadata={"routeyard": name},
             )
         )
@@ -151,10 +132,33 @@ class Client:
 
     # -- transport -----------------------------------------------------------------
 
+    def _openai(self) -> Any:
+        """The client of uploads and batches, made when one is needed."""
+        if self._files is None:
+            import httpx2
+            import openai
+
+            # First byte and silence are watched here; the transport only bounds connecting.
+            timeout = httpx2.Timeout(None, connect=self._timeouts.connect)
+            self._files = openai.AsyncOpenAI(
+                base_url=address_of(self.provider),
+                # A local server needs none, and the library insists on a text.
+                api_key=self.secret.value or "none",
+                max_retries=0,
+                timeout=timeout,
+                http_client=openai.DefaultAioHttpClient(
+                    timeout=timeout,
+                    follow_redirects=False,
+                    trust_env=self._use_proxies,
+                    event_hooks={"response": [self._bound]},
+                ),
+                default_headers={"accept-encoding": ACCEPTED},
+            )
+        return self._files
+
     async def _bound(self, response: Any) -> None:
         """Before a byte of the body is read, whatever the status."""
-        most = MOST_FILE_BYTES if str(response.url.path).endswith("/content") else MOST_BYTES
-        await bound(response, most=most, idle_s=self._timeouts.idle_s)
+        await bound(response, most=MOST_BYTES, idle_s=self._timeouts.idle_s)
 
     async def _guarded(self, call: Awaitable[_Made]) -> _Made:
         """Its result within the deadline; everything that goes wrong as a clean fault."""
@@ -162,37 +166,11 @@ class Client:
             try:
                 async with asyncio.timeout(self._timeouts.deadline_s):
                     return await call
-            except TimeoutError:
-                said = f"no answer within {self._timeouts.deadline_s:g} s"
-                raise CallFault("timeout", said) from None
             except Exception as error:
+                if type(error) is TimeoutError:
+                    said = f"no answer within {self._timeouts.deadline_s:g} s"
+                    raise CallFault("timeout", said) from None
                 raise self._fault(error) from None
-
-    def _post(self, path: str, body: Mapping[str, Any]) -> Awaitable[Any]:
-        # Typed as its event stream, given as the raw response that `cast_to` asks for.
-        return self._openai.post(
-            path, cast_to=self._raw, body=body, stream=True, stream_cls=self._events
-        )
-
-    def _get(self, path: str) -> Awaitable[Any]:
-        return self._openai.get(
-            path, cast_to=self._raw, options=self._options, stream=True, stream_cls=self._events
-        )
-
-    async def _headers(self, call: Awaitable[Any]) -> Any:
-        """The response once its head is there: the body is not read yet."""
-        try:
-            async with asyncio.timeout(self._timeouts.first):
-                return await call
-        except TimeoutError:
-            raise CallFault("timeout", f"no byte came within {self._timeouts.first:g} s") from None
-
-    async def _content(self, call: Awaitable[Any]) -> bytes:
-        response = await self._headers(call)
-        try:
-            return b"".join([piece async for piece in response.aiter_raw()])
-        finally:
-            await response.aclose()
 
     async def _streamed(
         self, path: str, body: Mapping[str, Any], sent: float
@@ -201,40 +179,39 @@ class Client:
 
         assembled = Assembled()
         first: float | None = None
-        response = await self._headers(self._post(path, body))
-        try:
-            async for line in response.aiter_lines():
+        async with aclosing(self._http.lines(path, body)) as lines:
+            async for line in lines:
                 if assembled.add(line) and first is None:
                     first = time.perf_counter() - sent
-        finally:
-            await response.aclose()
         return assembled.completion(), first
 
     def _fault(self, error: Exception) -> CallFault:
         """What an exception of the libraries means."""
         import aiohttp
-        import openai
 
-        if isinstance(error, openai.APIStatusError):
-            response = error.response
+        if isinstance(error, CallFault):
+            return error
+        response = getattr(error, "response", None)
+        if response is not None:  # of an upload or a batch
             wait = retry_after(response.headers)
             return refusal(response.status_code, response.content, self.secret, wait=wait)
-        cause: BaseException = error
-        while not isinstance(cause, CallFault) and cause.__cause__ is not None:
-            # The library calls a reset a time-out; the first cause knows better.
-            cause = cause.__cause__
-        if isinstance(cause, CallFault):
-            return cause
+        causes = [error]
+        while isinstance(cause := causes[-1].__cause__, Exception):
+            # A library calls a reset a time-out; the first cause knows better.
+            causes.append(cause)
+        first = causes[-1]
+        if isinstance(first, CallFault):
+            return first
         if isinstance(error, TypeError | ValueError | AttributeError | KeyError):
             # Ours, not the server's: never dressed up as a bad connection.
             raise error
-        kind = "timeout" if isinstance(cause, TimeoutError) else "connection"
+        kind = "timeout" if isinstance(first, TimeoutError) else "connection"
         # Where no connection came about nothing was asked, so nothing is billed.
-        unreachable = isinstance(
-            cause,
-            ConnectionRefusedError | aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError,
-        )
-        message = f"{type(cause).__name__}: {cause}"
+        never = (
+            ConnectionRefusedError, aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError,
+        )  # fmt: skip
+        unreachable = any(isinstance(cause, never) for cause in causes)
+        message = f"{type(first).__name__}: {first}"
         return CallFault(kind, message, maybe_billed=not unreachable, unreachable=unreachable)
 
 
@@ -266,23 +243,3 @@ def get_json(provider: Provider, path: str, *, timeout_s: float) -> dict[str, An
         return asyncio.run(get())
     with ThreadPoolExecutor(1) as thread:  # a loop runs here, as in a notebook
         return thread.submit(asyncio.run, get()).result()
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that `retry-after-ms` or `Retry-After` (seconds or a date) asks for."""
-    try:
-        return max(0.0, float(headers["retry-after-ms"]) / 1000)
-    except (KeyError, ValueError):
-        pass
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, TypeError):
-            return None
-    # NaN compares false with everything: it is no time.
-    return max(0.0, seconds) if seconds == seconds else None

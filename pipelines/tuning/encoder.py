@@ -33,7 +33,7 @@ class Encoder:
         # Parts that a folder has no weights for, such as a pooler nobody reads, are drawn.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            self.model = encoders.loaded(encoders.ALIASES.get(name, name))
+            self.model = encoders.loaded(encoders.full_name(name).removesuffix(encoders.OPENVINO))
         self.tokens = min(tokens, self.model.max_seq_length or tokens)
         # So that what is saved reads as much of a text as was trained on.
         self.model.max_seq_length = self.tokens

@@ -35,11 +35,11 @@ def size_of(name: str) -> Size:
     Raises:
         SourceError: there is none.
     """
-    return size_at(encoders.location(encoders.ALIASES.get(name, encoders.unpooled(name)[0])))
+    return size_at(encoders.location(encoders.unpooled(encoders.full_name(name))[0]))
 
 
 def tokenizer_of(name: str) -> Any:
     """An encoder's tokenizer, without its weights."""
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(encoders.location(encoders.ALIASES.get(name, name)))
+    return AutoTokenizer.from_pretrained(encoders.location(encoders.full_name(name)))

@@ -53,6 +53,22 @@ def test_calls_go_through_the_proxy_with_the_recipes_key_and_no_other_login(
     assert b"Basic" not in head  # what a .netrc becomes
 
 
+def test_a_proxy_for_all_schemes_is_used_and_exceptions_from_it_are_kept(
+    proxy: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HTTP_PROXY", raising=False)
+    monkeypatch.delenv("http_proxy", raising=False)
+    far = Provider(name="p", base_url="http://far.invalid/v1")
+    pool = Pool(models=[Model(model_id="m")], providers=[far])
+    with proxy, SqliteLedger(tmp_path / "l.sqlite") as ledger:
+        monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{proxy.port}")
+        collect(plan(table(["q"]), pool, Collect(retry=ONCE), ledger), ledger)
+        assert len(proxy.headers) == 1
+        monkeypatch.setenv("NO_PROXY", "far.invalid")
+        collect(plan(table(["r"]), pool, Collect(retry=ONCE), ledger), ledger)
+        assert len(proxy.headers) == 1
+
+
 def test_xverify_and_lists_of_models_use_no_proxy(
     proxy: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,11 +7,13 @@ import socket
 import time
 import tracemalloc
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
+from routeyard.pipelines.calls.client import get_json
 from routeyard.pipelines.calls.model_list import list_models
+from routeyard.pipelines.calls.reply import CallFault
 from routeyard.pipelines.calls.wire import timeouts_and_sizes as limits
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
@@ -68,7 +70,7 @@ def test_a_gzip_bomb_is_cut_off(status: int, tmp_path: Path) -> None:
 
 
 def test_an_endless_body_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routeyard.pipelines.calls.client.MOST_BYTES", 50_000)
+    monkeypatch.setattr("routeyard.pipelines.calls.wire.http.MOST_BYTES", 50_000)
     monkeypatch.setattr("routeyard.pipelines.calls.wire.requests_client.MOST_BYTES", 50_000)
     with Loopback(lambda body, seen: answer(completion("x" * 100_000))) as server:
         assert asked(server, tmp_path)["error"].startswith("too_large")
@@ -129,3 +131,50 @@ def test_a_refused_connection_is_known_in_seconds(tmp_path: Path) -> None:
     assert "nobody answers at the address of provider 'p'" in collected.paused["m"]
     assert billed[0]["ok"] == 0
     assert billed[0]["attempts"] <= 8
+
+
+def test_where_a_name_has_no_address_nothing_was_asked() -> None:
+    with pytest.raises(CallFault) as caught:
+        get_json(Provider(name="p", base_url="http://nowhere.invalid/v1"), "/models", timeout_s=9)
+    assert (caught.value.kind, caught.value.unreachable) == ("connection", True)
+    assert not caught.value.maybe_billed
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 7))
+def test_lines_of_a_stream_end_at_line_feeds_only(cut: int) -> None:
+    """Not at U+2028 and its like, which JSON allows within a text; nor where a piece ends."""
+    import asyncio
+
+    from routeyard.pipelines.calls.wire.http import Connections
+    from routeyard.pipelines.calls.wire.secret import Secret
+
+    sent = 'data: {"a": "é\u2028b\x85c"}\r\n\rdata: 2\n\ndata: [DONE]'.encode()
+    pieces = [sent[i : i + cut] for i in range(0, len(sent), cut)] + [b""]
+
+    class Opened:
+        headers: ClassVar[dict[str, str]] = {}
+
+        @property
+        def content(self) -> Any:
+            return self
+
+        async def readany(self) -> bytes:
+            return pieces.pop(0)
+
+        async def __aenter__(self) -> None: ...
+
+        async def __aexit__(self, *_: object) -> None: ...
+
+    async def read() -> list[str]:
+        made = Connections(
+            "http://h/v1", Secret(None), number=1, timeouts=limits.Timeouts(), use_proxies=False
+        )
+
+        async def head(*_: Any) -> Any:
+            return Opened()
+
+        made._head = head  # type: ignore[method-assign]
+        return [line async for line in made.lines("/chat/completions", {})]
+
+    lines = [line for line in asyncio.run(read()) if line]
+    assert lines == ['data: {"a": "é\u2028b\x85c"}', "data: 2", "data: [DONE]"]

@@ -13,9 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from routeyard.pipelines.calls.client import TimedReply, retry_after
+from routeyard.pipelines.calls.client import TimedReply
 from routeyard.pipelines.calls.reply import CallFault
 from routeyard.pipelines.calls.wire.address import address_of
+from routeyard.pipelines.calls.wire.http import retry_after
 from routeyard.pipelines.calls.wire.received import cleaned, completion, decoded, refusal
 from routeyard.pipelines.calls.wire.secret import Secret
 from routeyard.pipelines.calls.wire.timeouts_and_sizes import (

@@ -41,6 +41,10 @@ def too_large(most: int, why: str) -> CallFault:
     return CallFault("too_large", f"the response has more than {most:,} bytes {why}", status=200)
 
 
+def silent(idle_s: float) -> CallFault:
+    return CallFault("timeout", f"no byte came for {idle_s:g} s in the middle of the answer")
+
+
 class Decoder:
     """Decompresses piece by piece; refuses what is larger than `most` on either side."""
 
@@ -106,8 +110,7 @@ async def bound(response: Any, *, most: int, idle_s: float) -> None:
                 except StopAsyncIteration:
                     return
                 except TimeoutError:
-                    said = f"no byte came for {idle_s:g} s in the middle of the answer"
-                    raise CallFault("timeout", said) from None
+                    raise silent(idle_s) from None
                 yield self._decoder.feed(piece)
 
         async def aclose(self) -> None:
