@@ -20,6 +20,13 @@ class FigureSentence:
     sentence: str
 
 
+#: Verdict → what it says of routers.
+VERDICTS = {
+    "routable": "verdict: this release tells routers apart",
+    "headroom not reached": "verdict: a gain is possible, no reference router reaches it",
+    "headroom only": "verdict: a gain is possible, no reference router was tried",
+    "not routable": "verdict: this release cannot tell routers apart",
+}
 #: Figures that weigh models by a cost, and what stands for it where prices lack.
 _OF_COST = ("cost_matched_mix", "gap_mix", "dominated_share")
 _MEASURES = {"tokens": "tokens per answer", "latency": "seconds per answer", "params": "model size"}

@@ -31,8 +31,8 @@ def bars(
     """Horizontal bars in the given order; `of` names the bars, `value` what they measure.
 
     Args:
-        dots: Dots instead of bars: where zero is nothing (a rank), or values lie on both sides of
-            it, and then beside a line at zero.
+        form: How a value is told; with a sign (`+.1f`) zero is drawn as a line beside dots.
+        dots: Dots instead of bars: where zero is nothing (a rank), or values are differences.
         values: name, value and, if known, low and high (an interval, drawn as a line) and
             printed (what a paper prints, drawn as a diamond).
     """
@@ -48,12 +48,15 @@ def bars(
         for k, row in enumerate(values)
     ]
     along = alt.Y("k:O", title=of, axis=name_axis([row["name"] for row in values], grid=False))
-    across = alt.X("v:Q", title=value, scale=alt.Scale(zero=not dots))
+    # Dots that say more or less than something are seen beside that: zero.
+    signed = form.startswith("+")
+    apart = {"padding": 8} if dots else {}
+    across = alt.X("v:Q", title=value, scale=alt.Scale(zero=signed or not dots, **apart))
     shape = mark("point", filled=True, size=80, opacity=1, color=_BLUE) if dots else mark(
         "bar", color=_BLUE
     )  # fmt: skip
     layers = [shape.encode(x=across, y=along, description="says:N")]
-    if dots and min(row["v"] for row in rows) < 0 < max(row["v"] for row in rows):
+    if dots and signed:
         rows.append({"zero": 0})
         shape.transform = [alt.FilterTransform("isValid(datum.k)")]
         layers = [shape.encode(x=across, y=along, description="says:N")]

@@ -6,7 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,10 @@ class Look:
 PAPER = Look(ink="#1f2933", soft="#52606d", grid="#e1e5ea", background="#ffffff")
 #: Inside a page: the page's text colour, so that it reads in light and dark.
 PAGE = Look(ink="currentColor", soft="currentColor", grid="#8a94a055", background=None, stretch=1.7)
+
+
+#: Inside a page on a phone: as wide as the screen.
+PHONE = replace(PAGE, stretch=0.5)
 
 
 def mark(kind: str, where: str | None = None, **style: Any) -> Any:

@@ -9,12 +9,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 from routeyard.datacards.charts.colours import colours, fill
-from routeyard.datacards.charts.draw import LINK, PAGE, PAPER, Look, draw, mark
+from routeyard.datacards.charts.draw import LINK, PAPER, Look, draw, mark
 from routeyard.datacards.charts.labels import SIDES, Box, place
 from routeyard.datacards.charts.words import name_axis, short
 
 Row = Mapping[str, Any]
 _WIDTH, _HEIGHT = 560, 380
+#: Models up to which each one's interval is drawn in a plot of accuracy over cost.
+_FEW = 12
 
 
 def accuracy_bars(
@@ -109,7 +111,6 @@ def cost_accuracy(
     hue, width = colours(pool), look.wide(_WIDTH)
     real = [row for row in models if row.get("role") != "reference"]
     on_frontier = set(frontier(real))
-    routed = any(row.get("role") == "router" for row in models)
     logs = [math.log10(row["cost"]) for row in models]
     pad = max((max(logs) - min(logs)) * 0.06, 0.1)
     low, high = min(logs) - pad, max(logs) + pad
@@ -120,7 +121,8 @@ def cost_accuracy(
         ),
     )  # fmt: skip
     levels = [row["accuracy"] for row in models]
-    levels += [row["low"] for row in models if row.get("role") == "router" and row.get("low")]
+    wide = [row for row in models if row.get("low") is not None and _spread(row, models, look)]
+    levels += [row[end] for row in wide for end in ("low", "high")]
     bottom, top = max(0.0, min(levels) - 0.06), min(1.0, max(levels) + 0.06)
     at = {
         row["model_id"]: (
@@ -136,10 +138,11 @@ def cost_accuracy(
         blocked=_steps([at[name] for name in frontier(real)]),
     )
     rows = _marked(best, places, hue, on_frontier, look)
+    along, end = ("mean cost", ", log scale") if width >= 400 else ("cost", "")
     x = alt.X(
         "x:Q",
         scale=alt.Scale(type="log", domain=[10**low, 10**high], nice=False),
-        axis=alt.Axis(title="mean cost (USD per 1,000 questions, log scale)", format="$~g"),
+        axis=alt.Axis(title=f"{along} (USD per 1,000 questions{end})", format="$~g"),
     )
     up = alt.Scale(domain=[bottom, top], nice=False)
     y = alt.Y(
@@ -173,7 +176,7 @@ def cost_accuracy(
         for k, (anchor, dx, dy) in enumerate(SIDES)
         if any(row["side"] == k for row in rows)
     ]
-    chart = alt.layer(steps, *([spread] if routed else []), points, *words).properties(
+    chart = alt.layer(steps, *([spread] if wide else []), points, *words).properties(
         width=width, height=_HEIGHT
     )
     title = f"Accuracy over mean cost of {len(models)} models; the dashed line is the frontier"
@@ -194,7 +197,7 @@ def _marked(
             "y": row["accuracy"],
             **_sign(row, hue, look),
             "frontier": row["model_id"] in on_frontier,
-            "low": row.get("low") if row.get("role") == "router" else None,
+            "low": row.get("low") if _spread(row, models, look) else None,
             "high": row.get("high"),
             "label": short(row["model_id"]),
             "side": None if where is None else SIDES.index(where),
@@ -202,6 +205,15 @@ def _marked(
         }
         for row, where in zip(models, places, strict=True)
     ]
+
+
+def _spread(row: Row, models: Sequence[Row], look: Look) -> bool:
+    """Whether a mark has its interval: each router's, and on pages each model's of few."""
+    role = row.get("role", "model")
+    if look is PAPER:
+        return role == "router"
+    few = sum(one.get("role", "model") == "model" for one in models) <= _FEW
+    return role == "router" or (role == "model" and few)
 
 
 def _sign(row: Row, hue: Mapping[str, tuple[str, str]], look: Look) -> dict[str, Any]:
@@ -238,6 +250,6 @@ def _says(row: Row, look: Look) -> str:
         said += f" ({100 * row['low']:.1f} to {100 * row['high']:.1f} %)"
     if row.get("cost") is not None:
         said += f", ${row['cost']:.3g} per 1,000 questions"
-    if look is PAGE and row.get("role", "model") == "model":
+    if look is not PAPER and row.get("role", "model") == "model":
         said += LINK + urlencode({"a": row["model_id"], "show": "a-wrong"})
     return said

@@ -12,7 +12,6 @@ from routeyard.datacards.charts.bars import shares
 from routeyard.datacards.charts.colours import REFERENCES
 from routeyard.datacards.charts.draw import PAGE
 from routeyard.datacards.charts.lines import series
-from routeyard.datacards.markdown import texts
 from routeyard.datacards.site.cheapest import cheapest
 from routeyard.datacards.site.evaluation_charts import (
     CURVES,
@@ -22,14 +21,9 @@ from routeyard.datacards.site.evaluation_charts import (
     over_groups,
 )
 from routeyard.datacards.site.evaluation_tables import EvaluationTables
-from routeyard.datacards.site.figure_rows import figure_rows, pair_rows
+from routeyard.datacards.site.figure_rows import COLUMNS, figure_rows, pair_rows
 
 Row = dict[str, Any]
-
-#: (metric, heading, filter of the template, what it says); `{}` is the measure.
-COLUMNS: list[tuple[str, str, str, str]] = [
-    tuple(one) for one in texts("evaluation.yaml")["columns"]
-]
 
 
 def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str, Any]:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from routeyard.datacards.markdown import texts
 from routeyard.datacards.site.language import chance, router
 
 Row = Mapping[str, Any]
 #: A cell as text, or text and the number it is sorted by.
 Cell = str | list[Any]
+#: (metric, heading, filter of the template, what it says); `{}` is the measure.
+COLUMNS: list[tuple[str, str, str, str]] = [
+    tuple(one) for one in texts("evaluation.yaml")["columns"]
+]
+_UNITS = {"usd": "USD", "latency": "seconds", "params": "parameters"}
 
 
 def figure_rows(metrics: Sequence[Row]) -> list[list[Cell]]:
@@ -41,7 +47,7 @@ def pair_rows(pairs: Sequence[Row]) -> list[list[Cell]]:
             [
                 router(row["first"]),
                 router(row["second"]),
-                row["metric"],
+                _figure(row["metric"]),
                 [difference, row["difference"]],
                 _interval(row, form),
                 [chance(row["p_adjusted"]), row["p_adjusted"]],
@@ -49,6 +55,17 @@ def pair_rows(pairs: Sequence[Row]) -> list[list[Cell]]:
             ]
         )
     return found
+
+
+def _figure(metric: str) -> str:
+    """A metric in the words of the ranking's columns, its cost measure behind it."""
+    name, bracket, measure = metric.partition("[")
+    form = f"{name}[{{}}]" if bracket else name
+    heading = next((words for own, words, _, _ in COLUMNS if own == form), metric)
+    if heading == metric or not bracket:
+        return heading
+    measure = measure.removesuffix("]")
+    return f"{heading}: {_UNITS.get(measure, measure)}"
 
 
 def _plain(value: float | None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from routeyard.datacards.charts.models import frontier
@@ -49,7 +51,34 @@ def tasks(book: SiteRelease) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
         row["best_model"] = top["model_id"] if top else None
         row["best"] = top["accuracy"] if top else None
         row["specialist_score"] = told.get("specialist_score")
+    sure = specialised(book.rows(_SQL["rivals"]))
+    for row in rows:
+        score = row["specialist_score"]
+        row["specialist"] = (
+            None if score is None else "no" if score <= 0 else
+            "yes" if row["task"] in sure else "perhaps"
+        )  # fmt: skip
     return rows, cells
+
+
+def specialised(rivals: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Tasks on which some model is surely better than the model that is best overall.
+
+    One-sided sign test on the questions that only one of the two gets right, corrected for every
+    model on every task (Bonferroni), at 5 %: the best of many models on few questions leads by
+    chance.
+
+    Args:
+        rivals: task, model_id, won (only this model is right) and lost (only the other is).
+    """
+    found = set()
+    for row in rivals:
+        told = row["won"] + row["lost"]
+        if row["won"] > row["lost"] and row["task"] not in found:
+            ways = sum(math.comb(told, k) for k in range(row["lost"] + 1))
+            if len(rivals) * ways < 0.05 * 2**told:
+                found.add(row["task"])
+    return found
 
 
 def of_health(book: SiteRelease, table: str) -> list[dict[str, Any]]:

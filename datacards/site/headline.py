@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from routeyard.datacards.charts.draw import PAGE
+from routeyard.datacards.charts.draw import PAGE, PHONE
 from routeyard.datacards.charts.models import cost_accuracy
 from routeyard.datacards.site.evaluation import kind_of
 from routeyard.datacards.site.evaluation_tables import EvaluationTables
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 def headline(
     one: EvaluationTables | None, models: Sequence[Row], *, simulated: bool
 ) -> dict[str, Any]:
-    """`sentence`, `rows` (routers, single models and references, best first) and `chart`.
+    """`sentence`, `rows` (all, best first), `chart`, and `small`, which a phone shows.
 
     A router is named by its accuracy on the validation questions, and told by that on the test
     questions; so is the single model. Without an evaluation the sentence is about the models.
@@ -37,12 +37,13 @@ def headline(
     priced = [
         row for row in rows if row["cost"] and (row["role"] != "router" or _level(row) not in alone)
     ]
-    chart = None
+    chart: dict[str, Markup | None] = {"chart": None, "small": None}
     if len(priced) > 1:
         pool = [row["model_id"] for row in models]
-        drawn = cost_accuracy(priced, pool=pool, name="answer", look=PAGE)
-        chart = Markup(drawn)  # noqa: S704  escaped by `draw`
-    return {"sentence": sentence, "rows": rows, "chart": chart}
+        for name, look in (("chart", PAGE), ("small", PHONE)):
+            drawn = cost_accuracy(priced, pool=pool, name=f"answer-{name}", look=look)
+            chart[name] = Markup(drawn)  # noqa: S704  escaped by `draw`
+    return {"sentence": sentence, "rows": rows, **chart}
 
 
 def _level(row: Row) -> tuple[float, float | None]:
@@ -89,9 +90,14 @@ def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
     if not known or single is None:
         return None
     router = by_name["router", min(known, key=lambda name: (-validation[name], name))]
+    if _level(router) == _level(single):
+        return (
+            f"Routing gains nothing here: the router {router['model_id']} and always asking "
+            f"{single['model_id']} both answer {_share(single)} of the test questions right."
+        )
     words = (
         f"Routing with {router['model_id']} answers {_share(router)} of the test questions right; "
-        f"the best single model, {single['model_id']}, {_share(single)}"
+        f"always asking {single['model_id']}, best on the train questions, {_share(single)}"
     )
     if router["cost"] and single["cost"]:
         words += f". Routing costs {_times(router['cost'] / single['cost'])} what that model costs"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any
@@ -31,6 +32,8 @@ def page_environment() -> Environment:
         "seconds": lambda value: "–" if value is None else f"{value:,.2f} s",
         "plain": lambda value: "–" if value is None else f"{value:.4g}",
         "chance": chance,
+        "powers": powers,
+        "scorer": scorer,
         "router": router,
         "either": lambda value: "–" if value is None else value,
         "safe_json": safe_json,
@@ -45,6 +48,17 @@ def router(name: str) -> str:
     """A router's name; what always asks one model is called so."""
     model = name.removeprefix("single:")
     return name if model == name else f"always {model}"
+
+
+def scorer(name: str | None) -> str:
+    """What decided a label, as a page says it: `given` is a score that came with the answers."""
+    return "–" if name is None else "the source's score" if name == "given" else name
+
+
+def powers(text: str) -> str:
+    """A unit with its powers as people write them: 10^6 is 10⁶."""
+    raised = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+    return re.sub(r"\^(-?\d+)", lambda found: found[1].translate(raised), text)
 
 
 def chance(p: float | None) -> str:

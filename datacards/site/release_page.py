@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from routeyard.datacards.certified import sentences
+from routeyard.datacards.certified import VERDICTS, sentences
 from routeyard.datacards.charts.bars import bars
 from routeyard.datacards.charts.draw import PAGE
 from routeyard.datacards.charts.grids import MOST_CELLS, agreement, heatmap
@@ -32,6 +32,9 @@ def content(book: SiteRelease) -> dict[str, Any]:
     return {
         "answer": headline(evaluated, models, simulated=simulated),
         "simulated": simulated,
+        "recorded": (book.manifest.recipe.get("collect") or {}).get("provider") == "recorded",
+        "kinds": any(row["simulated"] or row["kind"] != "real" for row in models),
+        "verdicts": VERDICTS,
         "counts": figures.counts(book),
         "models": models,
         "tasks": tasks,

@@ -26,6 +26,20 @@ SELECT q.task, o.model_id, avg(o.score) AS accuracy, count(o.score) AS labelled,
 FROM outcomes o JOIN named q USING (query_no)
 GROUP BY q.task, o.model_id ORDER BY q.task, o.model_id
 
+-- name: rivals
+-- Questions of a task that only this model, or only the model best overall, gets right.
+WITH named AS (
+    SELECT DISTINCT query_no, task FROM outcomes JOIN queries USING (query_id)
+), generalist AS (
+    SELECT model_id FROM outcomes GROUP BY model_id HAVING count(score) > 0
+    ORDER BY avg(score) DESC, model_id LIMIT 1
+), g AS (SELECT query_no, correct FROM outcomes SEMI JOIN generalist USING (model_id))
+SELECT n.task, o.model_id, count(*) FILTER (o.correct AND NOT g.correct) AS won,
+       count(*) FILTER (g.correct AND NOT o.correct) AS lost
+FROM outcomes o ANTI JOIN generalist USING (model_id)
+JOIN g USING (query_no) JOIN named n USING (query_no)
+GROUP BY n.task, o.model_id
+
 -- name: tasks
 SELECT task, any_value(domain) AS domain, any_value(scorer) AS scorer, count(*) AS queries
 FROM queries GROUP BY task ORDER BY task

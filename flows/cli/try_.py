@@ -127,7 +127,7 @@ def page_of(release: Path, folder: Path) -> tuple[Path, list[dict[str, Any]]]:
     from routeyard.pipelines.experiment.settings import EvaluationSettings
     from routeyard.pipelines.lexical import NAME as TFIDF
 
-    results = folder / "results" / release.parent.name / release.name
+    results = folder / "results" / release.parent.name / release.name / "reference-routers"
     settings = EvaluationSettings(
         pair_routers=False, embed=True, encoder=TFIDF, resamples=RESAMPLES
     )

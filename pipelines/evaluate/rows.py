@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.metrics.bootstrap import interval
+from routeyard.schemas.intervals import wilson
 from routeyard.schemas.tables import RESULTS
 
 
@@ -65,10 +66,18 @@ def metric(
 def column_metric(
     router: str, name: str, split: str, column: Floats, replicates: Floats, reason: str
 ) -> MetricRow:
-    """Row of the mean of a column over the questions where it is known; `n` counts them."""
+    """Row of the mean of a column over the questions where it is known; `n` counts them.
+
+    Drawing again from answers that are all right, or all wrong, gives the same share each time:
+    such an accuracy has Wilson's interval, since five of five questions prove little.
+    """
     known = ~np.isnan(column)
     value = float(np.nanmean(column)) if known.any() else math.nan
-    return metric(router, name, split, value, replicates, reason, int(known.sum()))
+    row = metric(router, name, split, value, replicates, reason, n := int(known.sum()))
+    if name != "accuracy" or value not in (0.0, 1.0):
+        return row
+    _, low, high = wilson(value * n, n)
+    return replace(row, low=low, high=high)
 
 
 def table(rows: Iterable[Any], name: str) -> pa.Table:
