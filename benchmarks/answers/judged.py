@@ -22,7 +22,7 @@ from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.io.named_files import DATA_HINT
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.extraction.languages import declines
+from routeyard.pipelines.scorers.extraction.clauses import declines
 from routeyard.pipelines.scorers.scorer import ScoringInput
 
 

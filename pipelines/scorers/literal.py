@@ -25,6 +25,7 @@ from routeyard.pipelines.scorers.comparison.literals import (
     same,
     value_of,
 )
+from routeyard.pipelines.scorers.extraction.clauses import denied, doubted, supposed, wonders
 from routeyard.pipelines.scorers.extraction.commitment import settle
 from routeyard.pipelines.scorers.extraction.envelopes import (
     NAMES,
@@ -32,13 +33,7 @@ from routeyard.pipelines.scorers.extraction.envelopes import (
     value,
     without_closers,
 )
-from routeyard.pipelines.scorers.extraction.languages import (
-    ENGLISH,
-    denied,
-    doubted,
-    supposed,
-    wonders,
-)
+from routeyard.pipelines.scorers.extraction.languages import ENGLISH
 from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.extraction.statements import trim

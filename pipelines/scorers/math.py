@@ -18,17 +18,12 @@ from routeyard.pipelines.scorers.comparison import symbolic
 from routeyard.pipelines.scorers.comparison.math_equality import form, same_answer
 from routeyard.pipelines.scorers.comparison.number import numeric_answer
 from routeyard.pipelines.scorers.extraction.boxes import adjacent
+from routeyard.pipelines.scorers.extraction.clauses import bounds, denied, supposes, wonders
 from routeyard.pipelines.scorers.extraction.commitment import (
     breaks_off,
     cut_within,
     finished,
     settle,
-)
-from routeyard.pipelines.scorers.extraction.languages import (
-    bounds,
-    denied,
-    supposes,
-    wonders,
 )
 from routeyard.pipelines.scorers.extraction.marks import MOST_READ, committed
 from routeyard.pipelines.scorers.extraction.math_statement import stated_value

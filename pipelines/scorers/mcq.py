@@ -23,9 +23,10 @@ from functools import lru_cache
 from itertools import pairwise
 
 from routeyard.pipelines.scorers.comparison.words import normalise
+from routeyard.pipelines.scorers.extraction.clauses import declines, supposes
 from routeyard.pipelines.scorers.extraction.commitment import breaks_off
 from routeyard.pipelines.scorers.extraction.envelopes import after_draft
-from routeyard.pipelines.scorers.extraction.languages import all_words, declines, supposes
+from routeyard.pipelines.scorers.extraction.languages import all_words
 from routeyard.pipelines.scorers.extraction.marks import HEAD, MOST_READ
 from routeyard.pipelines.scorers.extraction.option_marks import (
     NamedOption,
@@ -33,7 +34,7 @@ from routeyard.pipelines.scorers.extraction.option_marks import (
     names_none,
     spelled_out,
 )
-from routeyard.pipelines.scorers.extraction.option_text import Options, contradicts
+from routeyard.pipelines.scorers.extraction.option_text import Options, beginning, contradicts
 from routeyard.pipelines.scorers.extraction.plain import option
 from routeyard.pipelines.scorers.extraction.plain_option import plainly
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
@@ -75,8 +76,9 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         why = "runs in circles through several options"
         return ScoreResult("abstain", reason=why, conflict=True)
     result = _compared(found, wanted, output, end, conflict=conflict)
-    assert result.span is not None
-    return replace(result, span=(result.span[0] + shift, result.span[1] + shift))
+    if shift and result.span is not None:
+        return replace(result, span=(result.span[0] + shift, result.span[1] + shift))
+    return result
 
 
 def _marked(output: str, allowed: str, options: Options) -> tuple[list[NamedOption], int]:
@@ -228,10 +230,14 @@ def _content(
     text: str, start: int, stop: int, bare: re.Match[str] | None, options: Options, how: str
 ) -> NamedOption | None:
     """The option whose text stands alone; with another's letter in front, that letter."""
-    said = normalise(text[start:stop])
+    if not options:
+        return None
+    said = normalise(beginning(text[start:stop], options))
     exact = [letter for letter, content in options if content and content == said]
     if not exact and (reason := _RE["reason"].search(text, start, stop)):
-        said = normalise(text[start : reason.start()])  # "Cherry, because it is red."
+        said = normalise(
+            beginning(text[start : reason.start()], options)
+        )  # "Cherry, because it is red."
         rest = f" {normalise(text[reason.end() : stop])} "
         if not any(f" {content} " in rest for _, content in options):
             exact = [letter for letter, content in options if content and content == said]

@@ -28,14 +28,7 @@ from routeyard.pipelines.scorers.comparison.number_words import spoken
 from routeyard.pipelines.scorers.comparison.quantities import agree, rounds_to
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
 from routeyard.pipelines.scorers.comparison.units import Measure, measure_at, measured
-from routeyard.pipelines.scorers.extraction.commitment import (
-    breaks_off,
-    cut_within,
-    finished,
-    settle,
-)
-from routeyard.pipelines.scorers.extraction.envelopes import after_draft, without_closers
-from routeyard.pipelines.scorers.extraction.languages import (
+from routeyard.pipelines.scorers.extraction.clauses import (
     bounds,
     declines,
     denied,
@@ -43,6 +36,13 @@ from routeyard.pipelines.scorers.extraction.languages import (
     supposes,
     wonders,
 )
+from routeyard.pipelines.scorers.extraction.commitment import (
+    breaks_off,
+    cut_within,
+    finished,
+    settle,
+)
+from routeyard.pipelines.scorers.extraction.envelopes import after_draft, without_closers
 from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.plain import amount
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer

@@ -18,6 +18,11 @@ _CJK = re.compile(
 #: Signs that change what a formula says: √2+√3 is not √2·√3. Category "Sm"
 #: (mathematical symbol) is kept as well.
 _OPERATORS = frozenset("+-*/^=<>%·√°|&@#")
+#: Signs that spaces around are dropped of.
+_SPACED = frozenset("+*/^=<>·√")
+#: Signs that are a space where no hyphen may depend on it.
+_BLANKS = dict.fromkeys(map(ord, "!():;?[\\]_{}"), " ")
+_ARTICLES = frozenset(("a", "an", "the"))
 _MINUS = str.maketrans("−–—‐‑⋅∙•×÷", "-----···*/")
 _QUOTE = "'’‘`\"“”"
 
@@ -32,9 +37,17 @@ def normalise(text: str, *, articles: bool = False) -> str:
     """
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text.translate(_MINUS)).translate(_MINUS)
-    text = _RE["sign"].sub(_kept, text.casefold())
-    text = _RE["spaced_operator"].sub(r"\1", " ".join(text.split()))
-    return text if articles else " ".join(_RE["article"].sub(" ", text).split()) or text
+    text = text.casefold()
+    if "-" not in text:
+        text = text.translate(_BLANKS)
+    if _RE["sign"].search(text):
+        text = " ".join(_RE["sign"].sub(_kept, text).split())
+        if not _SPACED.isdisjoint(text):
+            text = _RE["spaced_operator"].sub(r"\1", text)
+        return text if articles else " ".join(_RE["article"].sub(" ", text).split()) or text
+    words = text.split()
+    told = words if articles else [word for word in words if word not in _ARTICLES]
+    return " ".join(told or words)
 
 
 def _kept(found: re.Match[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+from routeyard.pipelines.scorers.extraction.keywords import lowered
 from routeyard.pipelines.scorers.extraction.languages import LANGUAGES
 from routeyard.pipelines.scorers.patterns import joined, patterns, table
 
@@ -34,8 +35,8 @@ _CALLS = re.compile(_TABLE["calls"], re.IGNORECASE)
 _CLOSERS = re.compile(_TABLE["closers"])
 #: What one of them is in every text that has tags which matter: a closing one, or one left open.
 _TAGGED = ("</", "[/", "<think", "<ans", "<ANS", "<Ans", "[ANS", "[ans", "[THINK", "<|")
-#: What one of the actions is in every text that has some.
-_HANDED = ("inish", "INISH", "ubmit", "UBMIT", "nswer(", "nswer[", "nswer (", "uestion(")
+#: What one of the actions is in every text that has some, in lower case.
+_HANDED = ("finish", "submit", "answer(", "answer[", "answer (", "question(")
 _STRING = {quote: re.compile(rf"[^{quote}\\]*(?:\\.[^{quote}\\]*)*", re.DOTALL) for quote in "\"'"}
 #: Objects and tags that are looked at; quotes that an almost-JSON string may hold.
 _MOST, _QUOTES = 200, 60
@@ -168,7 +169,7 @@ def named(text: str, name: str) -> tuple[int, int] | None:
 
 def calls(text: str, start: int, end: int) -> Iterator[Held]:
     """The answers that an agent hands in: `Finish[8]`, `final_answer("8")`."""
-    if not any(map(text.__contains__, _HANDED)):
+    if not any(map(lowered(text).__contains__, _HANDED)):
         return
     for call in list(_CALLS.finditer(text, start, end))[-_MOST:]:
         _, stop, _, closed = value(text, call.end(), end)

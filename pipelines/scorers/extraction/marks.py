@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
+from routeyard.pipelines.scorers.extraction.clauses import denied, doubted, supposed
 from routeyard.pipelines.scorers.extraction.envelopes import (
     Held,
     calls,
@@ -19,14 +21,8 @@ from routeyard.pipelines.scorers.extraction.envelopes import (
     objects,
     value,
 )
-from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
-from routeyard.pipelines.scorers.extraction.languages import (
-    ENGLISH,
-    NOUNS,
-    denied,
-    doubted,
-    supposed,
-)
+from routeyard.pipelines.scorers.extraction.keywords import Words, lowered, occurrences
+from routeyard.pipelines.scorers.extraction.languages import ENGLISH, NOUNS, chosen
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.extraction.statements import (
     LONGEST,
@@ -50,13 +46,13 @@ MOST_READ, HEAD = 400_000, 100_000
 #: Keywords of marks that are no nouns → the kind of mark; the expression has the kind's name.
 _SIGNS = {"boxed": "boxed", "fbox": "boxed", "####": "hash", "ans:": "label", "a:": "label"}
 _QUOTES = ('"', "'", "\\")
-_CHOSEN = tuple(noun for noun in ENGLISH.nouns if " " in noun)
-_FIRST = (*_SIGNS, *(noun for noun in ENGLISH.nouns if noun not in _CHOSEN))
+_FIRST = (*_SIGNS, *(noun for noun in ENGLISH.nouns if " " not in noun))
 _ASCII = tuple(noun for noun in NOUNS if noun.isascii() and noun not in ENGLISH.nouns)
-_OTHER = tuple(noun for noun in NOUNS if not noun.isascii())
+_OTHER = Words(noun for noun in NOUNS if not noun.isascii())
 
 
-def committed(text: str, *, empty: bool = False, most: int = MOST) -> list[Committed]:
+@lru_cache(maxsize=4)
+def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Committed, ...]:
     """Commitments in the order of the text; drafts and run-on questions are left out.
 
     Args:
@@ -67,18 +63,16 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> list[Commi
         if end_of_answer(text[:HEAD]) < HEAD:
             return committed(text[:HEAD], empty=empty, most=most)
         shift = len(text) - (MOST_READ - HEAD)
-        return [
+        return tuple(
             replace(one, start=one.start + shift, end=one.end + shift)
             for one in committed(text[shift:], empty=empty, most=most)
-        ]
+        )
     end = end_of_answer(text)
     spans, within = drafts(text, end)
     held = _held(text, end, spans)
     lower = lowered(text)
     skipped = [*spans, *(one.outer for one in held)]
-    keywords = _FIRST if text.isascii() else (*_FIRST, *_OTHER)
-    if any(map(lower.__contains__, ("i ", "i'", "i’", "my "))):  # "I choose"
-        keywords += _CHOSEN
+    keywords = (*_FIRST, *_OTHER.of(lower), *chosen(lower))
     found = list(_stated(text, lower, end, keywords, skipped))
     if not found and not held:
         found = list(_stated(text, lower, end, _ASCII, skipped))
@@ -89,7 +83,7 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> list[Commi
     last = None if within else _boldline(text, end)
     if last and (not found or found[-1].end < last.start):
         found.append(last)
-    return found[-most:]
+    return tuple(found[-most:])
 
 
 def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
@@ -121,7 +115,9 @@ def _holds(one: Held, tags: list[tuple[int, int]]) -> bool:
 
 def _inner(text: str, start: int, stop: int) -> Committed | None:
     """The last mark within a tag."""
-    found = list(_stated(text, lowered(text), stop, (*_FIRST, *_ASCII, *_OTHER), [(0, start)]))
+    lower = lowered(text)
+    keywords = (*_FIRST, *_ASCII, *_OTHER.of(lower))
+    found = list(_stated(text, lower, stop, keywords, [(0, start)]))
     return found[-1] if found and found[-1].kind != "field" else None
 
 
@@ -141,12 +137,14 @@ def _stated(
     found: deque[Committed] = deque(maxlen=1000)
     floor = 0
     for position, keyword in occurrences(lower, keywords, end):
-        if position < floor or _lies_in(position, skipped):
+        if position < floor or not _starts_word(text, position, keyword):
             continue
-        if not _starts_word(text, position, keyword):
-            continue
-        later = (start for start, _ in skipped if start > position)
-        stop = min((start for start in later if text[start] != "~"), default=end)
+        stop = end
+        if skipped:
+            if _lies_in(position, skipped):
+                continue
+            later = (start for start, _ in skipped if start > position and text[start] != "~")
+            stop = min(later, default=end)
         if keyword in _SIGNS:
             one = _signed(_SIGNS[keyword], text, position, stop)
         elif keyword == "answer" and text[position + 6 : position + 7] in _QUOTES:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import filterfalse
 
 from routeyard.pipelines.scorers.comparison.words import normalise
-from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
-from routeyard.pipelines.scorers.extraction.languages import CHOOSING, all_words
+from routeyard.pipelines.scorers.extraction.keywords import Words, lowered, occurrences
+from routeyard.pipelines.scorers.extraction.languages import CHOOSING, all_words, chosen
 from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.option_text import Options, matching, repeats
 from routeyard.pipelines.scorers.extraction.statements import Committed
@@ -40,13 +41,13 @@ class NamedOption:
     firm: bool
 
 
-#: Keyword → (kind, expression): weaker statements, and verbs that choose.
+#: Keyword → (kind, expression): weaker statements; verbs that choose are read as they are.
 _MARKS = {
     keyword: [(how, re.compile(joined(pattern), re.IGNORECASE)) for how, pattern in marks]
     for keyword, marks in table("option_keywords")["keywords"].items()
 }
-_MARKS |= {word: [("choose", re.compile(re.escape(word), re.IGNORECASE))] for word in CHOOSING}
-_ASCII_MARKS = tuple(keyword for keyword in _MARKS if keyword.isascii())
+_ASCII = (*_MARKS, *filter(str.isascii, CHOOSING))
+_OTHER = Words(filterfalse(str.isascii, CHOOSING))
 #: Marks that nothing follows but the answer, and those that hold nothing but the answer.
 _SURE = frozenset({"field", "hash", "final", "label"})
 _WHOLE = frozenset({"field", "key", "boxed", "hash"})
@@ -83,25 +84,31 @@ def _held(
 
 def _worded(text: str, end: int, allowed: str, options: Options) -> Iterator[NamedOption]:
     """Options that a text chooses or calls correct, in order."""
-    floor = 0
-    keywords = _ASCII_MARKS if text.isascii() else _MARKS
-    for position, keyword in occurrences(lowered(text), keywords, end):
+    floor, lower = 0, lowered(text)
+    keywords = (*_ASCII, *_OTHER.of(lower), *chosen(lower))
+    for position, keyword in occurrences(lower, keywords, end):
         if position < floor or (text[position - 1 : position].isalpha() and keyword.isascii()):
             continue
-        for how, pattern in _MARKS[keyword]:
-            mark = pattern.match(text, position, end)
-            if mark is None:
-                continue
+        for how, stop in _matching(keyword, text, position, end):
             how, _, firm = how.partition(" ")
-            if choice := _named(text, mark.end(), end, allowed, options, how, bool(firm)):
+            if choice := _named(text, stop, end, allowed, options, how, bool(firm)):
                 yield choice
-                floor = max(mark.end(), 0 if choice.how.endswith("content") else choice.end)
+                floor = max(stop, 0 if choice.how.endswith("content") else choice.end)
                 break
+
+
+def _matching(keyword: str, text: str, position: int, end: int) -> Iterator[tuple[str, int]]:
+    """(kind, end) of the marks that a keyword opens."""
+    if keyword not in _MARKS:
+        yield "choose", position + len(keyword)
+    for how, pattern in _MARKS.get(keyword, ()):
+        if mark := pattern.match(text, position, end):
+            yield how, mark.end()
 
 
 def names_none(text: str, end: int) -> bool:
     """Whether a text marks an answer, and the last one is written where no option can be read."""
-    marks = [one for one in committed(text[:end]) if one.kind in _SURE]
+    marks = [one for one in committed(text[:end], most=MOST_OPTIONS) if one.kind in _SURE]
     return any(not _lists_a(text, mark) for mark in marks[-1:])
 
 

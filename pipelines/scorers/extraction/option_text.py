@@ -41,9 +41,15 @@ def _likeness(said: str, content: str) -> float:
     return matcher.ratio() if matcher.quick_ratio() >= _NEAR else 0.0
 
 
+def beginning(text: str, options: Options) -> str:
+    """As much of a text as can repeat an option, with markup around it, up to a word's end."""
+    most, text = 3 * max((len(content) for _, content in options), default=0) + 60, text.lstrip()
+    return text if len(text) <= most else text[:most].rsplit(None, 1)[0]
+
+
 def matching(text: str, options: Options) -> str | None:
     """Letter of the option that a text equals, else of the longest one that opens it."""
-    said = normalise(text)
+    said = normalise(beginning(text, options))
     if not said:
         return None
     if any(content == said for _, content in options):
@@ -64,7 +70,9 @@ def contradicts(text: str, letter: str, stop: int, end: int, options: Options) -
     behind = _RE["label"].match(text, stop, min(end, stop + 8))
     if behind is None:
         return False
-    said = normalise(_RE["sentence"].match(text, behind.end(), end)[0])  # type: ignore[index]
+    sentence = _RE["sentence"].match(text, behind.end(), end)[0]  # type: ignore[index]
+    if not (said := normalise(beginning(sentence, options))):
+        return False
     own = dict(options).get(letter, "")
     if not own or (said + " ").startswith(own + " "):
         return False

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 
-from routeyard.pipelines.scorers.extraction.languages import all_words, doubted
+from routeyard.pipelines.scorers.extraction.clauses import doubted
+from routeyard.pipelines.scorers.extraction.languages import all_words
 from routeyard.pipelines.scorers.patterns import patterns
 
 _RE = patterns(

@@ -8,6 +8,7 @@ answer to our question.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from routeyard.pipelines.scorers.extraction.envelopes import opening_of
 from routeyard.pipelines.scorers.patterns import patterns
@@ -30,6 +31,7 @@ _NEXT = re.compile(
 )
 
 
+@lru_cache(maxsize=4)
 def end_of_answer(text: str) -> int:
     """Index at which the answer to the first question ends (len(text) if it runs to the end).
 

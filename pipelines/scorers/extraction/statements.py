@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from routeyard.pipelines.scorers.extraction.clauses import doubted, supposed, wonders
 from routeyard.pipelines.scorers.extraction.envelopes import STRUCK, without_closers
-from routeyard.pipelines.scorers.extraction.languages import Language, doubted, supposed, wonders
+from routeyard.pipelines.scorers.extraction.languages import Language
 from routeyard.pipelines.scorers.patterns import patterns
 
 _RE = patterns("marks")
@@ -37,11 +38,12 @@ def stated(languages: list[Language], text: str, position: int, end: int) -> Com
     """The answer that a noun states, behind it or in front of it; None where it is denied."""
     found: Committed | None = None
     for language in languages:
-        if language.others and language.others.search(text, max(0, position - 24), position):
-            continue
         mark = language.stated.match(text, position, end)
         if mark is None:
-            found = found or _turned(language, text, position, languages)
+            one = None if found else _turned(language, text, position, languages)
+            found = found or (None if one and language.of_others(text, position) else one)
+            continue
+        if language.of_others(text, position):
             continue
         start, stop = line(text, mark.end(), end)
         if "|" in mark[0]:
@@ -69,9 +71,9 @@ def _behind(
             return None
     if not label and _open(languages, text, position, start):
         return None
-    reason = language.reason.search(text, start + 1, stop)
-    if reason and (reason["other"] or _RE["clause"].fullmatch(text, start, reason.start())):
-        start, stop = trim(text, start, reason.start())
+    reason, other = language.reason_in(text, start + 1, stop)
+    if other or (reason < stop and _RE["clause"].fullmatch(text, start, reason)):
+        start, stop = trim(text, start, reason)
     if mark["chosen"] and (over := _RE["over"].search(text, start, stop)):
         stop = over.start()
     tail = language.tail.search(text, start, stop) if language.tail else None
@@ -80,7 +82,7 @@ def _behind(
     if start >= stop:
         return None
     kind = "label" if label else "stated"
-    if _RE["final"].search(text, max(0, position - 16), mark.end()):
+    if _RE.search("final", text, max(0, position - 16), mark.end()):
         kind = "final"
     elif label and text[text.rfind("\n", 0, position) + 1 : position].strip(_MARKUP):
         kind = "stated"  # "so, answer: 5" within a line
@@ -111,6 +113,8 @@ def _turned(
 ) -> Committed | None:
     """ "8 is the answer": a value, and not any word, in front of the noun."""
     begin = max(text.rfind("\n", 0, position) + 1, position - 80)
+    if not language.hinted("turned", text[begin:position].lower()):
+        return None
     mark = language.turned.search(text, begin, position)
     if mark is None or not _RE["value"].fullmatch(mark["said"]):
         return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from routeyard.pipelines.scorers.extraction.languages import wonders
+from routeyard.pipelines.scorers.extraction.clauses import wonders
 from routeyard.pipelines.scorers.open_answers.dates import is_month, year
 from routeyard.pipelines.scorers.open_answers.texts import RE, Text
 from routeyard.pipelines.scorers.open_answers.words import Word, fold, is_number, words

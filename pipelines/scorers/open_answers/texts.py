@@ -6,7 +6,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from routeyard.pipelines.scorers.extraction.languages import DOUBTS, all_words, filled
+from routeyard.pipelines.scorers.extraction.clauses import DOUBTS
+from routeyard.pipelines.scorers.extraction.languages import all_words, filled
 from routeyard.pipelines.scorers.open_answers.dates import Date, dates, is_month
 from routeyard.pipelines.scorers.open_answers.words import (
     TITLES,

@@ -13,6 +13,9 @@ from typing import Any
 
 import yaml
 
+_CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]")
+_GROUP = re.compile(r"\([^()]*\)")
+_REPEATED = re.compile(r".(?:[?*+]|\{[^}]*\})|[.^$]")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -22,19 +25,47 @@ def table(name: str) -> Any:
     return yaml.load(text, Loader=_LOADER)  # noqa: S506  (a safe one)
 
 
-def patterns(name: str, **words: str) -> dict[str, re.Pattern[str]]:
-    """Name → compiled expression, of every entry in the file `NAME.yaml`.
+class Patterns(dict[str, re.Pattern[str]]):
+    """Name → expression, compiled when it is first asked for.
 
-    Args:
+    Attributes:
+        pieces: Name → the expression in pieces, as its file has it.
         words: What stands for `<name>` in an expression.
     """
-    made = {}
-    for key, pieces in table(name).items():
-        expression = joined(pieces)
-        for word, stands_for in words.items():
+
+    def __init__(self, pieces: dict[str, str | list[Any]], words: dict[str, str]) -> None:
+        super().__init__()
+        self.pieces, self.words = pieces, words
+        self.hints: dict[str, tuple[str, ...]] = {}
+
+    def search(self, name: str, text: str, start: int, end: int) -> re.Match[str] | None:
+        """The first match in `text[start:end]`, which is not searched without a hint of one."""
+        known = self.hints.get(name)
+        if known is None:
+            known = self.hints[name] = hints(self[name].pattern)
+        hinted = any(map(text[start:end].lower().__contains__, known))
+        return self[name].search(text, start, end) if hinted else None
+
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        expression = joined(self.pieces[name])
+        for word, stands_for in self.words.items():
             expression = expression.replace(f"<{word}>", f"(?:{stands_for})")
-        made[key] = re.compile(expression)
-    return made
+        made = self[name] = re.compile(expression)
+        return made
+
+
+def hints(expression: str) -> tuple[str, ...]:
+    """Texts in lower case of which each match holds one: the empty one, where none is known."""
+    text = _CLASS.sub("\0", expression)
+    while "(" in text and text != (text := _GROUP.sub("\0", text)):
+        pass
+    kept = _REPEATED.sub("\0", text).lower()
+    return tuple(max(part.split("\0"), key=len) for part in kept.split("|"))
+
+
+def patterns(name: str, **words: str) -> Patterns:
+    """The expressions in the file `NAME.yaml`."""
+    return Patterns(table(name), words)
 
 
 def rewrites(name: str) -> list[tuple[re.Pattern[str], str]]:

@@ -1,0 +1,152 @@
+"""What a clause commits to: nothing where it denies, doubts, supposes, asks or only bounds.
+
+The words of all languages are in `patterns/languages.yaml`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from routeyard.pipelines.scorers.extraction.keywords import lowered
+from routeyard.pipelines.scorers.extraction.languages import (
+    NOUNS,
+    ROWS,
+    Language,
+    all_words,
+    any_of,
+    filled,
+)
+
+
+def denied(text: str, start: int, end: int) -> bool:
+    """Whether the value `text[start:end]` is denied or compared with, in any language.
+
+    "not 8", "8 değil", "larger than 8".
+    """
+    return _DENIED.beside(text, start, end)
+
+
+def bounds(text: str, start: int, end: int, question: str) -> bool:
+    """Whether a value is a bound, "at least 8", "8 以上", where the question asks for none."""
+    return _BOUND.beside(text, start, end) and not _asks_bound(question)
+
+
+@lru_cache(maxsize=8192)
+def _asks_bound(question: str) -> bool:
+    return _LEAST.search(question) is not None
+
+
+def doubted(text: str, start: int) -> bool:
+    """Whether the clause before `start` denies, doubts or ascribes to others what follows.
+
+    "I don't think that", "some people say", in any language.
+    """
+    before = text[max(0, start - 110) : start].lower()
+    begin = max(map(before.rfind, ";:.!?\n" if before.isascii() else ";:.!?\n，。；：")) + 1
+    clause = before[begin:]
+    if clause.isascii() and _HINT_WORDS.isdisjoint(clause.replace(",", " ").split()):
+        return False
+    return any(map(clause.__contains__, _HINTS)) and _DOUBTS.search(before, begin) is not None
+
+
+def wonders(text: str, start: int) -> bool:
+    """Whether the sentence that holds `start` ends in a question mark."""
+    asks = any(map(text.__contains__, "?？؟"))
+    return asks and _WONDERS.match(text, start) is not None
+
+
+def supposed(languages: Iterable[Language], text: str, start: int) -> bool:
+    """Whether the statement at `start` holds only under a condition.
+
+    Its sentence has an "if" before it, or is in the mood of "would" behind a "suppose".
+    """
+    near = text[max(0, start - 240) : start].lower()
+    languages = [one for one in languages if one.hinted("supposed", near)]
+    if not languages:
+        return False
+    *before, own = _SENTENCE.split(text[max(0, start - 240) : start])
+    both = f"{next(filter(None, reversed(before)), '')} {own}"
+    rest = _SENTENCE.split(text[start : start + 120], maxsplit=1)[0]
+    return any(
+        (one.supposed is not None and one.supposed.search(own))
+        or (
+            one.supposes is not None
+            and one.supposes.search(both)
+            and (one.would is None or one.would.search(f"{own} {rest}"))
+        )
+        for one in languages
+    )
+
+
+def supposes(text: str) -> bool:
+    """Whether the last sentence tells what the answer would be under a condition."""
+    lower = lowered(text)
+    nouns = _ASCII_NOUNS if lower.isascii() else NOUNS
+    begin = max(0, len(lower) - 400)
+    if (last := max(map(lower[begin:].rfind, nouns))) < 0:
+        begin, last = 0, max(map(lower.rfind, nouns))
+    begin = max(0, begin + last - _LONGEST_NOUN)
+    found = [*_ANSWER.finditer(text, begin)][-1:] if last >= 0 else []
+    return any(supposed(NOUNS.get(one[0].lower(), ()), text, one.start()) for one in found)
+
+
+def declines(text: str) -> bool:
+    """Whether a sentence says that it cannot answer, in any language."""
+    return _DECLINES.search(lowered(text)) is not None
+
+
+_SIGNS = " \t\n*$`\"'("
+_ASIAN = "\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
+_SENTENCE = re.compile(r"\.\s|[\n。।۔]")
+
+
+class _Sides:
+    """Words that change a value in front of it (`before`) or behind it (`after`).
+
+    A text in ASCII is searched for ASCII words only.
+    """
+
+    def __init__(self, before: tuple[str, ...], after: tuple[str, ...]) -> None:
+        self.found = []
+        for keep in (str.isascii, bool):
+            first, then = (
+                [w for row in ROWS for key in keys for w in row.get(key, ()) if keep(w)]
+                for keys in (before, after)
+            )
+            words = any_of(list(dict.fromkeys(first)))
+            form = rf"(?:(?<!\w)|(?<=[{_ASIAN}]))(?:{words})[\s*$`\"'(€£]{{0,3}}"
+            ends = tuple({word.lower().split()[-1] for word in first})
+            behind = re.compile(rf"[\s)*$}}]{{0,3}}(?:{any_of(then)})", re.IGNORECASE)
+            boxed = r"(?:\\f?boxed\{)?$"
+            self.found.append((ends, re.compile(form + boxed, re.IGNORECASE), behind))
+
+    def beside(self, text: str, start: int, end: int) -> bool:
+        """Whether one of the words stands beside `text[start:end]`."""
+        begin = max(0, start - 32)
+        before = text[begin:start].removesuffix("{").removesuffix("\\boxed")
+        ends, form, behind = self.found[not (before + text[end : end + 24]).isascii()]
+        if before.rstrip(_SIGNS).lower().endswith(ends) and form.search(text, begin, start):
+            return True
+        return behind.match(text, end, end + 24) is not None
+
+
+_DENIED = _Sides(("not", "than"), ("not_after", "wrong"))
+_BOUND = _Sides(("bound",), ("beyond",))
+_ANSWER = re.compile(any_of([*NOUNS]), re.IGNORECASE)
+_ASCII_NOUNS = tuple(filter(str.isascii, NOUNS))
+_LONGEST_NOUN = max(map(len, NOUNS))
+_DECLINES = re.compile(all_words("declines"))
+_ASKS = any_of([word for row in ROWS for word in row.get("least", ())])
+#: "how many at least", but not "in at least one store"
+_LEAST = re.compile(rf"(?:{_ASKS})(?!\s{{0,2}}(?:\d|(?:a|one|two)\b))", re.IGNORECASE)
+#: A doubt reaches over a comma and "that" (dass, что, że …) to the end of the clause or a "but".
+DOUBTS = (
+    r"(?:<doubts>|(?:<some>)(?:\s\w{1,12}){0,3}\s(?:<say>))(?:,\s(?:das?s|что|чтобы|що|че|że|ze|že|hogy|да|ότι)\b)?"
+    r"(?:(?!<but>)[^,;:.!?\n，。；：])*$"
+)
+_DOUBTS = re.compile(filled(DOUBTS))
+_HINTS = {word.lower() for row in ROWS for key in ("doubts", "say") for word in row.get(key, ())}
+_HINT_WORDS = frozenset(word.split()[-1] for word in _HINTS)
+_WONDERS = re.compile(r"(?:[^.!?\n。！？]|\.(?=\d)){0,200}[?？؟]")
