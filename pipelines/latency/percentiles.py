@@ -55,21 +55,31 @@ def percentiles(
         seconds: (n,) latencies; NaN, which is unknown, is left out.
         groups: (n,) number of the task of each call: whole tasks are drawn.
     """
+    return percentiles_of(seconds, shares, groups=groups, resamples=resamples, seed=seed)[0]
+
+
+def percentiles_of(
+    seconds: Floats, shares: Sequence[float], *, groups: Ints | None, resamples: int, seed: int
+) -> tuple[list[Percentile], Floats]:
+    """As `percentiles`, with the (resamples, shares) replicates: of one seed and the same groups,
+    two samples draw the same groups."""
     known = ~np.isnan(seconds)
     order = np.argsort(seconds[known], kind="stable")
     ordered = seconds[known][order]
     if not len(ordered):
         nan = float("nan")
-        return [Percentile(q, nan, nan, nan, 0, True) for q in shares]
+        none = np.full((resamples, len(shares)), nan)
+        return [Percentile(q, nan, nan, nan, 0, True) for q in shares], none
     if groups is None:
         drawn = _drawn(ordered, shares, resamples, seed)
     else:
         drawn = _drawn_by_group(ordered, groups[known][order], shares, resamples, seed)
     values = np.quantile(ordered, shares)
-    return [
+    found = [
         Percentile(q, float(value), *interval(drawn[:, k]), len(ordered), _capped(q, len(ordered)))
         for k, (q, value) in enumerate(zip(shares, values, strict=True))
     ]
+    return found, drawn
 
 
 def by_group(

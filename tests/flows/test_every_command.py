@@ -124,6 +124,7 @@ CALLS = {
     "evaluate": "evaluate {r} --out {t}/results --resamples 100 --router best-generalist --json",
     "study": "study list --json",
     "zoo list": "zoo list --json",
+    "compare": "compare {r} always:sim-atlas-xl always:sim-tern-mini --json",
     "zoo online": "zoo online {r} --router cascade --shuffles 2 --json",
     "zoo show": "zoo show knn --json",
     "certify": "certify {r} --out {t}/certified --resamples 200 --json",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from routeyard.pipelines.latency.deadline import fit_deadline, split_by_time
+from routeyard.pipelines.latency.paired import paired_percentiles
 from routeyard.pipelines.latency.percentiles import by_group, percentiles
 from routeyard.pipelines.latency.promise import under_promise
 from routeyard.pipelines.metrics.bootstrap import Draws
@@ -125,3 +126,29 @@ def test_no_violation_in_a_few_calls_is_not_none_for_sure() -> None:
     assert found.accuracy == pytest.approx((1.0, 0.025 ** (1 / 45), 1.0))
     assert found.kept == "cannot be told"
     assert "too few calls" in found.lines()[0]
+
+
+def test_differences_of_two_policies_are_paired() -> None:
+    generator = np.random.default_rng(2)
+    shared = generator.lognormal(0, 1, 400)
+    slower = shared + np.where(np.arange(400) % 50 == 0, 3.0, 0.1)
+    slower[7] = np.nan  # left out of both
+    rows = np.arange(400)
+    found = paired_percentiles((slower, rows), (shared[::-1], rows[::-1]), resamples=300, seed=5)
+    kept = rows != 7
+    counts = np.concatenate([b for _, b in Draws(399, 300, 5, groups=rows[kept]).blocks()])
+    plain = np.array([
+        [np.quantile(np.repeat(values[kept], row), q) for q in (0.5, 0.95, 0.99)]
+        for values in (slower, shared) for row in counts.astype(int)
+    ]).reshape(2, 300, 3)  # fmt: skip
+    for k, one in enumerate(found):
+        ends = np.quantile(plain[0, :, k] - plain[1, :, k], [0.025, 0.975])
+        assert (one.low, one.high) == pytest.approx(tuple(ends))
+        assert one.difference == pytest.approx(
+            np.quantile(slower[kept], one.first.share) - np.quantile(shared[kept], one.first.share)
+        )
+    # Unpaired, the medians' intervals would overlap by far.
+    assert found[0].first.low < found[0].second.high
+    assert found[0].low > 0
+    few = paired_percentiles((slower[:300], rows[:300]), (shared[:300], rows[:300]), resamples=100)
+    assert [np.isnan(one.difference) for one in few] == [False, False, True]
