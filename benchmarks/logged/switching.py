@@ -9,14 +9,18 @@ what it still held.
 from __future__ import annotations
 
 import json
+import subprocess
 import tempfile
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from routeyard.pipelines.usage import usage_of
 
 LARGE, SMALL = "smollm2-135m-q8_0", "smollm2-135m-q4_1"
 POLICIES = (
@@ -30,85 +34,146 @@ _TOPICS = (
 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--conversations", type=int, default=6)
-    parser.add_argument("--turns", type=int, default=6)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--server", help="llama.cpp's own llama-server; default: the demo's server")
+    parser.add_argument("--models", type=Path, help="folder with the demo's quantised files")
 
 
 def run(arguments: Namespace) -> dict[str, Any]:
-    """Policy → cached tokens predicted and reported, and their relative difference."""
-    from routeyard.flows.demo.server import running
+    """Policy → cached tokens predicted and reported, and their relative difference.
+
+    `same prompts` sends the logged prompts to the arms of the policy; `live` holds the same
+    conversations anew, where each arm goes on from its own answers and the other's.
+    """
     from routeyard.pipelines.ingest.logs.read import read_log
     from routeyard.pipelines.trajectories.arrays import trajectories_of
     from routeyard.pipelines.trajectories.caches import ArmPrice
     from routeyard.pipelines.trajectories.policies import policy_arms
     from routeyard.pipelines.trajectories.replay import replay
 
+    rule = "llama_cpp" if arguments.server else "routeyard_real"
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.jsonl"
-        with running("real", folder=folder) as url:
-            _hold(url, log, arguments.conversations, arguments.turns)
+        size = arguments.conversations, arguments.turns
+        with _serving(arguments, folder) as urls:
+            asked = _hold(urls, log, *size)
         recorded = read_log(log).steps
         steps = trajectories_of(recorded)
         names = (LARGE, SMALL)
-        prices = {name: ArmPrice(1.0, 1.0, 0.1, None, "routeyard_real") for name in names}
+        prices = {name: ArmPrice(1.0, 1.0, 0.1, None, rule) for name in names}
         found = {}
         for text in POLICIES:
             arms = policy_arms(text, steps, names, recorded)
             predicted = replay(steps, arms, prices, names)
             chosen = np.empty(len(steps), np.int64)
             chosen[steps.order] = arms
-            with running("real", folder=folder) as url:
-                did = _sent(url, log, recorded, [names[k] for k in chosen])
+            rows = recorded.select(["query_id", "step"]).to_pylist()
+            by_step = {
+                (row["query_id"], row["step"]): names[k]
+                for row, k in zip(rows, chosen, strict=True)
+            }
+            with _serving(arguments, folder) as urls:
+                same = sum(_cached(_ask(urls, by_step[at], asked[at])) for at in sorted(asked))
+            with _serving(arguments, folder) as urls:
+                live = _hold(urls, Path(folder) / "live.jsonl", *size, by_step)
             least = int(predicted.read_least.sum())
             found[text] = {
-                "predicted": least,
-                "at most": int(predicted.read_most.sum()),
-                "server": did,
-                "differs": round(abs(least - did) / max(did, 1), 4),
-            }
+                "predicted": least, "at most": int(predicted.read_most.sum()),
+                "same prompts": same, "live": live["cached"],
+                "differs": round(abs(least - same) / max(same, 1), 4),
+                "differs live": round(abs(least - live["cached"]) / max(live["cached"], 1), 4),
+            }  # fmt: skip
         return found
 
 
-def _hold(url: str, log: Path, conversations: int, turns: int) -> None:
-    """Conversations with one model, logged with messages and usage."""
+@contextmanager
+def _serving(arguments: Namespace, folder: str) -> Iterator[dict[str, str]]:
+    """Model → address of a fresh server; llama.cpp's own serves one model a process."""
+    if not arguments.server:
+        from routeyard.flows.demo.server import running
+
+        with running("real", folder=folder) as url:
+            yield {LARGE: url, SMALL: url}
+        return
+    import socket
+
+    files = {LARGE: arguments.models / f"{LARGE}.gguf", SMALL: arguments.models / "model.gguf"}
+    processes, urls = [], {}
+    try:
+        for name, file in files.items():
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                port = free.getsockname()[1]
+            command = [arguments.server, "-m", str(file), "--alias", name, "--port", str(port),
+                       "-np", "1", "-t", "1", "-c", "2048", "--cache-ram", "0"]  # fmt: skip
+            processes.append(subprocess.Popen(command, stderr=subprocess.DEVNULL,
+                                              stdout=subprocess.DEVNULL))  # fmt: skip
+            urls[name] = f"http://127.0.0.1:{port}/v1"
+        for name in files:
+            _wait(urls[name].removesuffix("/v1") + "/health")
+        yield urls
+    finally:
+        for one in processes:
+            one.terminate()
+            one.wait()
+
+
+def _wait(url: str) -> None:
+    import urllib.error
+    import urllib.request
+
+    for _ in range(600):
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise SystemExit(f"no server answers at {url}")
+
+
+def _hold(
+    urls: Mapping[str, str], log: Path, conversations: int, turns: int,
+    arms: Mapping[tuple[str, int], str] | None = None,
+) -> dict[Any, Any]:  # fmt: skip
+    """Conversations with one model, or with the arms of a policy, logged: (session, step) → prompt.
+
+    Of a policy: `cached`, all tokens that the servers did not evaluate.
+    """
+    prompts: dict[Any, Any] = {}
+    cached = 0
     with log.open("w", encoding="utf-8") as out:
         for k in range(conversations):
-            messages = [{"role": "system", "content": f"You talk about {_TOPICS[k % 10]}. " * 8}]
+            topic, session = _TOPICS[k % 10], f"s{k}"
+            messages = [{"role": "system", "content": f"You talk about {topic}. " * 8}]
             for turn in range(turns):
-                asked = f"Question {turn + 1}: tell me one more thing about {_TOPICS[k % 10]}."
+                asked = f"Question {turn + 1}: tell me one more thing about {topic}."
                 messages.append({"role": "user", "content": asked})
-                reply = _ask(url, LARGE, messages)
-                out.write(json.dumps(_record(k, messages, reply)) + "\n")
+                reply = _ask(urls, arms[session, turn] if arms else LARGE, messages)
+                out.write(json.dumps(_record(session, messages, reply)) + "\n")
+                prompts[session, turn] = list(messages)
+                cached += _cached(reply)
                 messages.append(reply["choices"][0]["message"])
+    return {"cached": cached} if arms else prompts
 
 
-def _record(session: int, messages: Sequence[Any], reply: Any) -> dict[str, Any]:
+def _record(session: str, messages: Sequence[Any], reply: Any) -> dict[str, Any]:
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{time.time_ns() % 10**9:09}Z"
     request = {"model": reply["model"], "messages": messages}
-    return {"session_id": f"s{session}", "timestamp": when, "request": request, "response": reply}
+    return {"session_id": session, "timestamp": when, "request": request, "response": reply}
 
 
-def _sent(url: str, log: Path, recorded: Any, arms: Sequence[str]) -> int:
-    """Tokens that the server did not evaluate when the logged prompts went to these arms."""
-    prompts: dict[tuple[str, int], Any] = {}
-    counts: dict[str, int] = {}
-    for line in log.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        step = counts.get(row["session_id"], 0)
-        counts[row["session_id"]] = step + 1
-        prompts[row["session_id"], step] = row["request"]["messages"]
-    total = 0
-    for row, arm in zip(recorded.select(["query_id", "step"]).to_pylist(), arms, strict=True):
-        reply = _ask(url, arm, prompts[row["query_id"], row["step"]])
-        total += int(reply["usage"]["prompt_tokens_details"]["cached_tokens"])
-    return total
+def _cached(reply: Any) -> int:
+    """Tokens of the prompt that a server did not evaluate, as it reports them."""
+    return usage_of(reply["usage"], reply.get("timings")).read or 0
 
 
-def _ask(url: str, model: str, messages: Sequence[Any]) -> Any:
+def _ask(urls: Mapping[str, str], model: str, messages: Sequence[Any]) -> Any:
     import urllib.request
 
     body = {"model": model, "messages": messages, "max_tokens": 24, "temperature": 0}
     request = urllib.request.Request(
-        f"{url}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
+        f"{urls[model]}/chat/completions", json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )  # fmt: skip
     with urllib.request.urlopen(request, timeout=300) as reply:
         return json.loads(reply.read())
