@@ -6,93 +6,34 @@ vLLM's and llama.cpp's include tokens read from a cache, Anthropic's do not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.token_usage import TokenUsage
 
 #: More tokens than any call takes or gives.
 _MOST_TOKENS = 100_000_000
 
 
-class TokenUsage(NamedTuple):
-    """Tokens of one call; null where the provider does not say, which is not zero.
-
-    Attributes:
-        prompt, completion: All tokens of the prompt and of the answer.
-        read, write: Of the prompt, read from the provider's cache and written to it.
-        reasoning: Of the answer, hidden.
-        write_1h: Of those written, kept for an hour.
-        image, audio: Of the prompt, beside text and not read from the cache.
-        cached_audio: Of those read, sound.
-        output_image, output_audio: Of the answer.
-        odd: Values that are no counts, or counts that contradict each other.
-    """
-
-    prompt: int | None = None
-    completion: int | None = None
-    read: int | None = None
-    write: int | None = None
-    reasoning: int | None = None
-    write_1h: int = 0
-    image: int = 0
-    audio: int = 0
-    cached_audio: int = 0
-    output_image: int = 0
-    output_audio: int = 0
-    odd: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> dict[str, int | None]:
-        """The counts under the names that `steps` and `responses` have for them."""
-        return {
-            "prompt_tokens": self.prompt,
-            "completion_tokens": self.completion,
-            "reasoning_tokens": self.reasoning,
-            "cache_read_tokens": self.read,
-            "cache_write_tokens": self.write,
-        }
-
-
-#: Class → where records keep it; the first value counts.
-_PATHS: Mapping[str, tuple[str, ...]] = {
-    "prompt": ("prompt_tokens", "input_tokens"),
-    "completion": ("completion_tokens", "output_tokens"),
-    "read": (
-        "prompt_cache_hit_tokens", "cache_read_input_tokens", "input_tokens_cache_read",
-        "prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens",
-    ),
-    "write": (
-        "cache_creation_input_tokens", "input_tokens_cache_write",
-        "prompt_tokens_details.cache_write_tokens", "input_tokens_details.cache_write_tokens",
-        "prompt_tokens_details.cache_creation_tokens", "input_tokens_details.cache_creation_tokens",
-    ),
-    "reasoning": (
-        "completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens",
-        "output_tokens_details.thinking_tokens", "reasoning_tokens",
-    ),
-    "write_1h": ("cache_creation.ephemeral_1h_input_tokens",),
-    "image": ("prompt_tokens_details.image_tokens", "input_tokens_details.image_tokens"),
-    "audio": ("prompt_tokens_details.audio_tokens", "input_tokens_details.audio_tokens"),
-    "output_image": (
-        "completion_tokens_details.image_tokens", "output_tokens_details.image_tokens",
-    ),
-    "output_audio": (
-        "completion_tokens_details.audio_tokens", "output_tokens_details.audio_tokens",
-    ),
-}  # fmt: skip
 #: Keys with which a prompt's count leaves out, or may leave out, what the cache had.
 _APART = ("cache_read_input_tokens", "cache_creation_input_tokens", "prompt_cache_miss_tokens",
-          "input_tokens_cache_read", "input_tokens_cache_write")  # fmt: skip
+          "input_tokens_cache_read", "input_tokens_cache_write", "cacheReadInputTokens",
+          "cacheWriteInputTokens")  # fmt: skip
+#: Anthropic's and Bedrock's.
+_ALWAYS_APART = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens",
+                 "cacheWriteInputTokens")  # fmt: skip
 
 
 def usage_of(record: Mapping[str, Any], timings: Mapping[str, Any] | None = None) -> TokenUsage:
-    """The classes of a record of OpenAI, Anthropic, Google, DeepSeek, OpenRouter, vLLM or Inspect.
+    """The classes of a record of OpenAI, Anthropic, Google, Bedrock, Cohere, Mistral and others.
 
     A record without cached tokens leaves them unknown. What is no whole number is unknown, too, and
-    named in `odd`.
+    named in `odd`, as are counts that contradict a total.
 
     Args:
         record: The `usage` (Google: `usageMetadata`) of a reply.
@@ -102,25 +43,10 @@ def usage_of(record: Mapping[str, Any], timings: Mapping[str, Any] | None = None
     100
     """
     odd: list[str] = []
-    if "promptTokenCount" in record:
+    if "promptTokenCount" in record or "prompt_token_count" in record:
         found = _google(record, odd)
     else:
-        plain, nested, apart = _places(tuple(record))
-        counts: dict[str, int | None] = {}
-        for name, key in plain:
-            if counts.get(name) is None and record[key] is not None:
-                counts[name] = _count(record[key], key, odd)
-        for outer, inner in nested:
-            part = record[outer]
-            if isinstance(part, Mapping):
-                for key, name in inner.items():
-                    if part.get(key) is not None and counts.get(name) is None:
-                        counts[name] = _count(part[key], f"{outer}.{key}", odd)
-        if apart:
-            counts["prompt"] = _whole_prompt(record, counts, odd)
-        for name in _PARTS & counts.keys():
-            counts[name] = counts[name] or 0
-        found = TokenUsage(**counts)  # type: ignore[arg-type]
+        found = _plain(record, odd)
     if timings is not None and found.read is None:
         kept, asked = (_count(timings.get(n), n, odd) for n in ("cache_n", "prompt_n"))
         both = None if kept is None or asked is None else kept + asked
@@ -132,6 +58,62 @@ def usage_of(record: Mapping[str, Any], timings: Mapping[str, Any] | None = None
 _PARTS = {name for name, value in TokenUsage._field_defaults.items() if value == 0}
 
 
+def _plain(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
+    """Every shape but Google's."""
+    plain, nested, apart = _places(tuple(record))
+    counts: dict[str, Any] = {}
+    beside: list[str] = []
+
+    def take(name: str, value: Any, path: str) -> None:
+        if name == "beside":
+            beside.extend([path] if value else ())
+        elif value is not None and counts.get(name) is None:
+            counts[name] = _count(value, path, odd)
+
+    for name, key in plain:
+        take(name, record[key], key)
+    for outer, inner in nested:
+        part = record[outer]
+        if isinstance(part, Mapping):
+            for key, name in inner.items():
+                take(name, part.get(key), f"{outer}.{key}")
+    total, stated = counts.pop("total", None), counts.get("prompt")
+    if apart:
+        counts["prompt"] = _whole_prompt(record, counts, total, odd)
+    if "billed_units" in record:
+        counts.pop("read", None)  # Cohere's cached tokens are not among those that it bills
+    details = record.get("input_token_details")
+    kept = details.get("cached_tokens_details") if isinstance(details, Mapping) else None
+    if isinstance(kept, Mapping):
+        counts["cached_audio"] = _count(kept.get("audio_tokens"), "cached audio_tokens", odd)
+        counts["audio"] = (counts.get("audio") or 0) - (counts["cached_audio"] or 0)
+    for name in _PARTS & counts.keys():
+        counts[name] = counts[name] or 0
+    found = TokenUsage(**counts, beside=tuple(beside))
+    return found if total is None else _by_total(found, total, stated, odd)
+
+
+def _by_total(found: TokenUsage, total: int, stated: int | None, odd: list[str]) -> TokenUsage:
+    """The counts, as the total tells whether hidden tokens of the answer are among its own."""
+    if found.prompt is None or found.completion is None or stated is None or not total:
+        return found
+    over = total - found.completion - found.prompt
+    if over == 0 or total == stated + found.completion:
+        return found
+    if over < 0:
+        odd.append(f"{found.prompt} + {found.completion} tokens of a total of {total}")
+    elif over == found.reasoning:  # xAI's
+        return found._replace(completion=found.completion + over)
+    return found._replace(hidden=max(over, 0))
+
+
+@cache
+def _paths() -> dict[str, list[str]]:
+    text = Path(__file__).with_name("usage.yaml").read_text(encoding="utf-8")
+    found: dict[str, list[str]] = yaml.safe_load(text)
+    return found
+
+
 @lru_cache(maxsize=1024)
 def _places(
     keys: tuple[str, ...],
@@ -140,7 +122,7 @@ def _places(
     may stand beside the prompt's)."""
     plain: list[tuple[str, str]] = []
     nested: dict[str, dict[str, str]] = {}
-    for name, paths in _PATHS.items():
+    for name, paths in _paths().items():
         for path in paths:
             outer, _, key = path.rpartition(".")
             if not outer and key in keys:
@@ -151,7 +133,7 @@ def _places(
 
 
 def _whole_prompt(
-    record: Mapping[str, Any], counts: Mapping[str, int | None], odd: list[str]
+    record: Mapping[str, Any], counts: Mapping[str, int | None], total: int | None, odd: list[str]
 ) -> int | None:
     """All tokens of the prompt, by what the record's shape counts as one."""
     prompt, read, write = (counts.get(name) for name in ("prompt", "read", "write"))
@@ -165,16 +147,19 @@ def _whole_prompt(
         return read + missed if prompt is None else prompt
     if prompt is None or record.get("prompt_tokens") is not None:
         return prompt  # a gateway has added Anthropic's up
-    if "cache_read_input_tokens" in record or "cache_creation_input_tokens" in record:
+    if not {*_ALWAYS_APART}.isdisjoint(record):
         return prompt + cached
     if "input_tokens_cache_read" in record or "input_tokens_cache_write" in record:
         # Inspect keeps a provider's own count; its total tells whether that leaves them out.
-        apart = prompt + (counts.get("completion") or 0) + cached == record.get("total_tokens")
+        apart = prompt + (counts.get("completion") or 0) + cached == total
         return prompt + cached * apart
     return prompt
 
 
 def _google(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
+    """Google's, and what its Python client makes of it."""
+    if "prompt_token_count" in record:
+        record = {_camel(key): value for key, value in record.items()}
     read, thoughts, tools, said, prompt = (
         _count(record.get(name), name, odd)
         for name in (
@@ -204,7 +189,13 @@ def _kinds(record: Mapping[str, Any], name: str, odd: list[str]) -> dict[str, in
     """Google's `[{modality, tokenCount}]` as modality → count."""
     found = record.get(name)
     rows = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
-    return {str(one.get("modality")): _count(one.get("tokenCount"), name, odd) or 0 for one in rows}
+    counts = ((one.get("modality"), one.get("tokenCount", one.get("token_count"))) for one in rows)
+    return {str(kind).rpartition(".")[2]: _count(n, name, odd) or 0 for kind, n in counts}
+
+
+def _camel(key: str) -> str:
+    first, *more = key.split("_")
+    return first + "".join(word.title() for word in more)
 
 
 def _count(value: Any, path: str, odd: list[str]) -> int | None:
@@ -223,78 +214,35 @@ def _count(value: Any, path: str, odd: list[str]) -> int | None:
     return int(number)
 
 
-@dataclass(frozen=True, slots=True)
-class BilledUsage:
-    """Tokens of one call; classes share no token.
-
-    Attributes:
-        fresh: of the prompt, text that was neither read from a cache nor written to one.
-        cache_read, cache_write: of the prompt; null where the provider does not say.
-        cached_audio: sound of the prompt that was read from a cache.
-        cache_write_1h: written to be kept for an hour, where that has a price of its own.
-        image, audio: of the prompt, beside text.
-        output: of the answer, text that is seen.
-        reasoning: of the answer, hidden; null where the provider does not say.
-        output_image, output_audio: of the answer.
-    """
-
-    fresh: int
-    output: int
-    cache_read: int | None = None
-    cache_write: int | None = None
-    cache_write_1h: int = 0
-    reasoning: int | None = None
-    image: int = 0
-    audio: int = 0
-    cached_audio: int = 0
-    output_image: int = 0
-    output_audio: int = 0
-
-    @property
-    def prompt_tokens(self) -> int:
-        """All tokens of the prompt, whoever had read them before."""
-        cached = (self.cache_read or 0) + (self.cache_write or 0) + self.cache_write_1h
-        return self.fresh + cached + self.image + self.audio + self.cached_audio
-
-    @property
-    def completion_tokens(self) -> int:
-        """All tokens of the answer, hidden ones included."""
-        return self.output + (self.reasoning or 0) + self.output_image + self.output_audio
-
-
-def billed_usage(record: Mapping[str, Any]) -> BilledUsage:
-    """The classes of a whole record, apart from each other, as they are billed.
+def whole_usage(record: Mapping[str, Any]) -> TokenUsage:
+    """The classes of a record that says all that is billed.
 
     Raises:
-        BadInput: it has no shape that is known, or counts that contradict each other.
+        BadInput: it has no shape that is known, counts that contradict each other, or tokens of
+            no class.
     """
-    of = usage_of(record)
-    if of.odd:
-        raise _bad("; ".join(of.odd), "whole numbers of tokens that agree")
-    if of.prompt is None or of.completion is None:
-        raise _bad("no counts of a shape that is known", f"keys {', '.join(sorted(record)[:8])}")
-    read = None if of.read is None else _rest(of.read, (of.cached_audio,), "cached prompt")
-    write = None if of.write is None else _rest(of.write, (of.write_1h,), "cache write")
-    return BilledUsage(
-        fresh=_rest(of.prompt, (of.read, of.write, of.image, of.audio), "prompt"),
-        output=_rest(of.completion, (of.reasoning, of.output_image, of.output_audio), "answer"),
-        cache_read=read, cache_write=write, cache_write_1h=of.write_1h, reasoning=of.reasoning,
-        image=of.image, audio=of.audio, cached_audio=of.cached_audio,
-        output_image=of.output_image, output_audio=of.output_audio,
-    )  # fmt: skip
+    found = usage_of(record)
+    faults = [*found.odd, *_parts_too_large(found)]
+    if found.hidden:
+        faults.append(f"{found.hidden} tokens of the total of no class")
+    if found.prompt is None or found.completion is None:
+        faults.append(f"no counts of a shape that is known; keys {', '.join(sorted(record)[:8])}")
+    if faults:
+        raise BadInput(
+            f"a usage record has {'; '.join(faults)}; expected whole numbers of tokens that agree",
+            where="usage",
+            next_step="leave the usage of this call unknown, or correct the record",
+        )
+    return found
 
 
-def _rest(whole: int, parts: tuple[int | None, ...], what: str) -> int:
-    """What is left of a count without its parts."""
-    rest = whole - sum(part or 0 for part in parts)
-    if rest < 0 or any((part or 0) < 0 for part in parts):
-        raise _bad(f"{what} of {whole} tokens with parts {parts}", "parts that fit in the whole")
-    return rest
-
-
-def _bad(found: str, expected: str) -> BadInput:
-    return BadInput(
-        f"a usage record has {found}; expected {expected}",
-        where="usage",
-        next_step="leave the usage of this call unknown, or correct the record",
-    )
+def _parts_too_large(found: TokenUsage) -> Iterator[str]:
+    """Counts whose parts do not fit in them."""
+    wholes = {
+        "fresh": ("prompt", found.prompt), "cache_read": ("cached prompt", found.read),
+        "cache_write": ("cache write", found.write), "output": ("answer", found.completion),
+    }  # fmt: skip
+    for name, count in found.classes.items():
+        what, whole = wholes.get(name, (name, 0))
+        if count < 0 and (whole is not None or name.startswith("cache")):
+            yield f"{what} of {whole} tokens with parts of {(whole or 0) - count}"

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.usage import BilledUsage
+from routeyard.pipelines.token_usage import TokenUsage
 
 _MILLION = Decimal(1_000_000)
 
@@ -30,8 +30,8 @@ _PRICED = {
 }
 
 
-def billed_cost(usage: BilledUsage, prices: Mapping[str, Any]) -> Decimal | None:
-    """USD of a call; null where a class with tokens has no price.
+def billed_cost(usage: TokenUsage, prices: Mapping[str, Any]) -> Decimal | None:
+    """USD of a call; null where a class with tokens has no price, or more than tokens is billed.
 
     A provider that does not say what was read from a cache is taken to have read nothing, so
     that the cost is the most that it can be.
@@ -40,15 +40,17 @@ def billed_cost(usage: BilledUsage, prices: Mapping[str, Any]) -> Decimal | None
         prices: price of each class in USD per million tokens, under the names of
             `class_prices`; one with tiers holds for prompts by their length.
     """
+    if usage.prompt is None or usage.known.completion is None:
+        return None
     total = Decimal(0)
-    for name, keys in _PRICED.items():
-        tokens = getattr(usage, name) or 0
+    for name, tokens in usage.classes.items():
         if not tokens:
             continue
+        keys = _PRICED[name]
         price = next((prices[key] for key in keys if prices.get(key) is not None), None)
         if price is None:
             return None
-        total += tokens * _at_length(price, usage.prompt_tokens)
+        total += tokens * _at_length(price, usage.prompt)
     return total / _MILLION
 
 

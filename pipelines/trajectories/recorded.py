@@ -43,7 +43,8 @@ class UsageCost:
 
 
 def usage_cost(steps: Trajectories, prices: Mapping[str, ArmPrice]) -> UsageCost:
-    """What the recorded token classes cost; tokens of an unknown class leave a step unknown.
+    """What the recorded token classes cost; tokens of an unknown class leave a step unknown, as
+    does a prompt of fewer tokens than its cached ones.
 
     A rule without premium has no writes: they cost as fresh tokens do.
     """
@@ -63,7 +64,7 @@ def usage_cost(steps: Trajectories, prices: Mapping[str, ArmPrice]) -> UsageCost
     ]  # fmt: skip
     usd = np.sum([np.where(n == 0, 0.0, n * p) for n, p in charged], axis=0) / 1e6
     longest = price([np.inf if one.up_to is None else one.up_to for one in rows])
-    usd = np.where(steps.prompt > longest, np.nan, usd)
+    usd = np.where((steps.prompt > longest) | (rest < 0), np.nan, usd)
     fresh = (steps.prompt * input_ + steps.completion * output) / 1e6
     known = ~np.isnan(usd)
     told = steps.cost[known]

@@ -15,7 +15,7 @@ import pytest
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.metering.billed import billed_cost, class_prices, stated_prices
-from routeyard.pipelines.usage import BilledUsage, billed_usage, usage_of
+from routeyard.pipelines.usage import whole_usage
 
 WHEN = datetime(2026, 11, 10, 12, tzinfo=UTC)
 SEVENTEEN = WHEN.replace(hour=17)
@@ -166,7 +166,7 @@ def test_costs_are_those_worked_out_by_hand(
 ) -> None:
     prices = class_prices(provider, model, *(at or (WHEN,)))
     assert prices is not None
-    cost = billed_cost(billed_usage(record), prices)
+    cost = billed_cost(whole_usage(record), prices)
     assert cost == Decimal(micros) / 1_000_000
 
 
@@ -174,14 +174,14 @@ def test_a_server_of_ones_own_costs_what_the_recipe_states() -> None:
     """vLLM says what it had cached only where it is told to, and has no list."""
     stated = {"price_in": 0.1, "price_out": 0.2, "price_date": "2026-11-01"}
     price = Price.of_row(stated)
-    silent, told = billed_usage(chat(400, 100)), billed_usage(chat(400, 100, 320))
-    assert (silent.cache_read, told.cache_read) == (None, 320)
+    silent, told = whole_usage(chat(400, 100)), whole_usage(chat(400, 100, 320))
+    assert (silent.read, told.read) == (None, 320)
     assert billed_cost(silent, stated_prices(price, 400)) == Decimal("0.00006")
     assert billed_cost(told, stated_prices(price, 400)) is None  # read at a price nobody states
     cached = Price.of_row(stated | {"price_cache_read": 0.01})
     assert billed_cost(told, stated_prices(cached, 400)) == Decimal("0.0000312")  # 8 + 3.2 + 20
     short = Price.of_row(stated | {"price_up_to": 399})
-    assert billed_cost(silent, stated_prices(short, silent.prompt_tokens)) is None
+    assert billed_cost(silent, stated_prices(short, 400)) is None
 
 
 TOOLS = {"promptTokenCount": 100, "toolUsePromptTokenCount": 40, "candidatesTokenCount": 5}
@@ -190,25 +190,25 @@ THOUGHTS = claude(10, 9, 60, 30) | {"output_tokens_details": {"thinking_tokens":
 
 @pytest.mark.parametrize("record", [*(record for _, _, record, _, _ in CALLS), TOOLS, THOUGHTS])
 def test_whole_counts_are_the_sums_of_billed_classes(record: dict[str, Any]) -> None:
-    usage = billed_usage(record)
-    written = None if usage.cache_write is None else usage.cache_write + usage.cache_write_1h
-    read = None if usage.cache_read is None else usage.cache_read + usage.cached_audio
-    assert usage_of(record)[:5] == (
-        usage.prompt_tokens, usage.completion_tokens, read, written, usage.reasoning,
-    )  # fmt: skip
+    usage = whole_usage(record)
+    assert usage.prompt is not None
+    assert usage.completion is not None
+    assert sum(usage.classes.values()) == usage.prompt + usage.completion
+    assert min(usage.classes.values()) >= 0
 
 
 def test_classes_add_up_to_the_whole() -> None:
     for _, _, record, _, _ in CALLS:
-        usage = billed_usage(record)
+        usage = whole_usage(record)
         prompt = record.get("prompt_tokens", record.get("input_tokens", 0))
         prompt += record.get("cache_read_input_tokens", 0)
         prompt += record.get("cache_creation_input_tokens", 0)
-        assert usage.prompt_tokens == record.get("promptTokenCount", prompt)
+        assert usage.prompt == record.get("promptTokenCount", prompt)
         said = record.get("completion_tokens", record.get("output_tokens", 0))
         google = record.get("candidatesTokenCount", 0) + record.get("thoughtsTokenCount", 0)
-        assert usage.completion_tokens == said + google
-    assert billed_usage(chat(10, 9, 4, reasoning=2)) == BilledUsage(6, 7, 4, None, reasoning=2)
+        assert usage.completion == said + google
+    named = {name: n for name, n in whole_usage(chat(10, 9, 4, reasoning=2)).classes.items() if n}
+    assert named == {"fresh": 6, "cache_read": 4, "output": 7, "reasoning": 2}
 
 
 @pytest.mark.parametrize(
@@ -222,8 +222,12 @@ def test_classes_add_up_to_the_whole() -> None:
         (chat(True, 10), "'prompt_tokens' is True"),
         ({"tokens": 5}, "no counts of a shape that is known"),
         ({"promptTokenCount": -1}, "-1"),
+        (chat(100, 10) | {"total_tokens": 105}, "100 + 10 tokens of a total of 105"),
+        (chat(100, 10) | {"total_tokens": 130}, "20 tokens of the total of no class"),
+        ({"input_tokens": 5, "output_tokens": 1,
+          "cache_creation": {"ephemeral_1h_input_tokens": 3}}, "cache write of None"),
     ],
-)
+)  # fmt: skip
 def test_counts_that_contradict_each_other_are_no_usage(record: dict[str, Any], says: str) -> None:
     with pytest.raises(BadInput, match=says.replace("+", r"\+")):
-        billed_usage(record)
+        whole_usage(record)

@@ -7,9 +7,9 @@ from typing import Any
 
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.token_usage import TokenUsage
 from routeyard.pipelines.trajectories.chains import prefix_hashes
 from routeyard.pipelines.trajectories.times import iso_time
-from routeyard.pipelines.usage import TokenUsage
 
 
 def steps_of(

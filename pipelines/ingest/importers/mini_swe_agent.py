@@ -16,7 +16,7 @@ from typing import Any
 from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.ingest.importers.conversations import last_text, messages_in, steps_of
 from routeyard.pipelines.ingest.importers.trajectory_sums import TOKENS, harness_reports, sums_of
-from routeyard.pipelines.usage import TokenUsage
+from routeyard.pipelines.token_usage import TokenUsage
 
 _NAME = ".traj.json"
 

@@ -13,7 +13,8 @@ from routeyard.pipelines.errors import SourceError, did_you_mean
 from routeyard.pipelines.ingest.importers.spec import ImportResult
 from routeyard.pipelines.io import files
 from routeyard.pipelines.io.untrusted import regular
-from routeyard.pipelines.usage import TokenUsage, usage_of
+from routeyard.pipelines.token_usage import TokenUsage
+from routeyard.pipelines.usage import usage_of
 
 #: More tokens than any call takes or gives.
 MOST_TOKENS = 100_000_000
@@ -224,8 +225,11 @@ def count(value: Any, where: str) -> int | None:
     return None if found is None else int(found)
 
 
-def usage(record: Any, where: str) -> TokenUsage:
+def usage(record: Any, where: str, timings: Any = None) -> TokenUsage:
     """Token classes of a provider's usage record; all unknown where it is missing.
+
+    Args:
+        timings: What llama.cpp's own server says beside it.
 
     Raises:
         SourceError: a value is no number of tokens, or counts contradict each other.
@@ -234,10 +238,10 @@ def usage(record: Any, where: str) -> TokenUsage:
         return TokenUsage()
     if not isinstance(record, dict):
         raise SourceError(f"usage: expected a record, found {str(record)[:60]!r}", where=where)
-    found = usage_of(record)
+    found = usage_of(record, timings if isinstance(timings, dict) else None)
     if found.odd:
         raise SourceError(f"usage: {found.odd[0]}", where=where)
-    return found
+    return found.known
 
 
 def amount(value: Any, where: str) -> float | None:

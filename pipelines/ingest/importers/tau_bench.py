@@ -16,7 +16,7 @@ from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.ingest.importers.conversations import last_text, messages_in, steps_of
 from routeyard.pipelines.ingest.importers.trajectory_sums import TOKENS, sums_of
 from routeyard.pipelines.io import files
-from routeyard.pipelines.usage import TokenUsage
+from routeyard.pipelines.token_usage import TokenUsage
 
 #: How a simulation of tau2-bench ends when nobody could have succeeded.
 _FAILED = ("agent_error", "infrastructure_error", "unexpected_error")

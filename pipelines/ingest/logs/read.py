@@ -73,6 +73,11 @@ def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -
             next_step="listed: " + "; ".join(f"{n}: {f['title']}" for n, f in formats().items()),
         )
     log.steps = _numbered(pa.concat_tables(parts), log)
+    if batch := log.formats["batch"]:
+        log.doubts.append(
+            f"{batch:,} calls are of a batch, which most providers bill at half the price: list "
+            "prices are those of single calls, so state a batch's own"
+        )
     return log
 
 

@@ -18,7 +18,9 @@ _NUMBERS = (
     "prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens",
     "reasoning_tokens",
 )  # fmt: skip
-_FAILED = ("failure", "error", "failed")
+_FAILED = ("failure", "error", "failed", "errored", "canceled", "expired")
+#: Unit of a cost → how many make a USD.
+_COSTS = {"cost_microdollars": 1e6, "cost_cents": 100, "cost_usd": 1}
 
 
 class LoggedCall:
@@ -123,7 +125,7 @@ def row_of(
     tokens = _tokens(call)
     cost = _cost(call, tokens["prompt_tokens"])
     served, asked, finish = (call.value(name) for name in ("served", "asked", "finish"))
-    failed = str(call.value("status")).lower() in _FAILED
+    failed = _failed(call.value("status"))
     tools = call.opened("tools", list)
     return {
         **_identity(call, session, chains),
@@ -186,16 +188,22 @@ def _tokens(call: LoggedCall) -> dict[str, int | None]:
     usage = call.opened("usage", dict)
     if usage is None:
         return {name: call.count(name) for name in _NUMBERS}
-    found = reading.usage(usage, call.where).columns
+    found = reading.usage(usage, call.where, call.value("timings")).columns
     return {name: call.count(name) if found[name] is None else found[name] for name in _NUMBERS}
 
 
 def _cost(call: LoggedCall, tokens: int | None) -> float | None:
     """USD of a call; 0 beside tokens is a missing price."""
-    micro = call.amount("cost_microdollars")
-    return reading.spent(
-        call.amount("cost_usd") if micro is None else micro / 1e6, tokens, call.where
-    )
+    for field, unit in _COSTS.items():
+        if (found := call.amount(field)) is not None:
+            return reading.spent(found / unit, tokens, call.where)
+    return None
+
+
+def _failed(status: Any) -> bool:
+    """Whether a status says so, by a word or as HTTP does."""
+    text = str(status).lower()
+    return text in _FAILED or (text.isdigit() and int(text) >= 400)
 
 
 def _latency(call: LoggedCall) -> float | None:

@@ -22,7 +22,7 @@ from tests.support.small_release import RECIPE, SOURCES, qid, tiny_tables
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """80 questions: m0 is always right, m1 on even ones; m1 is quick, and timed out on a quarter."""
+    """80 questions: m0 is always right, m1 on even ones; m1 is quick, times out on a quarter."""
     tables = tiny_tables(80)
     rows = tables["responses"].to_pylist()
     for row in rows:

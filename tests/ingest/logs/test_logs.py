@@ -11,8 +11,9 @@ import pytest
 
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.logs.read import read_log
+from routeyard.pipelines.token_usage import TokenUsage
 from routeyard.pipelines.trajectories.audit import audit_steps
-from routeyard.pipelines.usage import TokenUsage, usage_of
+from routeyard.pipelines.usage import usage_of
 
 
 def written(path: Path, *records: dict[str, Any]) -> Path:
