@@ -226,10 +226,7 @@ def count(value: Any, where: str) -> int | None:
 
 
 def usage(record: Any, where: str, timings: Any = None) -> TokenUsage:
-    """Token classes of a provider's usage record; all unknown where it is missing.
-
-    Args:
-        timings: What llama.cpp's own server says beside it.
+    """Token classes of a usage record (and llama.cpp's `timings`); all unknown where it is missing.
 
     Raises:
         SourceError: a value is no number of tokens, or counts contradict each other.
