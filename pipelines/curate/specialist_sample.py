@@ -38,7 +38,7 @@ def specialist_sample(
     quotas, so none is set: without `quota` and `redundant` every question stays
     and the figures say which tasks demand a specialist. A task whose mean
     embedding is as close as `redundant` to a task already kept is redundant: of
-    it only `floor` questions stay.
+    it only `floor` questions stay. Of equal scores the first name comes first.
 
     Args:
         demanding: Specialist score at or above which a task is kept whole.

@@ -147,7 +147,8 @@ def dedup(
         threshold: δ in (0, 1].
         keep: `all` removes nothing and only fills `duplicates`.
         representative: Who represents a group: the `first` in the order of
-            `queries`, the `longest` text, or the one with most labels.
+            `queries`, the `longest` text, or the one with most labels; of equals among
+            the latter two the one with the lowest `query_id`, whatever the order.
         prefer_sources: Sources whose questions go first, best first.
         encoder: Which embeddings to use; needed when there are several.
         compare_unseen: False trusts the vectors alone, also of truncated texts.
@@ -171,6 +172,7 @@ def dedup(
         "most_labelled": lambda row: -labels.count(ids[row]),
     }
     merit = by_merit[representative]
+    place: Sequence[int | str] = range(len(ids)) if representative == "first" else ids
 
     by_group = groups.members()
     norms = row_norms(vectors)
@@ -179,7 +181,9 @@ def dedup(
     conflicts: list[Conflict] = []
     across_sources: list[list[str]] = []
     for members in by_group:
-        chosen = min(members, key=lambda row: (rank.get(sources[row], len(rank)), merit(row), row))
+        chosen = min(
+            members, key=lambda row: (rank.get(sources[row], len(rank)), merit(row), place[row])
+        )
         conflict = labels.conflict([ids[row] for row in members])
         conflicts.append(conflict)
         across_sources.append(sorted({sources[row] for row in members}))
