@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from contextlib import closing
 from pathlib import Path
@@ -178,3 +179,36 @@ def test_what_comes_out_is_exact(release):
             "d": "1.50",
         }
     ]
+
+
+def test_label_rates_join_the_measured_rates_to_labels(release, tmp_path):
+    copy = tmp_path / "release"
+    shutil.copytree(release, copy)
+    kind = {"task": "mathematics", "format": "number", "length": "short", "script": "Latin"}
+    kinds = [
+        {"scorer": "numeric", **kind, "verdict": "correct", "labels": 30, "p_correct": 0.9},
+        {"scorer": "numeric", **kind, "verdict": "correct", "labels": 10, "p_correct": 0.5},
+        {"scorer": "numeric", **kind, "verdict": "correct", "labels": 60, "p_correct": None},
+        {"scorer": "numeric", **kind, "verdict": "abstain", "labels": 5, "p_correct": 0.2},
+        {"scorer": "code", **kind, "verdict": "incorrect", "labels": 7, "p_correct": None},
+    ]
+    manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
+    manifest["figures"]["label_errors"] = {"kinds": kinds}
+    (copy / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    found = query_release(copy, "SELECT * FROM label_rates").to_pylist()
+    assert found == [
+        {"decided_by": "code", "correct": False, "labels": 7, "measured": 0, "p_correct": None},
+        {"decided_by": "numeric", "correct": True, "labels": 100, "measured": 40, "p_correct": 0.8},
+    ]
+    assert query_release(copy, "SELECT count(*) n FROM label_kinds").to_pylist() == [{"n": 5}]
+    assert not query_release(release, "SELECT * FROM label_rates").num_rows
+
+
+def test_rates_that_are_none_are_refused(release, tmp_path):
+    copy = tmp_path / "release"
+    shutil.copytree(release, copy)
+    manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
+    manifest["figures"]["label_errors"] = {"kinds": ["numeric"]}
+    (copy / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(SourceError, match="no list of kinds"):
+        query_release(copy, "SELECT 1")

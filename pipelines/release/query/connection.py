@@ -11,6 +11,7 @@ from routeyard.pipelines.io.untrusted import literal
 from routeyard.pipelines.release.database import LOCKED, VIEWS, comment
 from routeyard.pipelines.release.derived_tables import WIDE, numbered
 from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.pipelines.release.query.label_rates import BY_SCORER, label_kinds
 from routeyard.pipelines.release.sealed_files import sealed
 from routeyard.pipelines.release.summaries import OUTCOMES, SQL
 from routeyard.schemas import CONTRACTS, RESPONSES
@@ -50,6 +51,10 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
             if name in CONTRACTS:
                 comment(connection, name, "VIEW")
         _number(connection, views, summaries)
+        connection.register("incoming", label_kinds(manifest.figures))
+        connection.execute("CREATE TABLE label_kinds AS SELECT * FROM incoming")
+        connection.unregister("incoming")
+        connection.execute(f"CREATE VIEW label_rates AS {BY_SCORER}")
         allowed = ", ".join(map(_quoted, [*views.values(), *summaries.values()]))
         if threads:
             connection.execute(f"SET threads = {threads}")

@@ -124,12 +124,16 @@ class _Sides:
 
     def beside(self, text: str, start: int, end: int) -> bool:
         """Whether one of the words stands beside `text[start:end]`."""
+        if end - start == len(text):
+            return False
         begin = max(0, start - 32)
-        before = text[begin:start].removesuffix("{").removesuffix("\\boxed")
-        ends, form, behind = self.found[not (before + text[end : end + 24]).isascii()]
+        before, after = text[begin:start], text[end : end + 24]
+        before = before.removesuffix("{").removesuffix("\\boxed")
+        ends, form, behind = self.found[not (before.isascii() and after.isascii())]
         if before.rstrip(_SIGNS).lower().endswith(ends) and form.search(text, begin, start):
             return True
-        return behind.match(text, end, end + 24) is not None
+        said = after.strip(" \n)*$}.")
+        return said != "" and behind.match(text, end, end + 24) is not None
 
 
 _DENIED = _Sides(("not", "than"), ("not_after", "wrong"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 
 from routeyard.pipelines.scorers.extraction.keywords import lowered
@@ -62,6 +63,7 @@ class Held:
 _DROPPED = str.maketrans("", "", " \t_-*`")
 
 
+@lru_cache(maxsize=1024)
 def _plain(name: str) -> str:
     return name.translate(_DROPPED).lower()
 

@@ -19,9 +19,8 @@ FIRST, LAST = 200, 800
 def lowered(text: str) -> str:
     """The text in lower case, with every character where it was."""
     lower = text.lower()
-    if len(lower) == len(text):
-        return lower
-    return "".join(low if len(low := sign.lower()) == 1 else sign for sign in text)
+    # İ alone becomes two characters
+    return lower if len(lower) == len(text) else "İ".join(map(str.lower, text.split("İ")))
 
 
 class Words:
