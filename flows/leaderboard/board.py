@@ -158,7 +158,7 @@ def _one(
     findings = audit(core, scheme, table)
     if before is not None:
         changes = compare(core, scheme, before, table)
-        # A much better router changes its choices to right ones too: a doubt, no proof.
+        # About one of a hundred honest resubmissions looks so: a doubt, no proof.
         level = "warn" if changes.level == "fail" else changes.level
         findings.append(replace(changes, level=level))
     if bundle.about.labels_readable:

@@ -192,10 +192,12 @@ def compare(core: Core, scheme: str, before: pa.Table, now: pa.Table) -> Suspici
     use = [k for k, q in enumerate(test.query_ids) if old.get(q) in models and new.get(q) in models]
     names = [test.query_ids[k] for k in use]
     chosen = [np.array([models[one[q]] for q in names], np.int64) for one in (old, new)]
-    seen = changed(test.labels[use], *chosen)
+    learned = core.take(core.rows(scheme, "train"))
+    seen = changed(test.labels[use], *chosen, test.tasks[use], learned.labels, learned.tasks)
     says = (
         f"{seen.changed} of {len(use)} choices changed since the earlier submission: "
-        f"{seen.gained} to right ones, {seen.lost} to wrong ones (p {seen.p:.2g})"
+        f"{seen.gained} to right ones, {seen.lost} to wrong ones; on train questions such changes "
+        f"lead to right ones in {seen.expected:.0%} (p {seen.p:.2g})"
     )
     if seen.fails:
         says += ": they follow the answers of the test set"
