@@ -26,6 +26,8 @@ LEFT JOIN labels l ON l.query_id = r.query_id AND l.model_id = r.model_id
 WHERE r.status NOT IN ('error', 'timeout', 'unanswered') ORDER BY ALL
 """
 BY = ("arm", "task", "hour")
+#: Share of all calls below which the earlier or the later hours tell too little.
+_LEAST_SIDE = 0.1
 
 
 @dataclass(frozen=True)
@@ -165,11 +167,11 @@ def _hours(time: Floats) -> Array:
 def _halves(calls: _Calls, notes: list[str]) -> tuple[Bools, Bools, str]:
     """(train, test, how): earlier and later hours, else halves of the questions."""
     train, test = split_by_time(calls.time)
-    if test.any() and train.any():
+    if min(train.sum(), test.sum()) >= _LEAST_SIDE * len(train):
         return train, test, "learned on the earlier hours, measured on the later ones"
     notes.append(
-        "the calls are of one hour or have no time: halves of the questions stand in for hours, "
-        "and what changes with time cannot be told"
+        "nearly all calls are of one hour or have no time: halves of the questions are used in "
+        "place of hours, and what changes with time cannot be told"
     )
     half = np.random.default_rng(0).permutation(int(calls.group.max()) + 1) % 2 == 0
     return half[calls.group], ~half[calls.group], "learned on one half of the questions"

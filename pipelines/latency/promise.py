@@ -39,6 +39,11 @@ class PromiseReport:
 
     def lines(self) -> list[str]:
         """The report in words."""
+        if not self.calls:
+            return [
+                f"promise p{100 * self.percentile.share:g} ≤ {self.limit_s:g} s: cannot be told: "
+                "no call with a latency is among those measured"
+            ]
         says = {
             "yes": "kept",
             "no": f"broken by {self.excess_s:.3g} s",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Bools, Floats, Ints
+from routeyard.pipelines.arrays import Bools, Floats, Ints, ratio
 from routeyard.pipelines.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.trajectories.arrays import Trajectories
 from routeyard.pipelines.trajectories.caches import ArmPrice
@@ -24,8 +24,10 @@ class DaySaving:
     """One day of trajectories, by their first call; USD.
 
     Attributes:
+        recorded, routed: Where the cache is uncertain, the middle of its bounds.
         saved: Recorded minus routed cost of the day with its 95 % interval, tasks resampled; None
-            where a cost is unknown.
+            where a cost is unknown. The ends allow for as much and as little cache as is possible,
+            and for completions of arms that did not answer.
         untold: Trajectories whose cost under either policy cannot be told; left out.
     """
 
@@ -71,22 +73,62 @@ def savings(
     Args:
         between: Only trajectories that begin in these seconds since 1970, the second excluded.
     """
-    answered = np.array([names.index(name) for name in steps.arms])[steps.arm]
-    recorded = step_usd(steps, answered, periods, names)
-    routed = step_usd(steps, arm, periods, names)
     first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
-    cost = np.stack([np.add.reduceat(one, first) for one in (recorded, routed)], axis=1)
     inside = began_between(steps, *between)
-    cost, first = cost[inside], first[inside]
-    days = np.floor(steps.time[first] / DAY)
-    task = steps.task[first]
+    costs = _paired(steps, arm, periods, names, resamples, seed)[inside]
+    days = np.floor(steps.time[first[inside]] / DAY)
     listed = [float(one) for one in np.unique(days[~np.isnan(days)])]
-    of_day = [
-        _saving(_name(day), cost[days == day], task[days == day], resamples, seed) for day in listed
-    ]
-    total = _saving("all", cost, task, resamples, seed)
-    stops = _stop(days, cost, task, of_day, resamples, seed)
+    of_day = [_saving(_name(day), costs[days == day], seed) for day in listed]
+    total = _saving("all", costs, seed)
+    stops = _stop(days, costs, of_day, seed)
     return Savings(total, tuple(of_day), stops, _pays(total))
+
+
+@dataclass(frozen=True, eq=False)
+class _PairedCosts:
+    """Recorded and routed cost of each trajectory, USD.
+
+    Attributes:
+        shown: (t, 2) recorded and routed, at the middle of what is uncertain.
+        least, most: (t,) saved, without completions of arms that did not answer.
+        foreign: (t, arms) USD of one more token in each such completion, summed.
+        means: (1 + resamples, arms) mean tokens of each arm's own completions, the sample's first.
+    """
+
+    shown: Floats
+    least: Floats
+    most: Floats
+    foreign: Floats
+    task: Ints
+    means: Floats
+
+    def __getitem__(self, rows: Bools) -> _PairedCosts:
+        cut = (self.shown, self.least, self.most, self.foreign, self.task)
+        return _PairedCosts(*(one[rows] for one in cut), self.means)
+
+
+def _paired(
+    steps: Trajectories, arm: Ints, periods: Periods, names: tuple[str, ...], resamples: int,
+    seed: int,
+) -> _PairedCosts:  # fmt: skip
+    """Both costs of each trajectory."""
+    answered = np.array([names.index(name) for name in steps.arms])[steps.arm]
+    first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
+    sums = [
+        np.add.reduceat(one, first)
+        for policy in (answered, arm)
+        for one in step_usd(steps, policy, periods, names)[:2]
+    ]
+    price = step_usd(steps, arm, periods, names)[2]
+    other = answered != arm
+    place = steps.trajectory[other] * len(names) + arm[other]
+    foreign = np.bincount(place, price[other], len(first) * len(names)).astype(np.float64)
+    foreign = foreign.reshape(len(first), len(names))
+    least, most = sums[0] - sums[3], sums[1] - sums[2]
+    means = _mean_completions(steps, names, resamples, seed)
+    added = np.where(foreign > 0, foreign * means[0], 0.0).sum(axis=1)
+    shown = np.stack([(sums[0] + sums[1]) / 2, (sums[2] + sums[3]) / 2 + added], axis=1)
+    return _PairedCosts(shown, least, most, foreign, steps.task[first], means)
 
 
 def began_between(steps: Trajectories, start: float, end: float) -> Bools:
@@ -96,46 +138,52 @@ def began_between(steps: Trajectories, start: float, end: float) -> Bools:
     return np.asarray(((began >= start) & (began < end)) | whole, dtype=np.bool_)
 
 
-def _stop(
-    days: Floats, cost: Floats, task: Ints, of_day: Sequence[DaySaving], resamples: int, seed: int
-) -> str | None:
+def _stop(days: Floats, costs: _PairedCosts, of_day: Sequence[DaySaving], seed: int) -> str | None:
     """The day before which savings were at their highest, if it surely loses from then on."""
     upto = np.cumsum([0.0, *(day.saved[0] if day.saved else 0.0 for day in of_day)])
     best = int(np.argmax(upto))
     if best == len(of_day):
         return None
     later = days >= float(np.unique(days[~np.isnan(days)])[best])
-    rest = _saving("", cost[later], task[later], resamples, seed).saved
+    rest = _saving("", costs[later], seed).saved
     return of_day[best].day if rest is not None and rest[2] < 0 else None
 
 
-def step_usd(steps: Trajectories, arm: Ints, periods: Periods, names: tuple[str, ...]) -> Floats:
-    """(n,) USD of each step at the prices in force when it was sent; NaN where it is not known.
+def step_usd(
+    steps: Trajectories, arm: Ints, periods: Periods, names: tuple[str, ...]
+) -> tuple[Floats, Floats, Floats]:
+    """(n,) least and most USD of each step at the prices in force when it was sent, and USD of one
+    token of its completion; NaN where it is not known.
 
-    A step without time has the first prices. Where the cache is uncertain the mean of both ends
-    is taken.
+    A step without time has the first prices. Completions of arms that did not answer are left out.
     """
-    found = np.full(len(steps), np.nan)
+    least, most, token = np.full((3, len(steps)), np.nan)
     at = np.nan_to_num(steps.time, nan=-np.inf)
-    means = _mean_completions(steps, names)
     for number, (start, prices) in enumerate(periods):
         inside = at >= start if number else np.ones(len(steps), bool)
         costs = replay(steps, arm, prices, names)
-        prompt = (costs.prompt_least + costs.prompt_most) / 2
-        price = np.array([_output(prices, name) for name in names])
-        foreign = means[arm] * price[arm] / 1e6
-        usd = prompt + np.where(costs.foreign, foreign, costs.output)
-        found[inside] = usd[inside]
-    return found
+        price = np.array([_output(prices, name) for name in names])[arm] / 1e6
+        own = np.where(costs.foreign, 0.0, costs.output)
+        for out, usd in ((least, costs.prompt_least + own), (most, costs.prompt_most + own),
+                         (token, price)):  # fmt: skip
+            out[inside] = usd[inside]
+    return least, most, token
 
 
-def _mean_completions(steps: Trajectories, names: tuple[str, ...]) -> Floats:
-    """(arms,) mean completion tokens of each arm's own steps; NaN where it never answered."""
+def _mean_completions(
+    steps: Trajectories, names: tuple[str, ...], resamples: int, seed: int
+) -> Floats:
+    """(1 + resamples, arms) mean completion tokens of each arm's own steps, the sample's first;
+    NaN where it never answered."""
     codes = np.array([names.index(name) for name in steps.arms])[steps.arm]
     known = ~np.isnan(steps.completion)
-    sums = np.bincount(codes[known], steps.completion[known], len(names))
-    counts = np.bincount(codes[known], minlength=len(names))
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    place, size = steps.task[known] * len(names) + codes[known], len(steps.tasks) * len(names)
+    sums = np.bincount(place, steps.completion[known], size).reshape(-1, len(names))
+    counts = np.bincount(place, minlength=size).reshape(-1, len(names))
+    both = np.concatenate([sums, counts], axis=1)
+    drawn = Draws(len(both), resamples, seed).sums(both)
+    both = np.concatenate([both.sum(axis=0)[None], drawn])
+    return ratio(both[:, : len(names)], both[:, len(names) :])
 
 
 def _output(prices: Mapping[str, ArmPrice], name: str) -> float:
@@ -143,19 +191,23 @@ def _output(prices: Mapping[str, ArmPrice], name: str) -> float:
     return float("nan") if found is None else found
 
 
-def _saving(day: str, cost: Floats, task: Ints, resamples: int, seed: int) -> DaySaving:
-    known = np.asarray(~np.isnan(cost).any(axis=1), dtype=np.bool_)
-    cost, task = cost[known], task[known]
+def _saving(day: str, costs: _PairedCosts, seed: int) -> DaySaving:
+    known = np.asarray(~np.isnan(costs.shown).any(axis=1), dtype=np.bool_)
+    told = costs[known]
     saved = None
-    if len(cost):
-        each = cost[:, 0] - cost[:, 1]
-        codes = np.unique(task, return_inverse=True)[1]
-        by_task = np.bincount(codes, each).astype(np.float64)
-        drawn = Draws(len(by_task), resamples, seed).sums(by_task[:, None])[:, 0]
+    if len(told.shown):
+        codes = np.unique(told.task, return_inverse=True)[1]
+        used = told.foreign.any(axis=0)
+        columns = (told.least, told.most, *told.foreign[:, used].T)
+        by_task = np.stack([np.bincount(codes, one) for one in columns], axis=1)
+        drawn = Draws(len(by_task), len(told.means) - 1, seed).sums(by_task)
+        added = (drawn[:, 2:] * told.means[1:, used]).sum(axis=1)
+        low, high = (interval(drawn[:, k] - added)[k] for k in (0, 1))
         known_ends = len(by_task) >= FEWEST_TASKS
-        saved = (float(each.sum()), *(interval(drawn) if known_ends else (np.nan, np.nan)))
+        value = float(told.shown[:, 0].sum() - told.shown[:, 1].sum())
+        saved = (value, *((low, high) if known_ends else (np.nan, np.nan)))
     return DaySaving(
-        day, int(known.size), float(cost[:, 0].sum()), float(cost[:, 1].sum()), saved,
+        day, int(known.size), float(told.shown[:, 0].sum()), float(told.shown[:, 1].sum()), saved,
         int((~known).sum()),
     )  # fmt: skip
 

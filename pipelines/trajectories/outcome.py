@@ -217,10 +217,17 @@ def assumptions(steps: Trajectories, arms: Sequence[str]) -> list[str]:
     if reads.any():
         said.append(
             f"{int((reads > 0).sum()):,} trajectories read {reads.sum():,.0f} tokens in their "
-            "first call, which other traffic left in the cache: for every policy that is a bound"
+            "first call, which other traffic left in the cache: a bound for arms that gain these "
+            "calls or lose others"
         )
     else:
         said.append("each trajectory starts with an empty cache")
+    began = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
+    if (count := int(np.isnan(steps.read[began]).sum())) and reads.any():
+        said.append(
+            f"{count:,} first calls do not say what they read from the cache: taken as nothing, "
+            "which is the most that they can cost"
+        )
     if count := int(steps.assumed.sum()):
         said.append(
             f"{count:,} prompts without a recorded parent extend the one before, as they do not "

@@ -79,14 +79,24 @@ def usage_cost(steps: Trajectories, prices: Mapping[str, ArmPrice]) -> UsageCost
 
 @dataclass(frozen=True, slots=True)
 class CacheCheck:
-    """Cached tokens that the rules predict for the recorded arms, and those that were recorded."""
+    """Cached tokens that the rules predict for the recorded arms, and those that were recorded.
+
+    Attributes:
+        later: Steps that follow another of their trajectory; only these can be predicted.
+    """
 
     predicted: float
     recorded: float
     steps: int
+    later: int
 
     def line(self) -> str:
         """The comparison in one sentence."""
+        if not self.later:
+            return (
+                f"check: the log has {self.recorded:,.0f} cached tokens in {self.steps:,} steps; "
+                "the rules cannot be compared with it, as no call follows another of its session"
+            )
         off = (
             f"{self.predicted / self.recorded - 1:+.1%}" if self.recorded else "none were recorded"
         )
@@ -102,6 +112,8 @@ def cache_check(steps: Trajectories, prices: Mapping[str, ArmPrice]) -> CacheChe
     if not known.any():
         return None
     predicted = replay(steps, steps.arm, prices, steps.arms, shared=False).read_most
+    later = np.diff(steps.trajectory, prepend=-1) == 0
     return CacheCheck(
-        float(predicted[known].sum()), float(steps.read[known].sum()), int(known.sum())
-    )
+        float(predicted[known].sum()), float(steps.read[known].sum()), int(known.sum()),
+        int((later & known).sum()),
+    )  # fmt: skip

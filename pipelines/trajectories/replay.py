@@ -61,17 +61,21 @@ def replay(
         arm: (n,) number in `names` of the arm that serves each step.
         prices: Price and cache rule by name of the arm.
         shared: The first call of a trajectory may read what was recorded that it read, from the
-            cache of another trajectory; that is not known of another arm, and so a bound.
+            cache of another trajectory. That is a bound for other arms, and for arms that lose
+            calls to them; an arm that keeps all its calls reads it.
     """
     table = _PriceTable.of(prices, names)
     read_least, read_most = _read(steps, arm, table)
     if shared:
         borrowed = np.where(table.ttl[arm] > 0, first_reads(steps), 0.0)
         read_most = np.maximum(read_most, np.minimum(borrowed, steps.prompt))
+        moved = _foreign(steps, arm, names)
+        left = np.isin(steps.arm, np.unique(steps.arm[moved]))
+        sure = np.where(moved | left, 0.0, np.minimum(borrowed, steps.prompt))
+        read_least = np.maximum(read_least, sure)
     least, write = _prompt_cost(steps, arm, table, read_most)
     most, _ = _prompt_cost(steps, arm, table, read_least)
-    answered = np.array([names.index(name) if name in names else -1 for name in steps.arms])
-    foreign = answered[steps.arm] != arm
+    foreign = _foreign(steps, arm, names)
     switch = np.zeros(len(steps), bool)
     inside = np.diff(steps.chain) == 0
     switch[1:] = inside & (np.diff(arm) != 0)
@@ -90,6 +94,12 @@ def replay(
         switch=switch,
         lost=np.where(switch, least - warm, 0.0),
     )
+
+
+def _foreign(steps: Trajectories, arm: Ints, names: tuple[str, ...]) -> Bools:
+    """(n,) whether another arm answered in the recording."""
+    answered = np.array([names.index(name) if name in names else -1 for name in steps.arms])
+    return np.asarray(answered[steps.arm] != arm)
 
 
 def first_reads(steps: Trajectories) -> Floats:

@@ -60,6 +60,21 @@ def test_promises_are_measured_on_later_hours(tmp_path: Path) -> None:
     assert "cannot be tested" in found.notes[0]
 
 
+def test_a_last_call_alone_is_no_later_hour(tmp_path: Path) -> None:
+    path = log(tmp_path / "log.jsonl")
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows[:-1]:
+        row["timestamp"] = "2026-11-01T10:00:00Z"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    found = latency_report(path, limit_s=2.0, resamples=200)
+    assert found.promises["small"].calls > 50
+    assert "halves of the questions" in found.notes[0]
+    few = [row | {"model": "new"} for row in rows[:1]]
+    path.write_text("\n".join(map(json.dumps, [*rows, *few])) + "\n")
+    lines = list(latency_report(path, limit_s=2.0, resamples=200).lines())
+    assert not [line for line in lines if " nan " in line]
+
+
 def test_without_latency_nothing_is_said(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(json.dumps({"session": "s", "model": "m", "prompt_tokens": 9}) + "\n")

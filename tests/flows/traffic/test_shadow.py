@@ -11,6 +11,7 @@ import pytest
 
 import routeyard
 from routeyard.flows.cli import run
+from routeyard.flows.traffic.replay import replay_steps
 from routeyard.flows.traffic.shadow import shadow
 from routeyard.pipelines.errors import BadInput
 from tests.support.worded_release import worded_release
@@ -197,3 +198,35 @@ def test_a_saved_router_reads_what_users_asked(
         arm: share for arm, share in expected.items() if share or arm == arms[0]
     }
     assert found.router == "saved"
+
+
+def test_what_is_saved_is_as_sure_as_the_cache_that_other_traffic_left(tmp_path: Path) -> None:
+    """Calls without sessions read caches that nobody knows another arm would have had."""
+    rows = []
+    for k in range(60):
+        arm = ("a", "b")[k % 2]
+        usage = {"prompt_tokens": 2_000, "completion_tokens": 10 + k % 3,
+                 "prompt_tokens_details": {"cached_tokens": 1_920}}  # fmt: skip
+        said = {"model": arm, "usage": usage}
+        when = f"2026-11-01T10:{k:02}:00Z"
+        rows.append({"id": f"c{k}", "timestamp": when, "request": said, "response": said})
+    logs, prices = tmp_path / "log.jsonl", tmp_path / "prices.json"
+    logs.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    price = {"provider": "openai", "price_out": 0.0, "price_cache_read": 0.1}
+    models = [
+        price | {"model_id": "a", "price_in": 1.0},
+        price | {"model_id": "b", "price_in": 0.9},
+    ]
+    prices.write_text(json.dumps({"models": models}))
+    found = shadow(logs, ["always:b"], pools=[prices], resamples=200)
+    assert found.savings.pays == "cannot be told"
+    assert found.savings.total.saved is not None
+    value, low, high = found.savings.total.saved
+    assert low < value < high
+    replayed = replay_steps(logs, ["recorded", "always:b"], pool=prices, resamples=200)
+    saved = replayed.costs[1].saved
+    assert saved is not None
+    # The same sums and resamples by both commands; b, which loses no call, keeps what it read.
+    assert (value, low, high) == pytest.approx(tuple(60 * end for end in saved), rel=1e-9)
+    cheap, dear = 80 * 0.9 + 1_920 * 0.1, 2_000 * 0.9
+    assert value == pytest.approx(30 * (80 + 192 - (cheap + dear) / 2) / 1e6)
