@@ -65,9 +65,10 @@ def rehearse(
     folder.mkdir(parents=True, exist_ok=True)
     with _embedllm(recipe, folder):
         checked, _ = load(recipe)
+        if all(model.simulated for model in checked.pool.models):  # nobody would be asked anyway
+            return run_build(recipe, workspace, jobs=jobs, until="release")
         if checked.collect.provider == "recorded":
-            limit = sum(source.limit or 0 for source in checked.sources)
-            small = scaled(checked, min(1.0, PLANTED / max(limit, 1)))
+            small = _shrunk(checked)
             path = _written(small, folder)
             return run_build(str(path), workspace, jobs=jobs, until="release")
         from routeyard.flows.demo.server import running
@@ -79,6 +80,17 @@ def rehearse(
                 played = _real(played, checked.hidden_states)
             path = _written(played, folder, real=real)
             return run_build(str(path), workspace, jobs=jobs, until="release")
+
+
+def _shrunk(recipe: Recipe) -> Recipe:
+    """A recipe of recorded answers with about `PLANTED` questions; whole where no source says
+    how many it has."""
+    limit = sum(source.limit or 0 for source in recipe.sources)
+    scale = min(1.0, PLANTED / max(limit, 1))
+    if scale == 1:
+        return recipe
+    stated = [one.but(limit=one.limit or PLANTED) for one in recipe.sources]
+    return scaled(recipe.but(sources=stated), scale)
 
 
 def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], Path]:

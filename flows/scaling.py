@@ -49,11 +49,12 @@ def resized(recipe: Recipe, sources: Sequence[Source]) -> Recipe:
     """The recipe over other sources, all with a `limit`; splits and rules are fitted to them."""
     total = sum(int(source.limit or 0) for source in sources)
     before = sum(int(source.limit or 0) for source in recipe.sources)
+    scale = total / before if before else 1.0
     limits = {source.name: int(source.limit or 0) for source in sources}
     changed = recipe.but(
         sources=list(sources),
         split=_split(recipe.split, limits),
-        curate=[_rule(rule, total / before, sources) for rule in recipe.curate],
+        curate=[_rule(rule, scale, sources) for rule in recipe.curate],
     )
     # `model_copy` counts what it sets as written; a split that was not, still is not.
     if "split" not in recipe.model_fields_set:

@@ -93,7 +93,9 @@ class RehearsedPool(SimulatedPool):
         if row is None or not row["references"]:
             return f"A short reply, number {int(100 * uniform(model, prompt, seed))}."
         played, level = _effort(model)
-        luck = 0.7 * uniform(played, row["question"]) + 0.3 * uniform(model, prompt, seed)
+        # What is hard for one model is hard for others, and for its other efforts more so.
+        hard = 0.5 * (uniform(row["question"]) + uniform(played, row["question"]))
+        luck = 0.7 * hard + 0.3 * uniform(model, prompt, seed)
         skill = 0.35 + 0.6 * uniform(played, "skill")
         if level is None:
             return _answer(row, right=luck < skill)

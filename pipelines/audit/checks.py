@@ -7,10 +7,10 @@ costs unknown; the effect on the leaderboard is measured so.
 from __future__ import annotations
 
 from routeyard.pipelines.audit import (
-    aligned,
     costs,
     cut_off,
     errors,
+    invented,
     missing,
     questions,
     references,
@@ -19,6 +19,7 @@ from routeyard.pipelines.audit import (
     suites,
     units,
 )
+from routeyard.pipelines.audit.exchanges import aligned
 from routeyard.pipelines.audit.finding import AuditCheck as Check
 
 _SCORE = ("score",)
@@ -86,6 +87,15 @@ CHECKS = (
           f"{_RECORDED}.model"),
     Check("ids_misaligned", aligned.misaligned, _SCORE, "doubt", "nothing",
           f"{_RECORDED}.query: an id that is of the question, not of the row"),
+    Check("filled_score", invented.filled_scores, _SCORE, "doubt", "score",
+          f"{_RECORDED}.score: leave it out where it is no answer's own"),
+    Check("made_of_others", invented.made_of_others, _SCORE, "doubt", "nothing", "pool.models"),
+    Check("scores_at_random", invented.at_random, _SCORE, "doubt", "score",
+          f"{_RECORDED}.query: an id that is of the question, not of the row"),
+    Check("running_total", invented.running_totals, ("cost_usd",), "doubt", "cost",
+          f"{_RECORDED}.cost_usd"),
+    Check("one_suite_two_names", invented.suites_of_two_names, ("suite",), "doubt", "nothing",
+          "sources[].fields.task"),
     Check("modes_as_questions", questions.modes, (), "grave", "nothing",
           "sources[].fields.group"),
     Check("asked_twice", questions.asked_twice, ("prompt",), "note", "nothing",

@@ -109,6 +109,9 @@ def prices(answers: Answers) -> Iterator[Found]:
             says = f"its costs are ${mean:.3g} per million tokens, which no model has"
             yield Found(name, says, rows)
             continue
+        if two := _two_prices(cost[rows], prompt[rows], total[rows]):
+            yield Found(name, two, rows)
+            continue
         off = _at_another_price(cost[rows], prompt[rows], total[rows])
         if off is not None and off.sum() >= 3:
             says = (
@@ -118,11 +121,26 @@ def prices(answers: Answers) -> Iterator[Found]:
             yield Found(name, says, rows[off])
 
 
-def _at_another_price(cost: Floats, prompt: Floats, completion: Floats) -> Mask | None:
-    """(n,) answers off the arm's own price, None where most answers have no common one.
+def _two_prices(cost: Floats, prompt: Floats, completion: Floats) -> str:
+    """What to say where costs are exactly the tokens at either of two prices; else empty."""
+    near = _line(cost, prompt, completion) <= OFF / 5
+    rest = ~near
+    if not 1 - SAME < near.mean() < SAME or min(near.sum(), rest.sum()) < FEWEST:
+        return ""
+    if np.mean(_line(cost[rest], prompt[rest], completion[rest]) <= OFF / 5) < 0.95:
+        return ""
+    one, other = (
+        1e6 * float(np.median(cost[rows] / (prompt[rows] + completion[rows])))
+        for rows in (near, rest)
+    )
+    return (
+        f"its costs are its tokens at two prices, about ${one:.3g} per million tokens in "
+        f"{int(near.sum()):,} answers and ${other:.3g} in {int(rest.sum()):,}"
+    )
 
-    The price is a robust line through cost = in × prompt + out × completion.
-    """
+
+def _line(cost: Floats, prompt: Floats, completion: Floats) -> Floats:
+    """(n,) relative distances of costs from a robust line, in × prompt + out × completion."""
     x = np.column_stack([prompt, completion])
     x = x[:, x.any(axis=0)]
     weight = np.ones(len(cost))
@@ -130,7 +148,12 @@ def _at_another_price(cost: Floats, prompt: Floats, completion: Floats) -> Mask 
         line = np.linalg.lstsq(x * weight[:, None], cost * weight, rcond=None)[0]
         away = np.abs(x @ line - cost) / cost
         weight = 1.0 / np.maximum(away, 1e-4) / cost
-    off = np.abs(x @ line - cost) > OFF * cost
+    return np.asarray(np.abs(x @ line - cost) / cost)
+
+
+def _at_another_price(cost: Floats, prompt: Floats, completion: Floats) -> Mask | None:
+    """(n,) answers off the arm's own price, None where most answers have no common one."""
+    off = _line(cost, prompt, completion) > OFF
     return off if SAME <= 1 - off.mean() < 1 else None
 
 

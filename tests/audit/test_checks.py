@@ -305,8 +305,10 @@ def test_a_planted_defect_is_named(kind: str, plant: Callable[[Columns], None], 
 
 def test_every_check_has_a_planted_defect() -> None:
     notes = {"solved_suite", "asked_twice", "stopped_at_limit"}
-    # Planted in test_units_and_alignment.py.
-    notes |= {"timed_out", "score_scale", "tokens_exchanged", "scores_copied", "ids_misaligned",
+    # Planted in test_units_and_alignment.py and test_invented.py.
+    notes |= {"filled_score", "made_of_others", "scores_at_random", "running_total",
+              "one_suite_two_names",
+              "timed_out", "score_scale", "tokens_exchanged", "scores_copied", "ids_misaligned",
               "other_unit", "verdict_by_length"}  # fmt: skip
     assert {check.kind for check in CHECKS} - notes <= {kind for kind, _, _ in DEFECTS}
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.cli import run
+from routeyard.flows.demo.rehearsed import RehearsedPool
 from routeyard.flows.recipe import load
 from routeyard.flows.rehearse import rehearse
+from routeyard.flows.scaling import resized
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.metrics import METRICS
 
@@ -123,6 +127,30 @@ pool:
     )
     with pytest.raises(BadInput, match="is not from the catalog"):
         rehearse(str(path), str(tmp_path / "yard"))
+
+
+def test_a_recipe_without_limits_keeps_the_counts_of_its_rules() -> None:
+    recipe = load("demo")[0]
+    assert resized(recipe, recipe.sources).curate == recipe.curate
+
+
+def test_recorded_answers_of_which_one_source_states_no_limit_shrink() -> None:
+    from routeyard.flows import rehearse
+
+    limits = [source.limit for source in rehearse._shrunk(load("recorded_pair")[0]).sources]
+    assert all(limit is not None and 0 < limit < 1200 for limit in limits)
+
+
+def test_what_is_hard_for_one_simulated_model_is_hard_for_another(tmp_path: Path) -> None:
+    rows = [{"question": f"{k} + {k}?", "references": [str(2 * k)], "choices": None,
+             "scorer": "numeric", "solution": ""} for k in range(400)]  # fmt: skip
+    bank = tmp_path / "bank.jsonl"
+    bank.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    pool = RehearsedPool(bank=str(bank))
+    right = np.array([[f"Answer: {row['references'][0]}" in pool._say(model, "", row, 0)
+                       for row in rows] for model in ("one", "two", "three", "four")])  # fmt: skip
+    apart = np.corrcoef(right[right.std(axis=1) > 0].astype(float))
+    assert np.median(apart[np.triu_indices(len(apart), 1)]) > 0.15
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def why_aggregate(done: Assigned, around: set[str]) -> str:
     if table.num_rows == 0:
         return ""
     names = [n for n in table.column_names if not n.startswith("(") and n not in around]
-    if spread := [n for n in names if _SPREAD.search(n) and "text" not in done.roles]:
+    if spread := [] if "text" in done.roles else _spreads(table, names):
         return f"{spread[0]!r} states how far many scores spread"
     counting = candidates(table, "aggregate", frozenset(around))
     counts = [c.column for c in counting if "." not in c.column]
@@ -67,6 +67,12 @@ def why_aggregate(done: Assigned, around: set[str]) -> str:
         tasks = len(pc.unique(table.column(question)))
         return f"{question!r} names {tasks} tasks, with one figure each"
     return ""
+
+
+def _spreads(table: pa.Table, names: Sequence[str]) -> list[str]:
+    """Columns of numbers that say how far scores spread; `stderr` is a stream of a program, too."""
+    found = ((n, numbers(table.column(n))) for n in names if _SPREAD.search(n))
+    return [n for n, values in found if values is not None and not np.isnan(values).all()]
 
 
 def _figures_of_suites(done: Assigned) -> str:

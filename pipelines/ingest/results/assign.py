@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.results.arms import Assigned, find_arm
+from routeyard.pipelines.ingest.results.ids import distinct, misnumbered, shared_id
 from routeyard.pipelines.ingest.results.roles import (
     ENDING,
     Candidate,
@@ -47,6 +48,9 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
     find_arm(done, around)
     find_score(done, around)
     _question(done, around)
+    if "question" not in given:
+        misnumbered(done)
+    _no_reference(done, given)
     _texts_of(done, around)
     for role in _OF_ROWS:
         if role not in done.roles:
@@ -70,6 +74,35 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
     if found and "split" not in done.roles:
         done.roles["split"] = found[0].column
     return done
+
+
+def _no_reference(done: Assigned, given: Mapping[str, str]) -> None:
+    """Take another score than one that says the same of every model's answer to a question."""
+    name = done.roles.get("score")
+    if name is None or "score" in given or not _is_reference(done, name):
+        return
+    done.others = [one for one in done.others if not _is_reference(done, one)]
+    says = f"{name!r} says the same of all models' answers to each question"
+    if done.others:
+        done.roles["score"] = done.others.pop(0)
+        taken_for = f"{done.roles['score']!r} is taken for the score"
+        done.note("choice", f"{says}: {taken_for}", "score")
+        return
+    told = {str(one) for one in some(done.table.column(name))}
+    answers = [c.column for c in candidates(done.table, "text", taken(done))]
+    if any({str(v) for v in some(done.table.column(c))} <= told for c in answers):
+        del done.roles["score"]
+        done.roles.setdefault("reference", name)
+        done.note("choice", f"{says}: it is the reference of the answers, and no score", "score")
+    else:
+        done.note("question", f"{says}: is it the score, or the right answer?", "score")
+
+
+def _is_reference(done: Assigned, name: str) -> bool:
+    """Whether each question of ten and more has one value of several in all models' rows."""
+    if done.unique("question") < 10 or done.unique("arm") < 2:
+        return False
+    return not constant(done.table.column(name)) and _of_question(done, name)
 
 
 def _unread_usage(done: Assigned, around: set[str]) -> None:
@@ -103,14 +136,18 @@ def _question(done: Assigned, around: set[str]) -> None:
     used = taken(done) | frozenset(around)
     keys = [n for n in table.column_names if n.startswith("(key") and n != arm and n not in used]
     if keys:
-        done.roles["question"] = max(keys, key=lambda n: len(pc.unique(table.column(n))))
+        key = max(keys, key=lambda n: len(pc.unique(table.column(n))))
+        # Of a table below each key the rows are the questions, and the key their suite.
+        pairs = done.per_question and distinct([texts(table.column(n)) for n in (str(arm), key)])
+        rows = done.per_question and pairs < table.num_rows
+        done.roles["question"] = "(row)" if rows else key
         return
     found = [
         c.column for c in candidates(table, "question", used) if not c.column.startswith("(path")
     ]
     fits = [name for name in found if _identifies(done, name)]
     if fits:
-        done.roles["question"] = fits[0]
+        done.roles["question"] = shared_id(done, fits)
         return
     if done.per_question:
         done.roles["question"] = "(row)"

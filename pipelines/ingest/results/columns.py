@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,17 @@ def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
     """Records as a table; a column of several kinds holds texts."""
     names = list(dict.fromkeys(name for row in rows for name in row))[:MAX_COLUMNS]
     return pa.table({name: column_of([row.get(name) for row in rows]) for name in names})
+
+
+def plainly_named(table: pa.Table) -> pa.Table:
+    """The table without names in brackets, which are ours: `('m', 'score')` becomes `m.score`."""
+    names = []
+    for name in table.column_names:
+        parts = re.findall(r"'([^']*)'|\"([^\"]*)\"", name) if name.startswith("('") else []
+        short = ".".join(a or b for a, b in parts if a or b) or name
+        short = short.removeprefix("(").removesuffix(")") if short.startswith("(") else short
+        names.append(short if short not in names and short else f"{short}_{len(names)}")
+    return table if names == table.column_names else table.rename_columns(names)
 
 
 def column_of(values: list[Any]) -> pa.Array:

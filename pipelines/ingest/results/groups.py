@@ -9,8 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.pipelines.ingest.results.columns import one_spelling, same_types, table_of
+from routeyard.pipelines.ingest.results.columns import (
+    one_spelling,
+    plainly_named,
+    same_types,
+    table_of,
+)
 from routeyard.pipelines.ingest.results.documents import Document
+from routeyard.pipelines.ingest.results.json_tables import named_values
 from routeyard.pipelines.ingest.results.record_sets import (
     DOCUMENT,
     RecordSet,
@@ -94,12 +100,12 @@ def _tables(document: Document) -> Iterable[_Set]:
         n = document.rows.num_rows
         if n:
             places = [f"{document.name}, row {i}" for i in range(1, n + 1)]
-            yield (), _placed(document.rows, document, pa.array(places)), set(), ""
+            yield (), _placed(plainly_named(document.rows), document, pa.array(places)), set(), ""
         return
     if document.rows is not None:
         for kind, own in kinds_of([flat(row) for row in document.rows]).items():
             places = [f"{document.name}, row {i + 1}" for i, _ in own]
-            table = table_of([row for _, row in own])
+            table = plainly_named(table_of([row for _, row in own]))
             yield (), _placed(table, document, pa.array(places)), set(), kind
         # Lines that hold a list of answers each, and files of one object.
         if len(document.rows) == 1:
@@ -114,7 +120,7 @@ def _tables(document: Document) -> Iterable[_Set]:
 def _holds_records(row: Any) -> bool:
     """Whether a line holds a list of two objects or more that are no turns of a conversation."""
     return isinstance(row, dict) and any(
-        isinstance(one, list) and len(one) >= 2 and all(
+        isinstance(one, list) and len(one) >= 2 and not named_values(one) and all(
             isinstance(x, dict) and "role" not in x and len(x) >= 2 for x in one
         ) for one in row.values()
     )  # fmt: skip

@@ -6,13 +6,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.results.arms import Assigned
+from routeyard.pipelines.ingest.results.ids import (
+    are_runs,
+    as_often,
+    common_start,
+    distinct,
+    is_finer_id,
+    spelled_alike,
+)
 from routeyard.pipelines.ingest.results.roles import candidates, constant
 from routeyard.pipelines.ingest.results.values import numbers, some, texts
-
-
-def _distinct(columns: list[pa.ChunkedArray]) -> int:
-    table = pa.table({str(n): column for n, column in enumerate(columns)})
-    return int(table.group_by(table.column_names).aggregate([]).num_rows)
 
 
 def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
@@ -23,16 +26,17 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
     """
     table = done.table
     arm = texts(table.column(done.roles["arm"])) if "arm" in done.roles else _same(table, "unnamed")
-    question = texts(table.column(done.roles["question"]))
+    arm = pc.utf8_trim_whitespace(arm)
+    question = spelled_alike(texts(table.column(done.roles["question"])), arm)
     n = table.num_rows
     suite = _suite(done, arm, question)
     key = [arm, suite, question]
     sample = pa.chunked_array([pa.array([0] * n, pa.int32())])
-    if _distinct(key) == n:
+    if distinct(key) == n:
         return {"arm": arm, "suite": suite, "question": question, "sample": sample}
     used = {done.roles.get(role) for role in ("arm", "question", "score", "suite")}
-    sampled = _telling(table, "sample", key, used)
-    if sampled and _is_finer_id(table, sampled, arm, question):
+    sampled = _telling(table, "sample", key, used) or _runs(done, key)
+    if sampled and is_finer_id(table, sampled, arm, question):
         values = texts(table.column(sampled))
         done.note(
             "choice", f"each {sampled!r} belongs to one question: it is part of its id", "question"
@@ -48,14 +52,14 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
         sample, key = values, [*key, values]
     arm, key = _settings(done, arm, key, used | {sampled})
     question = key[2]
-    if _distinct(key) < n:
+    if distinct(key) < n:
         counted = _counted(key)
         again = sum(one > 0 for one in counted.to_pylist())
         done.note(
-            "question" if _as_often(key) else "repeated",
+            "question" if as_often(key) else "repeated",
             f"{again:,} rows answer a question again and no column says why: they are taken for "
             "further samples, in the order of the file"
-            + ("" if _as_often(key) else f"; other questions have fewer rows{_differ(done, key)}"),
+            + ("" if as_often(key) else f"; other questions have fewer rows{_differ(done, key)}"),
             "sample", again,
         )  # fmt: skip
         sample = _counted([arm, suite, question])
@@ -67,31 +71,8 @@ def _differ(done: Assigned, key: list[pa.ChunkedArray]) -> str:
     if "score" not in done.roles:
         return ""
     scores = texts(done.table.column(done.roles["score"]))
-    more = _distinct([*key, scores]) - _distinct(key)
+    more = distinct([*key, scores]) - distinct(key)
     return f", and {more:,} state another score than the row before" if more else ""
-
-
-def _as_often(key: list[pa.ChunkedArray]) -> bool:
-    """Whether every key has equally many rows, as samples have and copied rows have not."""
-    table = pa.table({str(n): column for n, column in enumerate(key)})
-    counts = table.group_by(table.column_names).aggregate([([], "count_all")])["count_all"]
-    return len(pc.unique(counts)) == 1
-
-
-def _is_finer_id(
-    table: pa.Table, name: str, arm: pa.ChunkedArray, question: pa.ChunkedArray
-) -> bool:
-    """Whether a column's values are ids of finer questions, which several arms answer.
-
-    The number of a sample recurs under every question; the id of a part of one does not.
-    """
-    there = table.column(name).is_valid()
-    values = texts(table.column(name)).filter(there)
-    asked = question.filter(there)
-    ids = _distinct([values])
-    if _distinct([values, asked]) != ids or ids <= _distinct([asked]):
-        return False
-    return _distinct([values, arm.filter(there)]) > 1.5 * ids
 
 
 def _same(table: pa.Table, value: str) -> pa.ChunkedArray:
@@ -105,67 +86,85 @@ def _suite(done: Assigned, arm: pa.ChunkedArray, question: pa.ChunkedArray) -> p
         return texts(table.column(done.roles["suite"])).fill_null("")
     without = frozenset(column for role, column in done.roles.items() if role not in ("split",))
     named = [c.column for c in candidates(table, "suite", without)]
-    paths = [c for c in table.column_names if c.startswith("(path") and c not in without]
-    pairs, ids = _distinct([arm, question]), _distinct([question])
-    collide = pairs < table.num_rows
+    free = [c for c in table.column_names if c not in without]
+    named += [c for c in free if c.startswith("(key")]
+    paths = [c for c in free if c.startswith("(path") and not are_runs(table.column(c))]
+    if (name := _varied_suite(table, named, paths, arm, question)) is not None:
+        done.roles["suite"] = name
+        if name in paths:
+            done.note("choice", "the suite is named only in the path of the file", "suite")
+        return texts(table.column(name)).fill_null("")
+    if (prefix := common_start(question)) is not None:
+        done.note("choice", "the suite is the start of the question's id", "suite")
+        return prefix
+    fixed = [name for name in named if constant(table.column(name))]
+    if not fixed:
+        return _same(table, "")
+    done.roles["suite"] = fixed[0]
+    return texts(table.column(fixed[0])).fill_null("")
+
+
+def _varied_suite(
+    table: pa.Table, named: list[str], paths: list[str], arm: pa.ChunkedArray,
+    question: pa.ChunkedArray,
+) -> str | None:  # fmt: skip
+    """The column, key or part of the path of which each question has one value, or needs one."""
+    pairs, ids = distinct([arm, question]), distinct([question])
     for name in [*named, *paths]:
         column = texts(table.column(name)).fill_null("")
         if constant(column):
             continue
-        if _distinct([column, question]) == ids and name in named:
-            done.roles["suite"] = name  # each question has one
-            return column
-        if collide and _tells_apart(column, arm, question, pairs):
-            done.roles["suite"] = name
-            if name in paths:
-                done.note("choice", "the suite is named only in the path of the file", "suite")
-            return column
-    if (prefix := _prefix(question)) is not None:
-        done.note("choice", "the suite is the start of the question's id", "suite")
-        return prefix
-    fixed = next((name for name in named if constant(table.column(name))), None)
-    if fixed is not None:
-        done.roles["suite"] = fixed
-        return texts(table.column(fixed)).fill_null("")
-    return _same(table, "")
+        if distinct([column, question]) == ids and name in named:
+            return name
+        if pairs < table.num_rows and _tells_apart(column, arm, question, pairs):
+            return name
+    return None
+
+
+def _runs(done: Assigned, key: list[pa.ChunkedArray]) -> str | None:
+    """The part of the path that names runs, where it tells rows of one key apart."""
+    table = done.table
+    for name in (n for n in table.column_names if n.startswith("(path")):
+        values = texts(table.column(name))
+        if name in done.roles.values() or not are_runs(values):
+            continue
+        if distinct([*key, values]) > 1.2 * distinct(key):
+            seen = sorted({str(value) for value in some(values, 500)})
+            done.note(
+                "question",
+                f"files of {len(seen)} runs answer the same questions ({', '.join(seen[:2])}): "
+                "they are taken for samples; take older or unfinished runs out of the folder",
+                "sample",
+            )
+            return str(name)
+    return None
 
 
 def _tells_apart(
     column: pa.ChunkedArray, arm: pa.ChunkedArray, question: pa.ChunkedArray, pairs: int
 ) -> bool:
     """Whether a column tells answers of one arm and question apart as suites do."""
-    if _distinct([column, arm, question]) <= 1.2 * pairs:
+    if distinct([column, arm, question]) <= 1.2 * pairs:
         return False
-    spread = _distinct([column, question]) / max(1, _distinct([column, arm]))
+    spread = distinct([column, question]) / max(1, distinct([column, arm]))
     return spread > 1 and _shared(column, arm)
-
-
-def _prefix(question: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Starts of ids such as `AIME_112` and `django__django-11532`; None where ids are not so."""
-    parts = pc.extract_regex(question, r"^(?P<start>.*[A-Za-z].*?)[_\-/#:. ]+[0-9]+$")
-    start = pc.struct_field(parts, "start")
-    if start.null_count:
-        return None
-    pairs = pa.table({"s": start, "q": question}).group_by(["s", "q"]).aggregate([])
-    sizes = pairs.group_by("s").aggregate([("q", "count")]).column("q_count").to_numpy()
-    return start if 2 <= len(sizes) <= 500 and (sizes >= 2).mean() >= 0.8 else None
 
 
 def _shared(column: pa.ChunkedArray, arm: pa.ChunkedArray) -> bool:
     """Whether several arms have one value, or there is one arm."""
-    return _distinct([arm]) == 1 or _distinct([column, arm]) > _distinct([column])
+    return distinct([arm]) == 1 or distinct([column, arm]) > distinct([column])
 
 
 def _telling(
     table: pa.Table, role: str, key: list[pa.ChunkedArray], used: set[str | None]
 ) -> str | None:
     """The column of a role that tells most rows of one key apart; None where none does."""
-    have = _distinct(key)
+    have = distinct(key)
     best, most = None, have
     for one in candidates(table, role, frozenset(x for x in used if x)):
         if one.column.startswith("(path"):
             continue
-        found = _distinct([*key, texts(table.column(one.column)).fill_null("")])
+        found = distinct([*key, texts(table.column(one.column)).fill_null("")])
         if found > 1.02 * most:
             best, most = one.column, found
     return best
@@ -177,7 +176,7 @@ def _settings(
     """The arms with the settings that tell rows of one key apart."""
     table, n = done.table, done.table.num_rows
     taken: list[str] = []
-    while _distinct(key) < n and len(taken) < 4:
+    while distinct(key) < n and len(taken) < 4:
         name = _telling(table, "setting", key, {*used, *taken})
         if name is None and not taken and (asked := _other_question(done, key, used)) is not None:
             values = texts(table.column(asked)).fill_null("")
@@ -216,13 +215,13 @@ def _other_question(
     table = done.table
     for one in candidates(table, "part", frozenset(x for x in used if x)):
         values = texts(table.column(one.column)).fill_null("")
-        if not constant(values) and _distinct([*key, values]) > 1.02 * _distinct(key):
+        if not constant(values) and distinct([*key, values]) > 1.02 * distinct(key):
             return one.column
     if "prompt" not in done.roles or done.roles["prompt"] == done.roles["question"]:
         return None
     prompt, plain = texts(table.column(done.roles["prompt"])), key[1:3]
-    apart = _distinct([*plain, prompt])
-    if apart < 1.5 * _distinct(plain):
+    apart = distinct([*plain, prompt])
+    if apart < 1.5 * distinct(plain):
         return None
     for name in table.column_names:
         column = table.column(name)
@@ -231,7 +230,7 @@ def _other_question(
         if len({str(v) for v in some(column, 500)}) > 20:
             continue
         values = texts(column).fill_null("")
-        if _distinct([*plain, values]) == apart == _distinct([*plain, values, prompt]):
+        if distinct([*plain, values]) == apart == distinct([*plain, values, prompt]):
             return str(name)
     return None
 
@@ -248,7 +247,7 @@ def _unnamed(table: pa.Table, key: list[pa.ChunkedArray], used: set[str | None])
             continue
         if len({str(v) for v in some(column, 500)}) > 20:
             continue
-        if _distinct([*key, texts(column).fill_null("")]) == table.num_rows:
+        if distinct([*key, texts(column).fill_null("")]) == table.num_rows:
             return str(name)
     return None
 

@@ -11,15 +11,20 @@ import pyarrow.compute as pc
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.keys import keyed
 from routeyard.pipelines.ingest.results.values import (
+    ABSENT,
+    ABSTAINED,
+    COMPARED,
     ReadingNote,
     ScoreScale,
     amount,
     factor,
     numbers,
+    plain,
     scale_of,
     snake_case,
     texts,
 )
+from routeyard.pipelines.usage import APART, usage_of
 from routeyard.schemas.recording import recording
 
 #: Texts that are taken as they are: role → column of the normal form.
@@ -109,6 +114,8 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     table = done.table
     columns: dict[str, pa.Array | pa.ChunkedArray] = dict(keyed(done, around))
     columns["at"] = table.column("(at)")
+    if "score" in done.roles and "status" not in done.roles:
+        columns |= _words_of_scores(done)
     for role, name in _TEXTS.items():
         if role in done.roles:
             columns[name] = _text(table.column(done.roles[role]))
@@ -118,6 +125,8 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
             values = numbers(table.column(source), amount)
             if values is None:
                 continue
+            if role == "prompt_tokens" and (whole := _with_cached(done, source)) is not None:
+                values = whole
             if role == "latency" and _is_time_of_day(done, source, values):
                 continue
             by = factor(source, role)
@@ -136,6 +145,54 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
             if (more := scored(done, name, groups, aloud=False)) is not None:
                 others[name] = more
     return recording(columns), others
+
+
+#: Words of a score that say nothing.
+_NOTHING = ("nan", "none", "null", "na", "nil", "", "missing", "unknown")
+
+
+def _words_of_scores(done: Assigned) -> dict[str, pa.ChunkedArray]:
+    """The words of a score that are neither right nor wrong, as a status, and a note of them."""
+    name = done.roles["score"]
+    column = done.table.column(name)
+    if not pa.types.is_string(column.type):
+        return {}
+    coded = column.combine_chunks().dictionary_encode()
+    words = coded.dictionary.to_pylist()
+    short = [plain(one or "") for one in words]
+    if compared := {*short} & {*COMPARED}:
+        said = ", ".join(sorted(compared))
+        note = f"{name!r} says who won ({said}), not whether an answer is right: is it the score?"
+        done.note("question", note, "score")
+    kept = [one if k in ABSTAINED or (k in ABSENT and k not in _NOTHING) else None
+            for one, k in zip(words, short, strict=True)]  # fmt: skip
+    status = pa.array(kept, pa.string()).take(coded.indices)
+    for word in filter(None, kept):
+        rows = int(pc.sum(pc.equal(status, word)).as_py() or 0)
+        counted = "wrong" if plain(word) in ABSTAINED else "missing, and not wrong"
+        done.note("question", f"{rows:,} answers with {name!r} {word!r} count as {counted}",
+                  "score", rows)  # fmt: skip
+    return {"status": pa.chunked_array([status])} if any(kept) else {}
+
+
+def _with_cached(done: Assigned, name: str) -> np.ndarray | None:
+    """Prompt tokens with those of the cache, where the counts beside them leave these out."""
+    before, dot, own = name.rpartition(".")
+    inside = {n: n.removeprefix(before + dot) for n in done.table.column_names
+              if n.startswith(before + dot) and not n.startswith("(")}  # fmt: skip
+    beside = {n: key for n, key in inside.items() if key in APART or key == own}
+    if len(beside) < 2:
+        return None
+    counts = {key: numbers(done.table.column(n), amount) for n, key in beside.items()}
+    if any(values is None for values in counts.values()):
+        return None
+    rows = zip(*(values.tolist() for values in counts.values()), strict=True)  # type: ignore[union-attr]
+    said = ({k: v for k, v in zip(counts, row, strict=True) if v == v} for row in rows)
+    whole = np.array([usage_of(one).prompt for one in said], float)  # None is NaN
+    if np.nansum(np.abs(whole - np.nan_to_num(counts[own]))) > 0:
+        done.note("choice", f"{name!r} leaves out what the cache had, which is added to it",
+                  "prompt_tokens")  # fmt: skip
+    return whole
 
 
 def _is_time_of_day(done: Assigned, name: str, values: np.ndarray) -> bool:

@@ -13,17 +13,18 @@ from routeyard.pipelines.errors import RouteyardError, SourceError
 from routeyard.pipelines.ingest.results.aggregates import why_aggregate, why_pairs
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.assign import assign
-from routeyard.pipelines.ingest.results.calls import ApiCalls, call_notes, calls_of
+from routeyard.pipelines.ingest.results.beside.calls import ApiCalls, call_notes, calls_of
+from routeyard.pipelines.ingest.results.beside.figures import figure_notes
+from routeyard.pipelines.ingest.results.beside.stated import StatedFigure, figures_of, stated_notes
 from routeyard.pipelines.ingest.results.documents import documents, files_of
-from routeyard.pipelines.ingest.results.figures import figure_notes
 from routeyard.pipelines.ingest.results.groups import Group, groups_of
 from routeyard.pipelines.ingest.results.id_lists import TOTAL
 from routeyard.pipelines.ingest.results.known import harness_of, read_harness
+from routeyard.pipelines.ingest.results.melted import unmelted
 from routeyard.pipelines.ingest.results.merge import AnswerSet, merged
 from routeyard.pipelines.ingest.results.normal import arms, normal, with_missing, with_unlisted
 from routeyard.pipelines.ingest.results.record_sets import DOCUMENT
 from routeyard.pipelines.ingest.results.roles import is_weak
-from routeyard.pipelines.ingest.results.stated import StatedFigure, figures_of, stated_notes
 from routeyard.pipelines.ingest.results.values import ASKED, ReadingNote, texts
 from routeyard.pipelines.io.untrusted import too_large
 
@@ -117,6 +118,7 @@ def _results(path: Path, given: Mapping[str, str]) -> Results:
     notes = [ReadingNote("left_out", f"{len(others)} files of other kinds")] if others else []
     if not sets:
         raise _refusal(beside.refused, path)
+    notes += _unread_rows(beside.refused)
     table, columns, more, scores = merged(_not_twice(sets))
     told = call_notes(beside.calls, arms(table))
     stated = list(stated_notes(beside.figures, table))
@@ -172,7 +174,7 @@ class _Refused:
 
 def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside: _Beside) -> None:
     """Add a group to the sets of answers, or to those that hold none."""
-    table = group.table()
+    table, told = unmelted(group.table())
     if group.trail == DOCUMENT and len(group.parts) < 2:
         return
     around = {name for name in group.around if not name.startswith("(key")}
@@ -180,13 +182,13 @@ def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside:
         beside.refused.append(_Refused(group, why))
         return
     done = assign(table, around, given)
-    done.notes += group.notes
+    done.notes += (*group.notes, *told)
     if why := why_aggregate(done, around):
         beside.figures |= figures_of(done, [n for n in done.table.column_names if n[0] != "("])
         notes = tuple(_odd_figures(group, done.roles.get("arm")))
         beside.refused.append(_Refused(group, why, aggregate=True, notes=notes))
         return
-    if why := _lacking(done):
+    if why := _lacking(done, group):
         beside.refused.append(_Refused(group, why))
         # A message inside another record belongs to that.
         if len(group.trail) <= 1 and (calls := calls_of(done)) is not None:
@@ -213,8 +215,24 @@ def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside:
     sets.append(AnswerSet(group, done, normal_form, others))
 
 
-def _lacking(done: Assigned) -> str:
+#: Rows in the mean of a file from which those of a group are worth a word.
+_FEW = 5
+
+
+def _unread_rows(refused: Sequence[_Refused]) -> Iterator[ReadingNote]:
+    """Rows of files that lie beside the answers and were not read, and why."""
+    for one in refused:
+        group = one.group
+        if group.trail in ((), ("(list)",)) and group.rows >= _FEW * len(group.files):
+            files = ", ".join(list(dict.fromkeys(group.files))[:2])
+            says = f"{group.rows:,} rows of {files} were not read: {one.why}"
+            yield ReadingNote("left_out", says, group.rows)
+
+
+def _lacking(done: Assigned, group: Group) -> str:
     """Why a group's rows are no answers of models; empty where they are."""
+    if group.trail == DOCUMENT and done.roles.get("question") == "(row)":
+        return "each file is one record with figures of several models"
     lacks = ["question's id"] if "question" not in done.roles else []
     if not {"score", "text"} & done.roles.keys():
         lacks.append("score or the answer")

@@ -14,6 +14,14 @@ from typing import Any
 
 from routeyard.pipelines.ingest.results.columns import MAX_COLUMNS
 from routeyard.pipelines.ingest.results.id_lists import id_lists, outcomes
+from routeyard.pipelines.ingest.results.json_tables import (
+    columns_of_lists,
+    named_values,
+    of_objects,
+    plain_map,
+    plain_maps,
+    table_rows,
+)
 
 #: Trail of a document that is one record.
 DOCUMENT = ("(document)",)
@@ -54,6 +62,8 @@ def _inside(
         return
     if isinstance(value, list):
         rows = [one for one in value if isinstance(one, dict)]
+        if named_values(value):
+            return
         if rows and 2 * len(rows) > len(value):
             places = [f"{at}[{n}]" for n, one in enumerate(value) if isinstance(one, dict)]
             yield RecordSet(trail, [flat(one) for one in rows], places, dict(around))
@@ -65,7 +75,7 @@ def _inside(
 def _of_object(
     value: dict[str, Any], trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
 ) -> Iterator[RecordSet]:
-    if rows := _table_rows(value):
+    if rows := table_rows(value):
         places = [f"{at}[{n}]" for n in range(len(rows))]
         yield RecordSet(trail, [flat(row) for row in rows], places, dict(around))
         return
@@ -73,12 +83,21 @@ def _of_object(
         rows = outcomes(value, lists, around)
         places = [f"{at}.{row['listed_in']}" for row in rows]
         yield RecordSet((*trail, "(lists of ids)"), rows, places, {**around, **_scalars(value)})
+    elif "[]" not in trail and (rows := columns_of_lists(value)):
+        places = [f"{at}[{n}]" for n in range(len(rows))]
+        yield RecordSet((*trail, "(lists)"), rows, places, {**around, **_scalars(value)})
+        return
     for told in (_map_of_objects, _map_of_lists):
         found = told(value, trail, around, at, keys)
         if found is not None:
             yield from found
             return
-    if trail and (column := _plain_map(value)) is not None:
+    if pairs := plain_maps(value):
+        records = [{f"(key {keys})": a, f"(key {keys + 1})": b, "value": v} for a, b, v in pairs]
+        places = [f"{at}.{a}.{b}" for a, b, _ in pairs]
+        yield RecordSet((*trail, "* = values"), records, places, dict(around))
+        return
+    if trail and (column := plain_map(value)) is not None:
         records = [{f"(key {keys})": k, trail[-1]: column[k]} for k in value]
         places = [f"{at}.{key}" for key in value]
         yield RecordSet((*trail, "* = value"), records, places, dict(around))
@@ -92,7 +111,7 @@ def _map_of_objects(
     value: dict[str, Any], trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
 ) -> Iterator[RecordSet] | None:
     """Sets of a map from names to objects: id → record, model → question → record; else None."""
-    if not _of_objects(value):
+    if not of_objects(value):
         return None
     of_one = alike(list(value.values()))
     if not of_one and not all(map(_maps_records, value.values())):
@@ -124,30 +143,6 @@ def _map_of_lists(
     return iter([RecordSet((*trail, "* = list"), records, places, dict(around))])
 
 
-def _table_rows(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of a table as data frames are written; empty where a value is none.
-
-    Names of columns beside a list of lists, or column → row number → value.
-    """
-    names = next((value[k] for k in ("columns", "header", "headers") if k in value), ())
-    cells = next((value[k] for k in ("data", "rows", "values") if k in value), ())
-    listed = isinstance(cells, list) and bool(cells) and _strings(names)
-    if listed and all(isinstance(row, list) and len(row) == len(names) for row in cells):
-        return [dict(zip(names, row, strict=True)) for row in cells]
-    if not _of_objects(value):
-        return []
-    first = next(iter(value.values()))
-    if list(first) != [str(n) for n in range(len(first))] or len(first) < 2:
-        return []
-    if any(part.keys() != first.keys() for part in value.values()):
-        return []
-    return [{name: part[n] for name, part in value.items()} for n in first]
-
-
-def _strings(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
-
-
 def _within(
     rows: Sequence[dict[str, Any]], trail: tuple[str, ...], around: Mapping[str, Any],
     places: Sequence[str], keys: int,
@@ -172,31 +167,13 @@ def alike(parts: Sequence[Mapping[str, Any]]) -> bool:
     return bool(common) and (2 * len(common) >= len(every) or len(common) >= 3)
 
 
-def _of_objects(value: Mapping[str, Any]) -> bool:
-    """Whether each of several values is an object that holds something."""
-    return len(value) >= 2 and all(isinstance(one, dict) and one for one in value.values())
-
-
 def _maps_records(part: Mapping[str, Any]) -> bool:
-    return _of_objects(part) and alike(list(part.values()))
+    return of_objects(part) and alike(list(part.values()))
 
 
 def _records(part: Any) -> bool:
     """Whether a value is a list of objects, and of nothing else."""
     return isinstance(part, list) and bool(part) and all(isinstance(one, dict) for one in part)
-
-
-def _plain_map(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Values of a map from keys to numbers, truths or words, or to lists of one of them."""
-    if len(value) < 2:
-        return None
-    plain = {
-        key: one[0] if isinstance(one, list) and len(one) == 1 else one
-        for key, one in value.items()
-    }
-    kinds = {type(one) for one in plain.values()} - {type(None)}
-    fits = kinds and (kinds <= {bool} or kinds <= {int, float} or kinds <= {str})
-    return plain if fits else None
 
 
 def _scalars(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,10 +237,12 @@ def _flatten(value: Mapping[str, Any], before: str, found: dict[str, Any], depth
         if len(found) >= MAX_COLUMNS:
             return
         single = isinstance(one, list) and len(one) == 1 and "[0]" not in before
-        if single and isinstance(one[0], dict):
+        if single and isinstance(one[0], dict) and not named_values(one):
             name, one = (name, turns) if (turns := _turns(one)) else (f"{name}[0]", one[0])
         if isinstance(one, dict) and depth < _COLUMN_DEPTH and one:
             _flatten(one, f"{name}.", found, depth + 1)
+        elif isinstance(one, list) and (named := named_values(one)):
+            found |= {f"{name}.{key}": value for key, value in named.items()}
         elif isinstance(one, list) and (turns := _turns(one)):
             found |= {f"{name}.{role}": text for role, text in turns.items()}
         elif isinstance(one, list | dict):

@@ -148,18 +148,26 @@ def candidates(
     ]
 
 
+def _is_otherwise(name: str, parts: list[str], role: str) -> bool:
+    """Whether a name fits a role by a word of it alone, and says that it is something else."""
+    if role == "score":
+        return is_negated(parts[-1])
+    if role in _OF_MODELS and is_judges(name):
+        return True
+    if role in ("text", "prompt") and any(_METERED.search(snake_case(p)) for p in parts[:-1]):
+        return True  # `token_count.prompt`, `cost.completion`
+    if role in ("question", "suite", "prompt"):
+        return "[0]" in name  # of a part of the record
+    snake = snake_case(name)
+    return role == "cost" and bool(RATE.search(snake) or FOREIGN.search(snake))
+
+
 def rank_of(name: str, role: str) -> float | None:
     """How well a column's name fits a role, the smaller the better; None where it does not."""
     about = _TABLE[role]
     parts = name.split(".")
     depth = len(parts) - 1 + 2 * name.startswith("(name).") + 3 * name.count("[0]")
-    if role == "score" and is_negated(parts[-1]):
-        return None
-    if role in _OF_MODELS and is_judges(name):
-        return None
-    if role in ("question", "suite", "prompt") and "[0]" in name:
-        return None  # of a part of the record
-    if role == "cost" and (RATE.search(snake := snake_case(name)) or FOREIGN.search(snake)):
+    if _is_otherwise(name, parts, role):
         return None
     leaf = plain(re.sub(r"_(?:by|per)_\w+$", "", parts[-1]))
     leaves = {leaf, leaf.removesuffix("s")}
@@ -167,13 +175,11 @@ def rank_of(name: str, role: str) -> float | None:
     for place, known in enumerate(about["names"]):
         if known in leaves or (depth and joined == known):
             return place + 3.0 * depth
-    if (
-        role == "score"
-        and len(parts) > 1
-        and plain(parts[-2]) in _METRICS
-        and not _other_figure(name)
-    ):
-        return METRIC + 3.0 * depth
+    if role == "score":
+        if len(parts) > 1 and plain(parts[-2]) in _METRICS and not _other_figure(name):
+            return METRIC + 3.0 * depth
+        if leaf.startswith("score") and not _SPREAD.search(name):
+            return ENDING + len(about["endings"]) + 3.0 * depth  # `score_match`, `score_f1`
     ends = about.get("endings", ())
     for place, known in enumerate(ends):
         if leaf.endswith(known):
@@ -181,6 +187,8 @@ def rank_of(name: str, role: str) -> float | None:
     return None
 
 
+#: What a part of a name says of figures below it.
+_METERED = re.compile(r"token|usage|cost|pric|latenc|timing|count|length")
 #: Roles of what the model did, and names of what a judge of its answers did.
 _OF_MODELS = ("arm", "text", "cost", "prompt_tokens", "completion_tokens", "latency")
 _JUDGES = re.compile(

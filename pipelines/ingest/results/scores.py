@@ -35,7 +35,7 @@ def find_score(done: Assigned, around: set[str]) -> None:
     found = [c for c in candidates(table, "score", taken(done) | frozenset(around))
              if not c.column.startswith("(path")]  # fmt: skip
     if not found:
-        if not (_negated(done, around) or _of_status(done, around)):
+        if not (_counted(done) or _negated(done, around) or _of_status(done, around)):
             _unread(done, around)
         return
 
@@ -52,6 +52,7 @@ def find_score(done: Assigned, around: set[str]) -> None:
     best = ranked[0]
     done.roles["score"] = best.column
     done.others = [c.column for c in ranked[1:]]
+    _of_total(done, best.column)
     _attempts(done, best.column)
     flags = [c for c in ranked[1:] if c.rank < 20 and constant(table.column(c.column))]
     for one in flags:
@@ -69,6 +70,42 @@ def find_score(done: Assigned, around: set[str]) -> None:
             "answer is right, or only that there is one?",
             "score",
         )
+
+
+#: Columns of the most that a number of points, tests or right samples can be.
+_MOST = ("max{}", "{}max", "total{}", "{}total", "possible{}", "{}possible", "{}outof", "max",
+         "outof", "maxscore", "maxpoints", "totalpoints", "totaltests", "numtests")  # fmt: skip
+
+
+def _of_total(done: Assigned, name: str) -> None:
+    """Divide a number of points or tests by the most that there can be, where a column says it."""
+    values, table = numbers(done.table.column(name)), done.table
+    before, _, leaf = name.rpartition(".")
+    stems = plain(leaf), plain(leaf.rstrip("s"))
+    called = {one.format(stem) for one in _MOST for stem in stems}
+    for most in (n for n in table.column_names if n != name and n.rpartition(".")[0] == before):
+        whole = numbers(table.column(most)) if plain(most.rpartition(".")[2]) in called else None
+        if whole is None or values is None or np.nanmax(whole, initial=0) <= 1:
+            continue
+        if not np.all((whole > 0) & ((values <= whole) | np.isnan(values))):
+            continue
+        share = pa.array(values / whole, from_pandas=True)
+        done.table = table.append_column("(score)", share)
+        done.roles["score"] = "(score)"
+        done.note("choice", f"{name!r} is divided by {most!r}", "score")
+        return
+
+
+def _counted(done: Assigned) -> bool:
+    """Take `c` right ones of `n` samples for the score, as pass@k is computed; false without."""
+    columns = [numbers(done.table.column(x)) for x in ("c", "n") if x in done.table.column_names]
+    right, whole = columns if len(columns) == 2 else (None, None)
+    if right is None or whole is None or not np.all((right <= whole) & (right >= 0) & (whole >= 1)):
+        return False
+    done.table = done.table.append_column("(score)", pa.array(right / whole))
+    done.roles["score"] = "(score)"
+    done.note("choice", "'c' right ones of 'n' samples are taken for the score", "score")
+    return True
 
 
 def _attempts(done: Assigned, best: str) -> None:
@@ -134,17 +171,21 @@ def _of_status(done: Assigned, around: set[str]) -> bool:
     return False
 
 
-#: Ranks of names that are those of scores, and hardly of anything else.
-CLEAR = 20.0
+#: Ranks of names that are those of scores, and hardly of anything else; most grades of a scale.
+CLEAR, _GRADES = 20.0, 12
 
 
 def _unread(done: Assigned, around: set[str]) -> None:
     """Note columns that are called scores and hold what no scale of scores has."""
     for name in done.table.column_names:
         rank = rank_of(name, "score")
-        if rank is None or rank >= CLEAR or is_weak(name) or name in taken(done) | around:
+        if rank is None or rank >= 2 * CLEAR or name in taken(done) | around:
             continue
-        if seen := sorted({str(value)[:40] for value in some(done.table.column(name), 2000)}):
+        seen = sorted({str(value)[:40] for value in some(done.table.column(name), 2000)})
+        grades = len(seen) <= _GRADES and all(len(one) <= 20 for one in seen)
+        if (is_weak(name, "score") or rank >= CLEAR) and not grades:
+            continue
+        if seen:
             shown = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
             done.note(
                 "unread",

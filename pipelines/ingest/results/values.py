@@ -20,10 +20,13 @@ WORDS = {
                      "ac", "ok", "thumbsup", "✓", "✔", "full"), 1.0),
     **dict.fromkeys(("false", "no", "n", "f", "fail", "failed", "failure", "incorrect", "wrong",
                      "unsuccessful", "unresolved", "unsolved", "lose", "lost", "loss", "rejected",
-                     "wa", "wronganswer", "thumbsdown", "notcorrect",
+                     "wa", "wronganswer", "thumbsdown", "notcorrect", "notattempted", "abstained",
                      "notresolved", "✗", "✘", "x"), 0.0),
     **dict.fromkeys(("partial", "partiallycorrect", "partialcredit", "tie", "draw", "half"), 0.5),
 }  # fmt: skip
+#: Words of a score that say why there is no right answer, and words of a comparison.
+ABSTAINED = ("notattempted", "abstained")
+COMPARED = ("win", "won", "lose", "lost", "loss", "tie", "draw")
 #: Letters of Inspect: correct, incorrect, partial, no answer. Read as words only beside each other.
 _LETTERS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": None}
 #: Words that say that there is no score.
@@ -42,7 +45,6 @@ ABSENT = frozenset(
         "unknown",
         "ungraded",
         "notgraded",
-        "notattempted",
         "notrun",
         "cancelled",
         "canceled",

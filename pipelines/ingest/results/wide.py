@@ -49,10 +49,12 @@ def model_columns(table: pa.Table) -> tuple[dict[str, dict[str, str]], bool]:
     `score:m`, nested `m.score`). Two models at least; empty where there are none.
     """
     scored = _scored_models(table)
-    if len(scored) < 2 or not _beside_one_another(table, [one["score"] for one in scored.values()]):
-        return {}, False
     patterned = all(found["score"] != model for model, found in scored.items())
     known = [model for model in scored if FAMILY.search(model)]
+    columns = [one["score"] for one in scored.values()]
+    flat = patterned and len(known) == len(scored) and not any("." in one for one in columns)
+    if len(scored) < 2 or not (flat or _beside_one_another(table, columns)):
+        return {}, False
     if not known and _has_own_score(table, scored):
         return {}, False
     several = all(len(found) >= 2 for found in scored.values())
@@ -106,13 +108,22 @@ def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[
         model, field = _split(name, table.column_names)
         if model is not None and field is not None:
             fields[model].setdefault(field, name)
-        elif ("." not in name or FAMILY.search(name)) and _is_score(table, name):
+        elif ("." not in name or _ends_with_model(name)) and _is_score(table, name):
             bare.append(name)
+    whole = [model for model, found in fields.items() if "score" in found]
+    figures = re.compile("|".join(rf"{re.escape(one)}{_SIGNS}" for one in whole) or "$^")
+    bare = [n for n in bare if n in whole or not figures.match(n)]  # `m_correct`, `m_probs`
     fields = _without_parent(fields)
     for name in bare:
         if "score" not in fields.get(name, {}) and (FAMILY.search(name) or name in fields):
             fields[name]["score"] = name
     return fields, bare
+
+
+def _ends_with_model(name: str) -> bool:
+    """Whether a nested column is a model's, and no figure below one (`gpt-4.metrics.mean`)."""
+    found = FAMILY.search(name)
+    return found is not None and re.search(r"\.[A-Za-z_]", name[found.end() :]) is None
 
 
 def _without_parent(fields: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
@@ -197,8 +208,19 @@ def unpivot(table: pa.Table, models: dict[str, dict[str, str]]) -> pa.Table:
                 pa.nulls(n) if column is None else _in_units(table.column(column), column, field)
             )
             part = part.append_column(f"({field})", values)
-        parts.append(part)
+        parts.append(_of_its_files(part, [f"({field})" for field in wanted]))
     return pa.concat_tables(same_types(parts), promote_options="permissive")
+
+
+def _of_its_files(part: pa.Table, fields: Sequence[str]) -> pa.Table:
+    """A model's rows without those of files that say nothing of it, which lack its columns."""
+    if "(at)" not in part.column_names:
+        return part
+    there = part.column(fields[0]).is_valid()
+    for field in fields[1:]:
+        there = pc.or_(there, part.column(field).is_valid())
+    files = pc.replace_substring_regex(part.column("(at)"), r"(?:, row \d+|\[\d+\])$", "")
+    return part.filter(pc.is_in(files, value_set=pc.unique(files.filter(there))))
 
 
 def _in_units(column: Column, name: str, field: str) -> Column:

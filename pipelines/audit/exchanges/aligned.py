@@ -73,7 +73,7 @@ def misaligned(answers: Answers) -> Iterator[Found]:
     """Arms whose scores are unrelated to the other arms': groups, arms and single suites."""
     if not ARMS <= len(answers.arms) <= MOST:
         return
-    suites = answers.cached("suite scores", _suite_scores)
+    suites = answers.cached("suite scores", suite_scores)
     groups = list(_groups(answers, suites))
     for group, says in groups:
         rows = np.flatnonzero(np.isin(answers.arm, group))
@@ -84,7 +84,7 @@ def misaligned(answers: Answers) -> Iterator[Found]:
         yield from _single(answers, suites)
 
 
-def _suite_scores(answers: Answers) -> dict[int, SuiteScores]:
+def suite_scores(answers: Answers) -> dict[int, SuiteScores]:
     """Suite → scores of the arms, of suites with enough questions."""
     found = {}
     known = ~np.isnan(answers.score)
@@ -232,7 +232,7 @@ def same_scores(answers: Answers) -> Iterator[Found]:
     """Arms of other names whose scores are those of another arm, but for a few."""
     if not ARMS <= len(answers.arms) <= MOST:
         return
-    pair, common = _pairs(answers.cached("suite scores", _suite_scores), len(answers.arms))
+    pair, common = _pairs(answers.cached("suite scores", suite_scores), len(answers.arms))
     for a, b in np.argwhere(np.triu(np.nan_to_num(pair) >= COPY, 1) & (common >= FEWEST)):
         names = answers.arms[a], answers.arms[b]
         shared = difflib.SequenceMatcher(None, *names).find_longest_match().size

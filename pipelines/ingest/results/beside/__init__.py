@@ -1,0 +1,1 @@
+"""What lies beside the answers: API calls, and figures of whole arms or of many questions."""
