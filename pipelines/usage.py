@@ -22,10 +22,10 @@ _MOST_TOKENS = 100_000_000
 
 #: Keys with which a prompt's count leaves out, or may leave out, what the cache had.
 APART = ("cache_read_input_tokens", "cache_creation_input_tokens", "prompt_cache_miss_tokens",
-          "input_tokens_cache_read", "input_tokens_cache_write", "cacheReadInputTokens",
-          "cacheWriteInputTokens")  # fmt: skip
+         "input_tokens_cache_read", "input_tokens_cache_write", "cacheReadInputTokens",
+         "cacheWriteInputTokens")  # fmt: skip
 #: Anthropic's and Bedrock's.
-_ALWAYSAPART = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens",
+_ALWAYS_APART = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens",
                  "cacheWriteInputTokens")  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def _whole_prompt(
         return read + missed if prompt is None else prompt
     if prompt is None or record.get("prompt_tokens") is not None:
         return prompt  # a gateway has added Anthropic's up
-    if not {*_ALWAYSAPART}.isdisjoint(record):
+    if not {*_ALWAYS_APART}.isdisjoint(record):
         return prompt + cached
     if "input_tokens_cache_read" in record or "input_tokens_cache_write" in record:
         # Inspect keeps a provider's own count; its total tells whether that leaves them out.
