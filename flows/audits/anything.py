@@ -37,8 +37,14 @@ def audit_path(
         from routeyard.flows.audits.submitted import audit_submitted
 
         return audit_submitted(path, Path(release), Path(beside) if beside else None)
+    from routeyard.flows.audits.imported import imported_recording, is_import
+    from routeyard.pipelines.audit.run import audit_recording
+
     if (path / "manifest.json").is_file():
         return audit_release(path)
+    if is_import(path):
+        table = imported_recording(path)
+        return _page(path.name, "the import", audit_recording(table), table)
     return audit_results(path)
 
 

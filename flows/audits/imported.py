@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from routeyard.pipelines.audit.run import RecordingAudit
 
 _JOINED = """
@@ -18,18 +20,33 @@ ORDER BY a.query, a.model, a.sample
 """
 
 
+#: What `routeyard import` writes.
+_FILES = ("responses.parquet", "queries.parquet", "recipe.yaml")
+
+
+def is_import(folder: Path) -> bool:
+    """Whether `routeyard import` wrote the folder."""
+    return all((folder / name).is_file() for name in _FILES)
+
+
 def audit_import(folder: Path) -> RecordingAudit:
     """Findings over the files that `routeyard import` wrote.
 
     A source's own split is not looked at: a build reports what it leaks.
     """
+    from routeyard.pipelines.audit.run import audit_recording
+
+    return audit_recording(imported_recording(folder))
+
+
+def imported_recording(folder: Path) -> pa.Table:
+    """Answers and questions of an import as a recording."""
     import duckdb
 
-    from routeyard.pipelines.audit.run import audit_recording
     from routeyard.schemas.recording import RECORDING, recording
 
-    files = [str(folder / "responses.parquet"), str(folder / "queries.parquet")]
+    files = [str(folder / name) for name in _FILES[:2]]
     with duckdb.connect(config={"threads": 2}) as connection:
         found = connection.sql(_JOINED, params=files).to_arrow_table()
     given = [name for name in RECORDING.names if name in found.column_names]
-    return audit_recording(recording({name: found.column(name) for name in given}))
+    return recording({name: found.column(name) for name in given})

@@ -79,6 +79,8 @@ def _audited(folder: Path) -> list[str]:
     doubts = sum(one.severity == "doubt" for one in found.findings)
     lines = [f"audit: {found.verdict} ({len(grave):,} grave findings, {doubts:,} doubts)"]
     lines += [f"  {one.kind}: {whom(one.about, one.parts)}: {one.says}" for one in grave[:5]]
+    if grave or doubts:
+        lines.append(f"  all of them: routeyard audit {folder}")
     return lines
 
 

@@ -44,6 +44,7 @@ LAYOUTS: dict[str, Callable[..., None]] = {
     "mini_swe_agent": swe_agents.test_mini_swe_agent_with_the_harness_report,
     "openhands": swe_agents.test_openhands,
     "tau_bench": trajectories.test_tau_bench,
+    "twin_router_bench": trajectories.test_twin_router_bench,
 }
 #: Its two forms take one more argument.
 _MORE: dict[str, tuple[Any, ...]] = {"inspect": (".eval",), "routerbench": ("object",)}

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from routeyard.flows.audits.anything import audit_path
+from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
 from routeyard.pipelines.metering.audit import audit
@@ -136,6 +138,36 @@ def test_mint(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert {a["prompt_tokens"] for a in answers} == {None}
     assert len(steps) == 4
+
+
+def test_twin_router_bench(tmp_path: Path) -> None:
+    rows = [
+        {"id": f"swe-1-{step}", "benchmark": "swebench", "instance_id": "swe-1", "step_index": step,
+         "total_steps": 2, "messages": [{"role": "user", "content": f"step {step}"}],
+         "target_tier": ("low", "mid_high")[step], "target_tier_id": (0, 2)[step]}
+        for step in (0, 1)
+    ]  # fmt: skip
+    path = tmp_path / "question_bank.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    importer = IMPORTERS.get("twin_router_bench")
+    done = run_import(importer, path, tmp_path / "imports")
+    answers = pq.read_table(done.folder / "responses.parquet").to_pylist()
+    scores = {(a["query"], a["model"]): a["score"] for a in answers}
+    tiers = ("low", "mid", "mid_high", "high")
+    assert [scores["swe-1-0", tier] for tier in tiers] == [1.0, 1.0, 1.0, 1.0]
+    assert [scores["swe-1-1", tier] for tier in tiers] == [0.0, 0.0, 1.0, 1.0]
+    other = tmp_path / "other" / "question_bank.jsonl"
+    other.parent.mkdir()
+    other.write_text(json.dumps(rows[0] | {"target_tier": "high"}) + "\n")
+    with pytest.raises(SourceError, match="expected a tier"):
+        run_import(importer, other, tmp_path / "others")
+
+
+def test_the_audit_reads_what_was_imported(tmp_path: Path) -> None:
+    test_mint(tmp_path)
+    page = audit_path(tmp_path / "imports" / "mint")
+    assert page.of == "the import"
+    assert not [one for one in page.findings if one.severity == "grave"]
 
 
 @pytest.mark.data
