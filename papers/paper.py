@@ -149,7 +149,8 @@ class Paper:
 
     Attributes:
         name: As in `routeyard reproduce NAME`.
-        routers: Routers of its study; `zoo` runs them under the protocol of the zoo.
+        routers: Routers of its studies, instead of those that a study names; `zoo` runs them
+            under the protocol of the zoo.
         names: Printed name of a router → ours.
         prepare: `module:function` of the paper's folder that gives a stand-in what it lacks.
         tuning: Trainings that are made where no release is named; None makes none.

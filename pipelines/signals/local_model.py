@@ -81,7 +81,9 @@ def load(
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     local = Path(model).is_dir()
     kind = getattr(torch, dtype, None)
     if not isinstance(kind, torch.dtype):

@@ -30,6 +30,8 @@ class MatrixFactorisation:
     """
 
     name = "mf"
+    #: Whether the map of a question and the model have a bias.
+    bias = True
 
     def __init__(self, dimensions: tuple[int, ...] = (16, 64), seed: int = 0):
         self.dimensions, self.seed = dimensions, seed
@@ -40,7 +42,10 @@ class MatrixFactorisation:
         held = train.validation
         start = start_logits(model_means(train.labels))
         self.dimension, self._network = best_network(
-            [(d, factorised(vectors.shape[1], d, start), RATES) for d in self.dimensions],
+            [
+                (d, factorised(vectors.shape[1], d, start, bias=self.bias), RATES)
+                for d in self.dimensions
+            ],
             vectors,
             train.labels,
             None if held is None else (held.queries.vectors(), held.labels),
@@ -57,14 +62,30 @@ class MatrixFactorisation:
 
     def restore(self, arrays: Any) -> MatrixFactorisation:
         self.dimension = arrays["models"].shape[1]
-        start = np.zeros(len(arrays["bias"]), dtype=np.float32)
-        network = factorised(arrays["project.weight"].shape[1], self.dimension, start)()
+        start = np.zeros(len(arrays["models"]), dtype=np.float32)
+        inputs = arrays["project.weight"].shape[1]
+        network = factorised(inputs, self.dimension, start, bias=self.bias)()
         self._network = with_arrays(network, arrays)
         return self
 
 
-def factorised(inputs: int, dimension: int, start: Vectors) -> Any:
-    """Builder of a network from embeddings (n, d) to logits (n, m)."""
+@listed
+class MatrixFactorisationAsPrinted(MatrixFactorisation):
+    """score(m, q) = σ(u_mᵀ·W·e_q) (RouterBench+, appendix E): no bias anywhere, nothing chosen.
+
+    The paper prints no size and no loss: 232 is EmbedLLM's, which it cites, and the loss
+    is the cross-entropy.
+    """
+
+    name = "mf-as-printed"
+    bias = False
+
+    def __init__(self, size: int = 232, seed: int = 0):
+        super().__init__((size,), seed)
+
+
+def factorised(inputs: int, dimension: int, start: Vectors, *, bias: bool = True) -> Any:
+    """Builder of a network from embeddings (n, d) to logits (n, m); without `bias` no constants."""
 
     def build() -> Any:
         import torch
@@ -73,13 +94,14 @@ def factorised(inputs: int, dimension: int, start: Vectors) -> Any:
         class Factors(nn.Module):  # type: ignore[misc]  # torch is skipped by the type checker
             def __init__(self) -> None:
                 super().__init__()
-                self.project = nn.Linear(inputs, dimension)
+                self.project = nn.Linear(inputs, dimension, bias=bias)
                 # w is absorbed by the model vectors: w·(v ⊙ x) = (w ⊙ v)·x.
                 self.models = nn.Parameter(torch.randn(len(start), dimension) / dimension**0.5)
-                self.bias = nn.Parameter(torch.from_numpy(start.copy()))
+                self.bias = nn.Parameter(torch.from_numpy(start.copy())) if bias else None
 
             def forward(self, x: Any) -> Any:
-                return self.project(x) @ self.models.T + self.bias
+                found = self.project(x) @ self.models.T
+                return found if self.bias is None else found + self.bias
 
         return Factors()
 
