@@ -54,8 +54,8 @@ def rehearse(
     Args:
         copies: How often each fixture row is asked, each time as another variant.
         real: A real small model, in several quantisations, answers in the place of the pool's
-            models; its layers read the questions where the recipe has `hidden_states`. What
-            decides labels is played all the same: the model is too small for it.
+            models; its layers read the questions where the recipe has `hidden_states`. Verifiers
+            and judges are played all the same: the model is too small for it.
 
     Raises:
         BadInput: a source is neither of the catalog nor an import of EmbedLLM.
@@ -207,7 +207,8 @@ def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
 def _real(played: Recipe, layers: HiddenStates | None) -> Recipe:
     """The rehearsal with a real model in the place of the pool's, the coarser the smaller theirs.
 
-    Judges that decide nothing are that model as well.
+    Judges stay programs: a model of 135 million parameters names the first of two answers in
+    either order, or none.
     """
     from routeyard.flows.demo.real.weights import VARIANTS
     from routeyard.schemas.recipe import Provider, Waiver
@@ -229,19 +230,12 @@ def _real(played: Recipe, layers: HiddenStates | None) -> Recipe:
         )
         for one in models
     ]  # fmt: skip
-    judges = [
-        one if one.decides else one.but(
-            provider=stage, endpoint_model=finest[0], max_tokens=16, parameters={}, concurrency=2
-        )
-        for one in played.label.judges
-    ]  # fmt: skip
     waived = [
         Waiver(gate=f"metering:{gate}", reason="A small model on the machine that rehearses.")
         for gate in ("truncated", "latency")
     ]
     return played.but(
         pool=Pool(models=asked, providers=[stage]),
-        label=played.label.but(judges=judges),
         collect=played.collect.but(
             max_tokens=64,
             deadline_s=300.0,

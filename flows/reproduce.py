@@ -66,7 +66,9 @@ def reproduce(
     Args:
         paper: Name of a paper; `routeyard reproduce list` has them.
         on: Release folders, or `BENCHMARK=FOLDER`. A release of the recipe of one of the
-            paper's benchmarks stands for that one, any other for the next that has none.
+            paper's benchmarks stands for that one, any other for the next that has none. Where
+            routers learn from one benchmark and are tested on others of which none is named,
+            they are tested on its own test questions.
         data: Build and use the shipped recipes over ROUTEYARD_DATA that stand in.
         out: Folder for the page, the JSON and each study; a zoo that lies there goes on.
         workspace: Where releases are built that are needed and not there.
@@ -164,7 +166,13 @@ def _assigned(paper: Paper, on: Sequence[str | Path]) -> dict[str, Path]:
             where=str(rest[len(free)]),
             next_step="leave some out",
         )
-    return found | dict(zip(free, rest, strict=False))
+    found |= dict(zip(free, rest, strict=False))
+    tested = [name for name in paper.benchmarks if paper.benchmarks[name].trained_on]
+    if not set(tested) & set(found):
+        # Routers are tested on test questions of the release that they learn from.
+        learnt = {name: paper.benchmarks[name].trained_on or "" for name in tested}
+        found |= {name: found[source] for name, source in learnt.items() if source in found}
+    return found
 
 
 def _built(recipe: str, workspace: Path) -> Path:

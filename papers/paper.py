@@ -170,6 +170,11 @@ class Paper:
     tuning: SmallTuning | None = None
     without: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def study_routers(self) -> tuple[str, ...]:
+        """Routers that take the place of those a study names; a zoo's come with its cells."""
+        return () if self.zoo else tuple(self.routers)
+
     def cells(self, item: str) -> Iterator[PrintedCell]:
         """The printed values of one table or figure, row by row."""
         found = self.items[item]

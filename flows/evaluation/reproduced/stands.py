@@ -57,8 +57,7 @@ def stands_of(
                 first, tables[first], tested=tested, resamples=resamples, pair=benchmark.pair,
                 kept=partial(store_in, cache),
             )  # fmt: skip
-            if not paper.zoo and not context.routers:
-                context.routers = tuple(paper.routers)
+            context.routers = paper.study_routers
             if context.pair is not None and set(context.pair) - set(context.core.model_ids):
                 context.pair = pair_in_place(context.core, context.default_scheme())
                 line("pair", f"{' and '.join(context.pair)} on {context.release}")

@@ -166,13 +166,12 @@ def dedup(
     groups = group_rows(vectors, texts, seen, threshold=threshold, compare_unseen=compare_unseen)
     labels = LabelIndex.of(tables.get("labels"))
     rank = {source: place for place, source in enumerate(prefer_sources)}
-    by_merit: dict[str, Callable[[int], int]] = {
-        "first": lambda row: 0,
-        "longest": lambda row: -len(texts[row]),
-        "most_labelled": lambda row: -labels.count(ids[row]),
+    by_merit: dict[str, Callable[[int], tuple[int, str]]] = {
+        "first": lambda row: (row, ""),
+        "longest": lambda row: (-len(texts[row]), ids[row]),
+        "most_labelled": lambda row: (-labels.count(ids[row]), ids[row]),
     }
     merit = by_merit[representative]
-    place: Sequence[int | str] = range(len(ids)) if representative == "first" else ids
 
     by_group = groups.members()
     norms = row_norms(vectors)
@@ -181,9 +180,7 @@ def dedup(
     conflicts: list[Conflict] = []
     across_sources: list[list[str]] = []
     for members in by_group:
-        chosen = min(
-            members, key=lambda row: (rank.get(sources[row], len(rank)), merit(row), place[row])
-        )
+        chosen = min(members, key=lambda row: (rank.get(sources[row], len(rank)), merit(row)))
         conflict = labels.conflict([ids[row] for row in members])
         conflicts.append(conflict)
         across_sources.append(sorted({sources[row] for row in members}))
