@@ -92,6 +92,8 @@ _READ: dict[str, tuple[str, Severity]] = {
     "calls": ("calls_without_question", "note"),
     "other_calls": ("calls_of_no_arm", "doubt"),
     "served": ("served_by_another", "doubt"),
+    "cached": ("cached_tokens", "note"),
+    "paths": ("local_paths", "note"),
     "question": ("to_confirm", "note"),
     "left_out": ("left_out", "note"),
 }

@@ -100,6 +100,8 @@ CHECKS = (
           "sources[].fields.group"),
     Check("asked_twice", questions.asked_twice, ("prompt",), "note", "nothing",
           "sources[].fields.group"),
+    Check("same_opening", questions.same_opening, ("prompt",), "note", "nothing",
+          "sources[].fields.question: the question alone; the whole text in .prompt"),
     Check("ids_shared", questions.shared_ids, ("suite",), "doubt", "nothing",
           "sources[].fields.group"),
     Check("leak", questions.leaked, ("split",), "grave", "score", "sources[].fields.group"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -138,6 +139,34 @@ def asked_twice(answers: Answers) -> Iterator[Found]:
             f"({len(np.unique(group[doubled])):,} groups)"
         )
         yield Found("questions", says, _rows_of(answers, doubled), "note")
+
+
+#: Prompts of a suite, characters that they open with alike, and part of a prompt from which these
+#: are worked examples or instructions.
+PROMPTS, OPENING, PART = 10, 200, 0.5
+
+
+def same_opening(answers: Answers) -> Iterator[Found]:
+    """Suites whose prompts open alike: worked examples or instructions, not the question."""
+    suites = answers.suite[answers.first]
+    asked = _asked(answers)
+    for s in np.unique(suites):
+        own = np.flatnonzero(suites == s)
+        some = asked.take(pa.array(own[:: max(1, len(own) // 500)])).drop_null().to_pylist()
+        some = sorted(set(some))
+        if len(some) < PROMPTS:
+            continue
+        # The common start of the texts between is that of these two; a few may open otherwise.
+        pairs = zip(some[len(some) // 10], some[-1 - len(some) // 10], strict=False)
+        start = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        usual = float(np.median([len(text) for text in some]))
+        if start < OPENING or start < PART * usual:
+            continue
+        says = (
+            f"its prompts open with the same {start:,} characters of {usual:,.0f} in the median: "
+            "worked examples or instructions, which embeddings read before the question"
+        )
+        yield Found(answers.suites[s] or "prompts", says, _rows_of(answers, own), "note")
 
 
 def shared_ids(answers: Answers) -> Iterator[Found]:

@@ -304,7 +304,7 @@ def test_a_planted_defect_is_named(kind: str, plant: Callable[[Columns], None], 
 
 
 def test_every_check_has_a_planted_defect() -> None:
-    notes = {"solved_suite", "asked_twice", "stopped_at_limit"}
+    notes = {"same_opening", "solved_suite", "asked_twice", "stopped_at_limit"}
     # Planted in test_units_and_alignment.py and test_invented.py.
     notes |= {"filled_score", "made_of_others", "scores_at_random", "running_total",
               "one_suite_two_names",

@@ -97,3 +97,13 @@ def test_costs_at_an_old_price_and_a_new_one_are_named() -> None:
     found = audited(columns)
     assert "delta" in kinds(found)["price_mismatch"]
     assert "at two prices" in " ".join(one.says for one in found.findings)
+
+
+def test_prompts_that_open_with_worked_examples_are_noted() -> None:
+    columns = honest()
+    examples = "Q: 2 + 2? A: 4\n" * 20
+    here = columns["suite"] == "chess"
+    columns["prompt"][here] = [examples + text for text in columns["prompt"][here]]
+    found = [one for one in audited(columns).findings if one.kind == "same_opening"]
+    assert [(one.about, one.severity) for one in found] == [("chess", "note")]
+    assert "open with the same 3" in found[0].says

@@ -10,7 +10,7 @@ import pyarrow as pa
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.reading import newest_first
 from routeyard.pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, ImportResult
-from routeyard.pipelines.ingest.results.values import ReadingNote
+from routeyard.pipelines.ingest.results.values import ReadingNote, cached_notes
 from routeyard.schemas.recording import recording
 
 #: Bytes of a file's start that are looked at.
@@ -64,6 +64,12 @@ def read_harness(
     ]
     notes += [ReadingNote("choice", choice) for choice in result.choices]
     notes += [ReadingNote("status", doubt) for doubt in result.doubts]
+    read = [one for one in answers if one.cache_read_tokens]
+    notes += cached_notes(
+        sum(one.cache_read_tokens or 0 for one in read),
+        sum(one.prompt_tokens or 0 for one in read),
+        len(read),
+    )
     return _normal(answers, result), notes, result
 
 

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.keys import keyed
+from routeyard.pipelines.ingest.results.scores import words_of_scores
 from routeyard.pipelines.ingest.results.values import (
-    ABSENT,
-    ABSTAINED,
-    COMPARED,
+    CACHED,
     ReadingNote,
     ScoreScale,
     amount,
+    cached_notes,
     factor,
     numbers,
     plain,
@@ -115,7 +115,7 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     columns: dict[str, pa.Array | pa.ChunkedArray] = dict(keyed(done, around))
     columns["at"] = table.column("(at)")
     if "score" in done.roles and "status" not in done.roles:
-        columns |= _words_of_scores(done)
+        columns |= words_of_scores(done)
     for role, name in _TEXTS.items():
         if role in done.roles:
             columns[name] = _text(table.column(done.roles[role]))
@@ -125,8 +125,8 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
             values = numbers(table.column(source), amount)
             if values is None:
                 continue
-            if role == "prompt_tokens" and (whole := _with_cached(done, source)) is not None:
-                values = whole
+            if role == "prompt_tokens":
+                values = _with_cached(done, source, values)
             if role == "latency" and _is_time_of_day(done, source, values):
                 continue
             by = factor(source, role)
@@ -147,52 +147,36 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     return recording(columns), others
 
 
-#: Words of a score that say nothing.
-_NOTHING = ("nan", "none", "null", "na", "nil", "", "missing", "unknown")
+def _with_cached(done: Assigned, name: str, values: np.ndarray) -> np.ndarray:
+    """Prompt tokens with those of the cache, where the counts beside them leave these out.
 
-
-def _words_of_scores(done: Assigned) -> dict[str, pa.ChunkedArray]:
-    """The words of a score that are neither right nor wrong, as a status, and a note of them."""
-    name = done.roles["score"]
-    column = done.table.column(name)
-    if not pa.types.is_string(column.type):
-        return {}
-    coded = column.combine_chunks().dictionary_encode()
-    words = coded.dictionary.to_pylist()
-    short = [plain(one or "") for one in words]
-    if compared := {*short} & {*COMPARED}:
-        said = ", ".join(sorted(compared))
-        note = f"{name!r} says who won ({said}), not whether an answer is right: is it the score?"
-        done.note("question", note, "score")
-    kept = [one if k in ABSTAINED or (k in ABSENT and k not in _NOTHING) else None
-            for one, k in zip(words, short, strict=True)]  # fmt: skip
-    status = pa.array(kept, pa.string()).take(coded.indices)
-    for word in filter(None, kept):
-        rows = int(pc.sum(pc.equal(status, word)).as_py() or 0)
-        counted = "wrong" if plain(word) in ABSTAINED else "missing, and not wrong"
-        done.note("question", f"{rows:,} answers with {name!r} {word!r} count as {counted}",
-                  "score", rows)  # fmt: skip
-    return {"status": pa.chunked_array([status])} if any(kept) else {}
-
-
-def _with_cached(done: Assigned, name: str) -> np.ndarray | None:
-    """Prompt tokens with those of the cache, where the counts beside them leave these out."""
+    What was read from the cache is noted.
+    """
     before, dot, own = name.rpartition(".")
     inside = {n: n.removeprefix(before + dot) for n in done.table.column_names
               if n.startswith(before + dot) and not n.startswith("(")}  # fmt: skip
-    beside = {n: key for n, key in inside.items() if key in APART or key == own}
-    if len(beside) < 2:
-        return None
-    counts = {key: numbers(done.table.column(n), amount) for n, key in beside.items()}
-    if any(values is None for values in counts.values()):
-        return None
-    rows = zip(*(values.tolist() for values in counts.values()), strict=True)  # type: ignore[union-attr]
-    said = ({k: v for k, v in zip(counts, row, strict=True) if v == v} for row in rows)
-    whole = np.array([usage_of(one).prompt for one in said], float)  # None is NaN
-    if np.nansum(np.abs(whole - np.nan_to_num(counts[own]))) > 0:
-        done.note("choice", f"{name!r} leaves out what the cache had, which is added to it",
-                  "prompt_tokens")  # fmt: skip
+    whole = _whole_prompts(done, {n: k for n, k in inside.items() if k in APART or k == own})
+    if whole is None:
+        whole = values
+    elif np.nansum(np.abs(whole - np.nan_to_num(values))) > 0:
+        says = f"{name!r} leaves out what the cache had, which is added to it"
+        done.note("choice", says, "prompt_tokens")
+    read = next((n for n in inside if plain(n.rpartition(".")[2]) in CACHED), None)
+    cached = None if read is None else numbers(done.table.column(read), amount)
+    if cached is not None:
+        done.notes += cached_notes(np.nansum(cached), np.nansum(whole), int(np.sum(cached > 0)))
     return whole
+
+
+def _whole_prompts(done: Assigned, keys: dict[str, str]) -> np.ndarray | None:
+    """(rows,) prompt tokens of usage records of these columns; None of one column, or of words."""
+    counts = [numbers(done.table.column(n), amount) for n in keys]
+    columns = [one.tolist() for one in counts if one is not None]
+    if len(columns) < max(2, len(counts)):
+        return None
+    said = ({k: v for k, v in zip(keys.values(), row, strict=True) if v == v}
+            for row in zip(*columns, strict=True))  # fmt: skip
+    return np.array([usage_of(one).prompt for one in said], float)  # None is NaN
 
 
 def _is_time_of_day(done: Assigned, name: str, values: np.ndarray) -> bool:

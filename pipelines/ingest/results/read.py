@@ -15,6 +15,7 @@ from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.assign import assign
 from routeyard.pipelines.ingest.results.beside.calls import ApiCalls, call_notes, calls_of
 from routeyard.pipelines.ingest.results.beside.figures import figure_notes
+from routeyard.pipelines.ingest.results.beside.paths import path_notes
 from routeyard.pipelines.ingest.results.beside.stated import StatedFigure, figures_of, stated_notes
 from routeyard.pipelines.ingest.results.documents import documents, files_of
 from routeyard.pipelines.ingest.results.groups import Group, groups_of
@@ -115,10 +116,10 @@ def _results(path: Path, given: Mapping[str, str]) -> Results:
     beside = _Beside()
     for group in groups_of(documents(paths, path)):
         _read(group, given, sets, beside)
-    notes = [ReadingNote("left_out", f"{len(others)} files of other kinds")] if others else []
     if not sets:
         raise _refusal(beside.refused, path)
-    notes += _unread_rows(beside.refused)
+    notes = [ReadingNote("left_out", f"{len(others)} files of other kinds")] if others else []
+    notes += [*_unread_rows(beside.refused), *path_notes(paths, path)]
     table, columns, more, scores = merged(_not_twice(sets))
     told = call_notes(beside.calls, arms(table))
     stated = list(stated_notes(beside.figures, table))
@@ -153,6 +154,7 @@ def _of_harness(name: str, logs: list[Path], path: Path, files: int) -> Results:
     if files > len(logs):
         says = f"{files - len(logs)} files that are no logs of samples of {name}"
         notes.append(ReadingNote("left_out", says))
+    notes += path_notes(logs, path)
     return Results(table, {"layout": name}, tuple(notes), layout=name)
 
 

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.roles import (
@@ -16,7 +17,15 @@ from routeyard.pipelines.ingest.results.roles import (
     is_weak,
     rank_of,
 )
-from routeyard.pipelines.ingest.results.values import numbers, plain, scale_of, some
+from routeyard.pipelines.ingest.results.values import (
+    ABSENT,
+    ABSTAINED,
+    COMPARED,
+    numbers,
+    plain,
+    scale_of,
+    some,
+)
 
 #: Names of columns that say which metric a score is of.
 _METRICS = ("metric", "metricname", "scorer", "grader", "evaluator", "scoretype", "metrictype")
@@ -198,3 +207,31 @@ def _unread(done: Assigned, around: set[str]) -> None:
 def is_right_or_wrong(column: pa.ChunkedArray) -> bool:
     values = numbers(column)
     return values is not None and not {*values[values == values]} - {0.0, 1.0}
+
+
+#: Words of a score that say nothing.
+_NOTHING = ("nan", "none", "null", "na", "nil", "", "missing", "unknown")
+
+
+def words_of_scores(done: Assigned) -> dict[str, pa.ChunkedArray]:
+    """The words of a score that are neither right nor wrong, as a status, and a note of them."""
+    name = done.roles["score"]
+    column = done.table.column(name)
+    if not pa.types.is_string(column.type):
+        return {}
+    coded = column.combine_chunks().dictionary_encode()
+    words = coded.dictionary.to_pylist()
+    short = [plain(one or "") for one in words]
+    if compared := {*short} & {*COMPARED}:
+        said = ", ".join(sorted(compared))
+        note = f"{name!r} says who won ({said}), not whether an answer is right: is it the score?"
+        done.note("question", note, "score")
+    kept = [one if k in ABSTAINED or (k in ABSENT and k not in _NOTHING) else None
+            for one, k in zip(words, short, strict=True)]  # fmt: skip
+    status = pa.array(kept, pa.string()).take(coded.indices)
+    for word in filter(None, kept):
+        rows = int(pc.sum(pc.equal(status, word)).as_py() or 0)
+        counted = "wrong" if plain(word) in ABSTAINED else "missing, and not wrong"
+        done.note("question", f"{rows:,} answers with {name!r} {word!r} count as {counted}",
+                  "score", rows)  # fmt: skip
+    return {"status": pa.chunked_array([status])} if any(kept) else {}

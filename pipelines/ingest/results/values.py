@@ -27,34 +27,16 @@ WORDS = {
 #: Words of a score that say why there is no right answer, and words of a comparison.
 ABSTAINED = ("notattempted", "abstained")
 COMPARED = ("win", "won", "lose", "lost", "loss", "tie", "draw")
+#: Names of columns of cached prompt tokens, which the prompt tokens hold.
+CACHED = ("cachedtokens", "cachereadtokens", "inputtokenscacheread", "cachereadinputtokens")
 #: Letters of Inspect: correct, incorrect, partial, no answer. Read as words only beside each other.
 _LETTERS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": None}
 #: Words that say that there is no score.
-ABSENT = frozenset(
-    [
-        "nan",
-        "none",
-        "null",
-        "na",
-        "nil",
-        "error",
-        "timeout",
-        "timedout",
-        "skipped",
-        "pending",
-        "unknown",
-        "ungraded",
-        "notgraded",
-        "notrun",
-        "cancelled",
-        "canceled",
-        "refused",
-        "missing",
-        "incomplete",
-        "invalid",
-        "infra",
-    ]
-)
+ABSENT = frozenset({
+    "nan", "none", "null", "na", "nil", "error", "timeout", "timedout", "skipped", "pending",
+    "unknown", "ungraded", "notgraded", "notrun", "cancelled", "canceled", "refused", "missing",
+    "incomplete", "invalid", "infra",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +50,8 @@ class ReadingNote:
             understood; `repeated` counts answers that only some questions have twice; `figures`
             are stated figures that contradict one another or the rows; `unpriced` counts costs
             that are not known; `calls` are API calls of no question, `other_calls` those of no
-            arm, `served` those that another model answered.
+            arm, `served` those that another model answered; `cached` are prompt tokens of a cache;
+            `paths` are absolute paths of a machine.
         says: One sentence.
         rows: Rows it is about; 0 where it is about no row.
         at: Some of the places.
@@ -77,12 +60,23 @@ class ReadingNote:
 
     kind: Literal[
         "question", "left_out", "value", "choice", "status", "unread", "repeated", "figures",
-        "unpriced", "calls", "other_calls", "served",
+        "unpriced", "calls", "other_calls", "served", "cached", "paths",
     ]  # fmt: skip
     says: str
     rows: int = 0
     at: tuple[str, ...] = ()
     about: str = ""
+
+
+def cached_notes(read: float, prompt: float, rows: int) -> list[ReadingNote]:
+    """A note of the prompt tokens that came from a provider's cache; empty without any."""
+    if read <= 0:
+        return []
+    says = (
+        f"{read:,.0f} of {prompt:,.0f} prompt tokens of {rows:,} answers were read from a cache: "
+        "at the price of other prompt tokens they cost too much"
+    )
+    return [ReadingNote("cached", says, rows, (), "prompt_tokens")]
 
 
 #: Kinds of notes that a person should confirm.

@@ -233,3 +233,22 @@ def test_rows_beside_the_answers_that_are_not_read_are_counted(tmp_path: Path) -
     dump(tmp_path / "annotations.json", battles)
     notes = " ".join(note.says for note in read_results(tmp_path).notes)
     assert "72 rows of annotations.json were not read: 'generator_1' and 'generator_2'" in notes
+
+
+def test_paths_of_somebodys_machine_are_named(tmp_path: Path) -> None:
+    rows = [{"id": f"q{i}", "model": arm, "correct": right(arm, i)} for arm, i in EVERY]
+    dump(
+        tmp_path / "r.json", {"log": "/Users/mara.li/runs/7", "home": "/home/user/x", "rows": rows}
+    )
+    [note] = [one for one in read_results(tmp_path).notes if one.kind == "paths"]
+    assert "'/Users/mara.li/'" in note.says
+    assert "/home/user" not in note.says
+
+
+def test_tokens_read_from_a_cache_are_counted(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 3,
+             "prompt_tokens_details": {"cached_tokens": 60}}  # fmt: skip
+    dump(tmp_path / "r.jsonl", [{"id": f"q{i}", "model": arm, "correct": right(arm, i),
+                                 "usage": usage} for arm, i in EVERY])  # fmt: skip
+    notes = " ".join(note.says for note in read_results(tmp_path).notes)
+    assert "4,320 of 7,200 prompt tokens of 72 answers were read from a cache" in notes

@@ -15,11 +15,16 @@ import pyarrow as pa
 
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.roles import candidates, rank_of
-from routeyard.pipelines.ingest.results.values import ReadingNote, factor, numbers, plain, texts
+from routeyard.pipelines.ingest.results.values import (
+    CACHED,
+    ReadingNote,
+    factor,
+    numbers,
+    plain,
+    texts,
+)
 from routeyard.pipelines.model_names import same_model
 
-#: Names of columns of cached prompt tokens, which the prompt tokens hold.
-_CACHED = ("cachedtokens", "cachereadtokens", "inputtokenscacheread", "cachereadinputtokens")
 _SHOWN = 3
 
 
@@ -52,7 +57,7 @@ def calls_of(done: Assigned) -> ApiCalls | None:
     served = roles.get("served_model") or next(
         (name for name in table.column_names if rank_of(name, "served_model") is not None), None
     )
-    cached = next((n for n in table.column_names if plain(n.rpartition(".")[2]) in _CACHED), None)
+    cached = next((n for n in table.column_names if plain(n.rpartition(".")[2]) in CACHED), None)
     return ApiCalls(
         texts(table.column(asked)).to_pylist(),
         [None] * table.num_rows if served is None else texts(table.column(served)).to_pylist(),
