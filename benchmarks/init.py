@@ -60,14 +60,16 @@ PLACES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", default=os.environ.get("ROUTEYARD_DATA"))
     parser.add_argument("--build", action="store_true", help="build each recipe unedited")
+    parser.add_argument("--part", default="1/1", help="`2/3`: the second third of the places")
     parser.add_argument("--most", type=int, default=600, help="questions with texts to build")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     data = Path(arguments.data or "")
+    part, parts = (int(one) for one in arguments.part.split("/"))
     rows = []
     with tempfile.TemporaryDirectory() as made:
-        for number, (place, layout) in enumerate(PLACES.items()):
+        for number, (place, layout) in list(enumerate(PLACES.items()))[part - 1 :: parts]:
             folder = Path(made) / str(number)
             row = {"file": place, "layout": layout, **_one(data / place, folder, arguments)}
             print(*row.values(), sep=" | ", file=sys.stderr, flush=True)
