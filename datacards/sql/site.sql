@@ -79,19 +79,3 @@ SELECT q.query_id, string_agg(
 FROM (SELECT query_id FROM queries ORDER BY query_id LIMIT {most}) q CROSS JOIN models m
 LEFT JOIN outcomes o ON o.query_id = q.query_id AND o.model_id = m.model_id
 GROUP BY q.query_id
-
--- name: cells
-SELECT query_id, model_id, score, correct, decided_by, contested, cost_usd,
-       prompt_tokens, completion_tokens, latency_s
-FROM outcomes WHERE {within}
-
--- name: questions
-SELECT query_id, task, domain, source, left(prompt, {longest}) AS prompt,
-       length(prompt) AS length, choices, "references", scorer
-FROM queries WHERE {within} ORDER BY query_id
-
--- name: verdicts
-SELECT query_id, model_id, sample, scorer, scorer_version AS version, outcome, score,
-       left(extracted, 300) AS read, span_start, span_end, left(reason, 1500) AS reason,
-       cost_usd AS cost
-FROM verdicts WHERE {within} ORDER BY scorer, scorer_version

@@ -14,8 +14,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from routeyard.datacards.site import shards
-from routeyard.datacards.site.shards import pieces, write_shards
+from routeyard.datacards.site import answers, shards
+from routeyard.datacards.site.answers import questions
+from routeyard.datacards.site.shards import write_shards
 
 
 def unpacked(path: Path) -> Any:
@@ -40,7 +41,17 @@ def unpacked(path: Path) -> Any:
     ],
 )
 def test_pieces(text: str | None, span: Any, longest: int, expected: dict[str, Any]) -> None:
-    assert pieces(text, span, longest) == expected
+    book = Asked(1)
+    book.answer(text, span)
+    (found,) = questions(
+        book.ask, ["q000"], ["a", "b"], has=["responses", "verdicts"], longest=longest,
+        longest_prompt=100,
+    )  # fmt: skip
+    (sample,) = json.loads(found)["cells"][0]["samples"]
+    assert {k: v for k, v in sample.items() if v is not None or k == "text"} == {
+        "status": "ok", **expected, "verdicts": sample["verdicts"],
+    }  # fmt: skip
+    assert [one["scorer"] for one in sample["verdicts"]] == ["first", "second"]
 
 
 class Asked:
@@ -66,6 +77,21 @@ class Asked:
         rows = SimpleNamespace(rows=n)
         self.manifest = SimpleNamespace(tables={"queries": rows, "responses": rows})
 
+    def answer(self, text: str | None, span: tuple[int, int] | None) -> None:
+        """Give q000 of model a this text, read there by the second of two scorers."""
+        pair = {"query_id": ["q000"], "model_id": ["a"], "sample": [0]}
+        answers = {**pair, "status": ["ok"], "text": pa.array([text], pa.string())}
+        self.connection.register("responses", pa.table(answers))
+        starts, ends = zip((None, None), span or (None, None), strict=True)
+        told = {
+            **{name: column * 2 for name, column in pair.items()},
+            "scorer": ["second", "first"], "scorer_version": ["1", "1"], "score": [1.0, 1.0],
+            "outcome": ["correct"] * 2, "extracted": ["x"] * 2, "reason": [None, None],
+            "span_start": pa.array(starts[::-1], pa.int64()),
+            "span_end": pa.array(ends[::-1], pa.int64()), "cost_usd": [0.0, 0.0],
+        }  # fmt: skip
+        self.connection.register("verdicts", pa.table(told))
+
     def ask(self, sql: str) -> pa.Table:
         return self.connection.sql(sql).to_arrow_table()
 
@@ -76,8 +102,10 @@ class Asked:
 def test_answers_read_in_large_steps_stand_at_their_questions_and_the_rest_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in {"MOST": 25, "READ": 10, "AT_ONCE": 3, "ANSWERED": 4}.items():
+    for name, value in {"MOST": 25, "ANSWERED": 4}.items():
         monkeypatch.setattr(shards, name, value)
+    for name, value in {"READ": 10, "AT_ONCE": 3}.items():
+        monkeypatch.setattr(answers, name, value)
     meta = write_shards(Asked(31), tmp_path)
     assert (meta["questions"], meta["of"]) == (25, 31)
     (index,) = tmp_path.glob("index-*.js")
