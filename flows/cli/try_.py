@@ -135,7 +135,7 @@ def page_of(release: Path, folder: Path) -> tuple[Path, list[dict[str, Any]]]:
     try:
         done, _, _ = evaluate_into(
             release, results, None, settings,
-            certificate=False, cache=folder / "cache" / "embeddings",
+            certificate=False, page=False, cache=folder / "cache" / "embeddings",
         )  # fmt: skip
         ranking = [dict(row) for row in done.ranking]
     except BadInput as error:

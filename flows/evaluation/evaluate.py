@@ -131,6 +131,7 @@ def evaluate_into(
     settings: EvaluationSettings | None = None,
     *,
     certificate: bool = True,
+    page: bool = True,
     router_from: Sequence[str] = (),
     predictions: Sequence[Path] = (),
     also: Sequence[Path] = (),
@@ -142,6 +143,7 @@ def evaluate_into(
 
     Args:
         certificate: Also write the routability certificate and put it on the page.
+        page: Write the page and its plots; without them the folder is what `site` reads.
         router_from, predictions, also, embeddings, picks, cache: As for `evaluate`.
 
     Raises:
@@ -174,7 +176,7 @@ def evaluate_into(
             store=store_in(cache, registered(list(REFERENCE))),
         ).to_json()
         write_json(folder / "certificate.json", certified)
-    return done, certified, write_evaluation(folder, release, done, tables, certified)
+    return done, certified, write_evaluation(folder, release, done, tables, certified, page=page)
 
 
 def certify(

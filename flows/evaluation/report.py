@@ -20,8 +20,10 @@ def write_evaluation(
     done: Evaluation,
     tables: Mapping[str, pa.Table],
     certificate: Mapping[str, Any] | None,
+    *,
+    page: bool = True,
 ) -> Path:
-    """Everything of an evaluation into a folder; returns the page."""
+    """Everything of an evaluation into a folder; returns the page, or without one the folder."""
     from routeyard.datacards.reports.evaluation import report
     from routeyard.datacards.reports.evaluation_plots import plot_all
     from routeyard.datacards.reports.lookup import lookup
@@ -37,6 +39,8 @@ def write_evaluation(
         told["release"] = {"name": sealed.name, "version": sealed.version}
         told["release"]["fingerprint"] = sealed.fingerprint
     write_json(folder / "evaluation.json", told)
+    if not page:
+        return folder
     one = EvaluationTables(
         title=f"Routers on {release.resolve().parent.name} {release.resolve().name}",
         metrics=done.metrics,
@@ -50,11 +54,11 @@ def write_evaluation(
     models = sorted(tables["models"].column("model_id").to_pylist())
     plot_all(folder, one, models)
     ids = sorted(set(done.choices.column("query_id").to_pylist()))
-    page = report(
+    text = report(
         one, models=models, certificate=certificate, lookup=lookup(tables, ids, done.choices)
     )
     written = folder / "report.html"
-    written.write_text(page, encoding="utf-8")
+    written.write_text(text, encoding="utf-8")
     return written
 
 

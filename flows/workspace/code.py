@@ -15,6 +15,7 @@ import importlib.util
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ PACKAGES = ("routeyard.schemas", "routeyard.pipelines", "routeyard.datacards")
 _STAGES = "routeyard.flows.tasks"
 #: The module that writes a release's card, from its templates.
 CARD = "routeyard.datacards.card"
-#: Nodes that hold no statement and no text.
-_LEAVES = (ast.Name, ast.Constant, ast.arg, ast.alias, ast.operator, ast.expr_context)
+#: Where nodes hold statements; an expression that holds some, there is not.
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+_PROGRAM = re.compile(r"[\"'](routeyard\.pipelines\.[\w.]+)[\"']")
 _NAMED = re.compile(r"Path\(__file__\)(\.with_name\(|\.with_suffix\(|\.parent / )'([^']+)'\)?")
 _LOADED = re.compile(r"PackageLoader\('([^']+)', '([^']+)'\)")
 
@@ -65,11 +67,9 @@ def reach(modules: frozenset[str]) -> frozenset[str]:
 def module_hash(name: str) -> str:
     """16 hex digits over a module's code and the files that it reads beside itself."""
     path, tree = _parsed(name)
-    hashed = hashlib.sha256(_normal(tree).encode())
+    hashed = hashlib.sha256((_plain(path) if path.suffix == ".py" else _normal(tree)).encode())
     for file in sorted({one for place in _read_by(tree, path) for one in _files(place)}):
-        content = file.read_bytes()
-        if file.suffix == ".py":
-            content = _normal(ast.parse(content)).encode()
+        content = _plain(file).encode() if file.suffix == ".py" else file.read_bytes()
         hashed.update(f"{file.parent.name}/{file.name}".encode() + b"\0" + content)
     return hashed.hexdigest()[:16]
 
@@ -88,10 +88,9 @@ def _read_by(tree: ast.AST, path: Path) -> set[Path]:
     """
     found: set[Path] = set()
     named = 0
-    nodes = [node for node in ast.walk(tree) if not isinstance(node, _LEAVES[1:])]
-    names = {node.id for node in nodes if isinstance(node, ast.Name)}
-    if not names & {"__file__", "PackageLoader"}:
+    if not re.search("__file__|PackageLoader", _source(path)):
         return found
+    nodes = list(ast.walk(tree))
     for node in nodes:
         text = ast.unparse(node) if isinstance(node, ast.Call | ast.BinOp) else ""
         if match := _NAMED.fullmatch(text):
@@ -166,30 +165,36 @@ def _imports(name: str) -> frozenset[str]:
     """Modules of the packages that a module imports, starts as a program, or is inside of."""
     if _package(name) not in PACKAGES:
         return frozenset()
-    _, tree = _parsed(name)
+    path, tree = _parsed(name)
     parts = name.split(".")
     found = {".".join(parts[:n]) for n in range(1, len(parts))}
-    for node in _at_run_time(tree):
+    # `python -m pipelines.…`: a process of its own.
+    found |= {one for one in _PROGRAM.findall(_source(path)) if _is_module(one)}
+    for node in _statements(tree, typing=False):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found |= {_module_of(node.module, one.name) for one in node.names}
         elif isinstance(node, ast.Import):
             found |= {one.name for one in node.names}
-        elif isinstance(node, ast.Constant) and str(node.value).startswith("routeyard.pipelines."):
-            # `python -m pipelines.…`: a process of its own.
-            found |= {str(node.value)} if _is_module(str(node.value)) else set()
     return frozenset(one for one in found if _package(one) in PACKAGES)
 
 
-def _at_run_time(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but those under `if TYPE_CHECKING:`."""
+def _statements(tree: ast.AST, *, typing: bool = True) -> Iterator[ast.AST]:
+    """All statements, and what else holds some; expressions, nine nodes of ten, are left out.
+
+    Args:
+        typing: Those under `if TYPE_CHECKING:` too.
+    """
     waiting = [tree]
     while waiting:
-        for node in ast.iter_child_nodes(waiting.pop()):
-            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-                continue
-            yield node
-            if not isinstance(node, _LEAVES):
-                waiting.append(node)
+        node = waiting.pop()
+        yield node
+        for name in _BLOCKS:
+            inside = getattr(node, name, ())
+            waiting += [one for one in inside if typing or not _for_typing(one)]
+
+
+def _for_typing(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
 def _package(module: str) -> str:
@@ -206,29 +211,52 @@ def _is_module(name: str) -> bool:
         return False
     if _package(name) not in (*PACKAGES, "routeyard.flows"):
         return False
+    return _spec(name) is not None
+
+
+@cache
+def _spec(name: str) -> ModuleSpec | None:
+    """Where a module lies. Its packages are not imported, as `find_spec` of `importlib` would."""
+    parent = name.rpartition(".")[0]
     try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
+        if not parent:
+            return importlib.util.find_spec(name)
+        above = _spec(parent)
+        inside = above.submodule_search_locations if above else None
+        return None if inside is None else PathFinder.find_spec(name, list(inside))
+    except (ModuleNotFoundError, ValueError):  # `__main__` has none
+        return None
 
 
 @cache
 def _parsed(name: str) -> tuple[Path, ast.Module]:
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ModuleNotFoundError, ValueError):  # `__main__` has none
-        spec = None
+    spec = _spec(name)
     if spec is None or spec.origin is None:
         if _package(name) in PACKAGES:
             raise ModuleNotFoundError(name)
         return Path(), ast.parse("")
     path = Path(spec.origin)
-    return path, ast.parse(path.read_bytes() if path.suffix == ".py" else b"")
+    return path, _tree(path)
+
+
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(_source(path))
+
+
+@cache
+def _plain(path: Path) -> str:
+    return _normal(_tree(path))
+
+
+@cache
+def _source(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
 
 
 def _normal(tree: ast.AST) -> str:
     """The code as text, without comments, docstrings and layout."""
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         body = getattr(node, "body", None)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = body[0] if body else None
