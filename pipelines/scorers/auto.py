@@ -210,7 +210,7 @@ _READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {
 }
 SCORER = Scorer(
     "auto",
-    "10",
+    "11",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
 )

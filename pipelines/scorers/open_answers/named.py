@@ -85,6 +85,8 @@ def loosely(
         elif form == wanted[-1] and names and not question & {wanted[0], form}:
             if _same_person(wanted, said, place):
                 yield place, place + 1, "the name"
+        elif form == wanted[-1] and _is_last_name(reference, answer, question):
+            yield place, place + 1, "the last name alone"
         elif form in numbers and _with_word(said, place, numbers, own):
             yield place, place + 1, "the number with a word"
 
@@ -101,6 +103,17 @@ def _with_word(said: Sequence[str], place: int, numbers: set[str], own: set[str]
     near, words = set(said[max(0, place - 2) : place + 3]), own - numbers
     few = len(words) <= 3 and words & _PARTS <= near  # "the late 12th century" is no 12th century
     return few and near.issuperset(numbers) and bool(near & words)
+
+
+def _is_last_name(reference: Text, answer: Text, question: frozenset[str]) -> bool:
+    """Whether an answer says nothing new but a name's last word, and others of its words."""
+    new = [word for word in answer.words if word.form not in question]
+    return (
+        reference.words[-1].name
+        and reference.forms[-1] not in question
+        and len(new) <= 3
+        and all(word.name and word.form in reference.forms for word in new)
+    )
 
 
 def _same_stem(form: str, name: str) -> bool:
