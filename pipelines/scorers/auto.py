@@ -160,6 +160,8 @@ def _named(answer: str, pair: tuple[str, ...]) -> str | None:
         return opening[1].casefold()
     words = "|".join(map(re.escape, pair))
     hits = list(re.finditer(rf"\b(?:{words})\b", answer[-2000:], re.IGNORECASE))
+    if len(hits) > 1 and _RE["or"].fullmatch(answer[-2000:], hits[-2].end(), hits[-1].start()):
+        return None  # "It could be yes or no."
     if pair == ("yes", "no"):  # "no" is a word of many sentences
         hits = [h for h in hits if not re.match(r"\s[a-z]", answer[-2000:][h.end() : h.end() + 2])]
     if not hits:

@@ -27,7 +27,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 
 SCORER = Scorer(
     "f1",
-    "8",
+    "9",
     read,
     threshold=THRESHOLD,
     instruction=(

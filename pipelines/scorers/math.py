@@ -132,7 +132,9 @@ def _marked(output: str, truncated: bool) -> list[tuple[Committed, str]]:
     start = output.index(body)
     if len(body) <= BARE and "\n\n" not in body:
         one, answer = Committed("whole output", start, start + len(body), body), _said_alone(body)
-        return [(one, answer)] if answer and not wonders(body, 0) and not supposes(body) else []
+        # A box that marks no answer is one that is denied, doubted or supposed.
+        unsaid = "boxed{" in body or wonders(body, 0) or supposes(body)
+        return [(one, answer)] if answer and not unsaid else []
     return _concluded(output, start, start + len(body))
 
 
@@ -181,7 +183,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "11",
+    "12",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

@@ -269,7 +269,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
 
 SCORER = Scorer(
     "mcq",
-    "10",
+    "11",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

@@ -258,7 +258,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "11",
+    "12",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

@@ -35,6 +35,8 @@ def _chosen(text: str) -> str:
     """What is left when the rejected number goes: "not 7 but 9", "7, not 9"; 21'0" is 21 feet."""
     if feet := _RE["feet"].fullmatch(text[:40]):
         return feet[1]
+    if "[" in text:
+        text = _RE["cited"].sub("", text)
     if "not " not in text or len(text) > 200:
         return text
     return _RE["rejected_last"].sub("", _RE["rejected_first"].sub("", text))

@@ -144,7 +144,7 @@ def _read(text: str, start: int, end: int, *, floor: int) -> QuantityMatch:
         return QuantityMatch(start, clock.end(), _time(clock))
     if spaced := _RE["spaced"].match(text, start):
         end = spaced.end()
-        digits: str | None = spaced[0].replace(" ", "")
+        digits: str | None = spaced[0].replace(" ", "").replace(",", ".")
     else:
         digits = _decimal(text[start:end])
     comma = (

@@ -118,7 +118,7 @@ class _Sides:
             words = any_of(list(dict.fromkeys(first)))
             form = rf"(?:(?<!\w)|(?<=[{_ASIAN}]))(?:{words})[\s*$`\"'(€£]{{0,3}}"
             ends = tuple({word.lower().split()[-1] for word in first})
-            behind = re.compile(rf"[\s)*$}}]{{0,3}}(?:{any_of(then)})", re.IGNORECASE)
+            behind = re.compile(rf"[\s)*$}}\"'”’]{{0,3}}(?:{any_of(then)})", re.IGNORECASE)
             boxed = r"(?:\\f?boxed\{)?$"
             self.found.append((ends, re.compile(form + boxed, re.IGNORECASE), behind))
 

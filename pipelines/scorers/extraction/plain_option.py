@@ -69,7 +69,7 @@ def _mentions(
         elif _RE["listed"].match(after):
             bare.append(one)
         elif (
-            _RE["chosen_before"].search(sentence)
+            _chosen_before(sentence)
             or _RE["chosen_after"].match(after)
             # alone in its sentence; a long text lists its options that way
             or (not chosen_only and not sentence.strip() and not after.strip())
@@ -78,6 +78,12 @@ def _mentions(
         else:
             bare.append(one)
     return [one for one in chosen if _letter(one) not in rejected], bare, rejected
+
+
+def _chosen_before(sentence: str) -> bool:
+    """Whether words that choose end a text; the "A" of "A, B and C" is none of them."""
+    chooses = _RE["chosen_before"].search(sentence)
+    return chooses is not None and not re.match(r"[A-Z]\b", chooses[0])
 
 
 def _named(

@@ -25,6 +25,7 @@ class Wanted(NamedTuple):
         said: All of its words.
         references: Words of the references.
         bound: It may be a bound.
+        past: It may be what was so.
         end: It is the end of a span.
         supposing: A word of the question begins suppositions elsewhere: "I Can Only Imagine".
     """
@@ -33,6 +34,7 @@ class Wanted(NamedTuple):
     said: frozenset[str]
     references: frozenset[str]
     bound: bool
+    past: bool
     end: bool
     supposing: bool
 
@@ -44,6 +46,7 @@ def wanted_of(question: str, references: Sequence[Text]) -> Wanted:
         frozenset(_SAID.findall(folded.casefold())),
         frozenset(form for one in references for form in one.forms),
         any(map(RE["bound"].search, (folded, *(one.folded for one in references)))),
+        RE["asks_past"].search(folded.casefold()) is not None,
         RE["asks_end"].search(folded.casefold()) is not None,
         RE["supposing"].search(folded.casefold()) is not None,
     )
@@ -62,11 +65,17 @@ def doubt(answer: Text, start: int, end: int, wanted: Wanted) -> str:
         return "the answer denies the reference"
     if wonders(answer.folded, last.end):
         return "the reference stands in a question"
-    supposed = not wanted.supposing and RE["supposes"].search(said)
+    lower = after.casefold()
+    supposed = not wanted.supposing and (
+        RE["supposes"].search(said)
+        or (RE["opens_if"].search(said) and RE["would_follow"].search(lower))
+    )
     if supposed or RE["doubts"].search(said[-110:]):
         return "the answer doubts the reference, supposes it or ascribes it to others"
     if not wanted.bound and _is_bound(first, said, after.casefold()):
         return "the reference is only a bound"
+    if not wanted.past and _is_of_the_past(answer.folded, first.start, last.end):
+        return "the reference is what was so, and another is so today"
     if _of_another_clause(answer, start, end, wanted):
         return "the question asks for what another clause says"
     if _overruled(answer, start, end, question):
@@ -91,6 +100,17 @@ def _is_bound(first: Word, before: str, after: str) -> bool:
     return bool(early or RE["bounded_before"].search(before) or RE["bounded_after"].match(after))
 
 
+def _is_of_the_past(text: str, start: int, end: int) -> bool:
+    """Whether the clause of `text[start:end]` tells what was so, and another what is so today."""
+    text = text.casefold()
+    if not (RE["formerly"].search(text) and RE["today"].search(text)):
+        return False
+    begin = max((found.end() for found in RE["clause"].finditer(text, 0, start)), default=0)
+    then = RE["clause"].search(text, end)
+    own = text[begin : then.start() if then else len(text)]
+    return bool(RE["formerly"].search(own)) and not RE["today"].search(own)
+
+
 def _of_another_clause(answer: Text, start: int, end: int, wanted: Wanted) -> bool:
     """Whether another clause of the sentence says what the question asks, or both are a span.
 
@@ -98,8 +118,12 @@ def _of_another_clause(answer: Text, start: int, end: int, wanted: Wanted) -> bo
     """
     own = _nearest(answer, start, end, wanted.said)
     kind, known = _kind(answer.words[start]), wanted.question | wanted.references
+    dated = [date for date, begin, stop in answer.dates if begin <= start < stop]
+    others = {begin for date, begin, _ in answer.dates if dated and date.excludes(dated[0])}
     for place, word in enumerate(answer.words):
-        if not kind or start <= place < end or word.form in known or kind != _kind(word):
+        if not kind or start <= place < end or kind != _kind(word):
+            continue
+        if word.form in known and place not in others:
             continue
         first, then = (end, place) if place >= end else (place + 1, start)
         between = _between(answer, first - 1, then)
