@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from routeyard.pipelines.scorers.extraction.clauses import wonders
@@ -65,12 +65,7 @@ def doubt(answer: Text, start: int, end: int, wanted: Wanted) -> str:
         return "the answer denies the reference"
     if wonders(answer.folded, last.end):
         return "the reference stands in a question"
-    lower = after.casefold()
-    supposed = not wanted.supposing and (
-        RE["supposes"].search(said)
-        or (RE["opens_if"].search(said) and RE["would_follow"].search(lower))
-    )
-    if supposed or RE["doubts"].search(said[-110:]):
+    if _is_supposed(said, after, wanted) or RE["doubts"].search(said[-110:]):
         return "the answer doubts the reference, supposes it or ascribes it to others"
     if not wanted.bound and _is_bound(first, said, after.casefold()):
         return "the reference is only a bound"
@@ -92,6 +87,13 @@ def doubt(answer: Text, start: int, end: int, wanted: Wanted) -> str:
     return ""
 
 
+def _is_supposed(before: str, after: str, wanted: Wanted) -> bool:
+    """Whether a clause is a supposition: "Suppose …", "Had Curie lived, she would have"."""
+    if wanted.supposing or RE["supposes"].search(before):
+        return not wanted.supposing
+    return bool(RE["opens_if"].search(before) and RE["would_follow"].search(after.casefold()))
+
+
 def _is_bound(first: Word, before: str, after: str) -> bool:
     """Whether a number or date is a bound: "at least 57", "before 1957", "57 or more"."""
     if not (is_number(first.form) or is_month(first.form)):
@@ -111,20 +113,30 @@ def _is_of_the_past(text: str, start: int, end: int) -> bool:
     return bool(RE["formerly"].search(own)) and not RE["today"].search(own)
 
 
+def _others_of(answer: Text, start: int, end: int, wanted: Wanted) -> Iterator[int]:
+    """Places of other years, months or numbers than the one at `start`, of its kind."""
+    kind, known = _kind(answer.words[start]), wanted.question | wanted.references
+    dated = [date for date, begin, stop in answer.dates if begin <= start < stop]
+    dates = {
+        begin
+        for date, begin, stop in answer.dates
+        if dated and date.excludes(dated[0])
+        if not wanted.references.issuperset(answer.forms[begin:stop])
+    }
+    for place, word in enumerate(answer.words if kind else ()):
+        other = word.form not in known or place in dates
+        if other and not start <= place < end and kind == _kind(word):
+            yield place
+
+
 def _of_another_clause(answer: Text, start: int, end: int, wanted: Wanted) -> bool:
     """Whether another clause of the sentence says what the question asks, or both are a span.
 
     "It began in 1914 and ended in 1918" has two dates; the word beside one tells which is asked.
     """
     own = _nearest(answer, start, end, wanted.said)
-    kind, known = _kind(answer.words[start]), wanted.question | wanted.references
-    dated = [date for date, begin, stop in answer.dates if begin <= start < stop]
-    others = {begin for date, begin, _ in answer.dates if dated and date.excludes(dated[0])}
-    for place, word in enumerate(answer.words):
-        if not kind or start <= place < end or kind != _kind(word):
-            continue
-        if word.form in known and place not in others:
-            continue
+    kind = _kind(answer.words[start])
+    for place in _others_of(answer, start, end, wanted):
         first, then = (end, place) if place >= end else (place + 1, start)
         between = _between(answer, first - 1, then)
         if kind == "year" and first == then and RE["span"].fullmatch(between[:-1]):

@@ -82,11 +82,8 @@ def loosely(
         near = set(said[max(0, place - n - 2) : place + n + 3])
         if form == wanted[-1] and len(own) > 1 and near.issuperset(wanted):
             yield place, place + 1, "the words, near each other"
-        elif form == wanted[-1] and names and not question & {wanted[0], form}:
-            if _same_person(wanted, said, place):
-                yield place, place + 1, "the name"
-        elif form == wanted[-1] and _is_last_name(reference, answer, question):
-            yield place, place + 1, "the last name alone"
+        elif form == wanted[-1] and _is_the_name(reference, answer, place, question):
+            yield place, place + 1, "the name"
         elif form in numbers and _with_word(said, place, numbers, own):
             yield place, place + 1, "the number with a word"
 
@@ -103,6 +100,15 @@ def _with_word(said: Sequence[str], place: int, numbers: set[str], own: set[str]
     near, words = set(said[max(0, place - 2) : place + 3]), own - numbers
     few = len(words) <= 3 and words & _PARTS <= near  # "the late 12th century" is no 12th century
     return few and near.issuperset(numbers) and bool(near & words)
+
+
+def _is_the_name(reference: Text, answer: Text, place: int, question: frozenset[str]) -> bool:
+    """Whether the last word of a name stands for it: with its first one, or alone."""
+    if _is_last_name(reference, answer, question):
+        return True
+    names = all(word.name for word in reference.words)
+    known = question & {reference.forms[0], reference.forms[-1]}
+    return names and not known and _same_person(reference.forms, answer.forms, place)
 
 
 def _is_last_name(reference: Text, answer: Text, question: frozenset[str]) -> bool:
