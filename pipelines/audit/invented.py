@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from routeyard.pipelines.audit.answers import Answers, Floats
+from routeyard.pipelines.audit.answers import Answers, Floats, means
 from routeyard.pipelines.audit.exchanges.aligned import SuiteScores, suite_scores
 from routeyard.pipelines.audit.finding import Found
 
@@ -135,7 +135,8 @@ def _relation(answers: Answers, s: int, one: SuiteScores) -> tuple[float, float]
     """Mean correlation of pairs of arms that tell something, and its standard error; 0 without."""
     number = one.known.sum(axis=1)
     # Arms at the same level of right answers by guessing find no question hard.
-    level = np.array([_level(answers, a, s) for a in range(len(number))])
+    size = len(answers.arms) * len(answers.suites)
+    level = means(answers.cell, answers.score, size).reshape(-1, len(answers.suites))[:, s]
     use = np.flatnonzero((number >= QUESTIONS) & (level >= TELLING[0]) & (level <= TELLING[1]))
     if len(use) < ARMS or np.ptp(level[use]) < 0.1:
         return 0.0, 0.0
@@ -146,12 +147,6 @@ def _relation(answers: Answers, s: int, one: SuiteScores) -> tuple[float, float]
     if not usable.any():
         return 0.0, 0.0
     return float(values[usable].mean()), float(1 / np.sqrt(together[usable].sum()))
-
-
-def _level(answers: Answers, a: int, s: int) -> float:
-    own = answers.score[answers.cell == a * len(answers.suites) + s]
-    own = own[~np.isnan(own)]
-    return float(own.mean()) if len(own) else np.nan
 
 
 def running_totals(answers: Answers) -> Iterator[Found]:
