@@ -63,6 +63,8 @@ def settle(
         found: Marks in the order of the text, each with the scorer's reading.
         same: Whether two readings are one answer.
     """
+    if len(found) == 1:
+        return SettledAnswer(0, False)
     firm = [i for i, (one, _) in enumerate(found) if one.kind in _FIRM]
     chosen = firm[-1] if firm else len(found) - 1
     for index in range(chosen + 1, len(found)) if firm else ():

@@ -96,9 +96,7 @@ def objects(text: str, start: int, end: int) -> Iterator[Held]:
 
 
 def _skipped(text: str, at: int, end: int) -> int:
-    while at < end and (text[at].isspace() or text[at] == ","):
-        at += 1
-    return at
+    return _RE["between"].match(text, at, end).end()  # type: ignore[union-attr]
 
 
 def value(text: str, start: int, end: int) -> tuple[int, int, int, bool]:
@@ -171,7 +169,8 @@ def named(text: str, name: str) -> tuple[int, int] | None:
 
 def calls(text: str, start: int, end: int) -> Iterator[Held]:
     """The answers that an agent hands in: `Finish[8]`, `final_answer("8")`."""
-    if not any(map(lowered(text).__contains__, _HANDED)):
+    opened = "(" in text or "[" in text
+    if not opened or not any(map(lowered(text).__contains__, _HANDED)):
         return
     for call in list(_CALLS.finditer(text, start, end))[-_MOST:]:
         _, stop, _, closed = value(text, call.end(), end)

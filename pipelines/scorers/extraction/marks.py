@@ -122,7 +122,10 @@ def _inner(text: str, start: int, stop: int) -> Committed | None:
 
 
 def _lies_in(position: int, spans: list[tuple[int, int]]) -> bool:
-    return any(start <= position < end for start, end in spans)
+    for start, end in spans:  # noqa: SIM110  (any() takes three times as long)
+        if start <= position < end:
+            return True
+    return False
 
 
 def _from_envelope(text: str, one: Held) -> Committed:
@@ -190,7 +193,10 @@ def _box(text: str, start: int, end: int) -> tuple[int, int, bool]:
 
 
 def _boldline(text: str, end: int) -> Committed | None:
-    stop = len(text[max(0, end - 400) : end].rstrip()) + max(0, end - 400)
+    tail = text[max(0, end - 400) : end].rstrip()
+    if "**" not in tail and "__" not in tail:
+        return None
+    stop = len(tail) + max(0, end - 400)
     begin = text.rfind("\n", 0, stop) + 1
     line = _RE["bold"].fullmatch(text, begin, stop)
     # "**Note: …**" and a heading are bold, and no answers.
