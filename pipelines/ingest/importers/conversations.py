@@ -7,6 +7,7 @@ from typing import Any
 
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers.spec import ImportResult
 from routeyard.pipelines.token_usage import TokenUsage
 from routeyard.pipelines.trajectories.chains import prefix_hashes
 from routeyard.pipelines.trajectories.times import iso_time
@@ -63,6 +64,23 @@ def steps_of(
             }
         )
     return found
+
+
+def add_trial(
+    result: ImportResult,
+    messages: Sequence[Mapping[str, Any]],
+    query: str,
+    model: str,
+    outcome: float | None,
+    where: str,
+    tokens: Callable[[Mapping[str, Any]], TokenUsage] | None = None,
+) -> tuple[int, list[dict[str, Any]]]:
+    """Number of a model's next trial of a question, and its steps, which the result now has."""
+    sample = result.next_sample(query, model)
+    key = {"query_id": query, "model_id": model, "sample": sample}
+    steps = steps_of(messages, key, model, outcome, where, tokens=tokens)
+    result.steps += steps
+    return sample, steps
 
 
 def messages_in(value: Any, where: str) -> list[dict[str, Any]]:

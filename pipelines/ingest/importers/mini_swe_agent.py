@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.ingest.importers.conversations import last_text, messages_in, steps_of
+from routeyard.pipelines.ingest.importers.conversations import add_trial, last_text, messages_in
 from routeyard.pipelines.ingest.importers.trajectory_sums import TOKENS, harness_reports, sums_of
 from routeyard.pipelines.token_usage import TokenUsage
 
@@ -49,12 +49,9 @@ def _answer(
         task, asked, "swe_bench", prompt=asked, domain="code"
     ), where)  # fmt: skip
     outcome = float(resolved[task]) if task in resolved else None
-    sample = result.next_sample(task, model)
-    steps = steps_of(
-        messages, {"query_id": task, "model_id": model, "sample": sample}, model, outcome, where,
-        tokens=lambda message: _usage(message, where),
-    )  # fmt: skip
-    result.steps += steps
+    sample, steps = add_trial(
+        result, messages, task, model, outcome, where, lambda message: _usage(message, where)
+    )
     stats = reading.obj(info.get("model_stats") or {}, where)
     counts = sums_of(steps, TOKENS)
     cost = reading.spent(stats.get("instance_cost"), counts["prompt_tokens"] or len(steps), where)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.ingest.importers.conversations import last_text, messages_in, steps_of
+from routeyard.pipelines.ingest.importers.conversations import add_trial, last_text, messages_in
 from routeyard.pipelines.io import files
 
 _ERRORS = ("error", "exception")
@@ -54,11 +54,7 @@ def _answer(
     success = state.get("success")
     score = None if failed or success is None else reading.score(success, where)
     history = messages_in(state.get("history") or [], where)
-    sample = result.next_sample(query, arm)
-    steps = steps_of(
-        history, {"query_id": query, "model_id": arm, "sample": sample}, arm, score, where
-    )
-    result.steps += steps
+    sample, steps = add_trial(result, history, query, arm, score, where)
     # An empty counter is unknown, not free.
     counted = reading.obj(state.get("token_counter") or {}, where)
     return spec.ImportedAnswer(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.ingest.importers.conversations import last_text, messages_in, steps_of
+from routeyard.pipelines.ingest.importers.conversations import add_trial, last_text, messages_in
 from routeyard.pipelines.ingest.importers.trajectory_sums import TOKENS, sums_of
 from routeyard.pipelines.io import files
 from routeyard.pipelines.token_usage import TokenUsage
@@ -93,12 +93,9 @@ def _answer(
     reward = row.get("reward", (row.get("reward_info") or {}).get("reward"))
     failed = row.get("termination_reason") in _FAILED
     outcome = None if failed else reading.score(reward, where)
-    sample = result.next_sample(query, model)
-    steps = steps_of(
-        messages, {"query_id": query, "model_id": model, "sample": sample}, model, outcome, where,
-        tokens=lambda message: _tokens(message, where),
-    )  # fmt: skip
-    result.steps += steps
+    sample, steps = add_trial(
+        result, messages, query, model, outcome, where, lambda message: _tokens(message, where)
+    )
     return spec.ImportedAnswer(
         query=query,
         model=model,
