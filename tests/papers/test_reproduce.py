@@ -303,6 +303,22 @@ def test_a_benchmark_that_the_paper_does_not_have_is_refused(tmp_path: Path) -> 
         routeyard.reproduce("cscr2", out=tmp_path)
 
 
+def test_a_release_that_routers_learn_from_is_tested_on_its_own_test_questions(
+    tmp_path: Path,
+) -> None:
+    from routeyard.flows.reproduce import _assigned
+
+    paper = PAPERS.get("confidence_router")
+    place = tmp_path / "confidence_pairs" / "1.0.0"
+    place.mkdir(parents=True)
+    learnt = "Questions with preferences"
+    alone = _assigned(paper, [f"{learnt}={place}"])
+    assert alone == dict.fromkeys((learnt, "MT-Bench", "GSM8K", "MMLU"), place)
+    # One test benchmark that is named: the others are missing, as they are.
+    named = _assigned(paper, [f"{learnt}={place}", f"GSM8K={tmp_path}"])
+    assert named == {learnt: place, "GSM8K": tmp_path}
+
+
 def test_the_list_names_papers(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reproduce", "list", "--json"]) == 0
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
