@@ -20,7 +20,7 @@ import numpy as np
 from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.matrix.examples import Examples
-from routeyard.pipelines.matrix.ranking import mean_costs, single_means
+from routeyard.pipelines.matrix.ranking import mean_costs, ranked
 
 #: Most models of a list, models that lists are made of, and thresholds tried of each.
 LONGEST, AMONG, THRESHOLDS = 3, 8, 9
@@ -69,14 +69,24 @@ def run(
     return Ran(choice, at + 1, so_far[rows, at] + check * checks, labels[rows, choice])
 
 
-def verified(labels: Floats, right: Floats, cost: Floats, price: Floats, stages: int) -> Ran:
-    """The cascade over the `stages` cheapest models that stops at the first right answer.
+def cheapest_first(labels: Floats, cost: Floats) -> Ints:
+    """(m,) models by mean cost; of equally cheap ones the better goes first (`ranked`).
+
+    >>> cheapest_first(np.array([[0.0, 1.0, 1.0]]), np.array([[1.0, 1.0, 0.5]])).tolist()
+    [2, 1, 0]
+    """
+    price = mean_costs(cost)
+    first = ranked(labels, price)
+    return np.asarray(first[np.argsort(price[first], kind="stable")])
+
+
+def verified(labels: Floats, right: Floats, cost: Floats, order: Ints) -> Ran:
+    """The cascade over models in this order that stops at the first right answer.
 
     Args:
         right: (n, m) 1 where an answer is right.
-        price: (m,) mean train costs, which give the order.
+        order: (k,) `cheapest_first` of the train questions, as many as are asked.
     """
-    order = np.argsort(price, kind="stable")[:stages]
     return run(order.tolist(), right[:, order] == 1, labels, cost)
 
 
@@ -113,9 +123,8 @@ def frugal(
             "is known",
             next_step="leave out the questions or the models that lack one",
         )
-    price = mean_costs(cost)
-    by_price = np.argsort(price, kind="stable")
-    best = np.argsort(-single_means(labels), kind="stable")[: AMONG - 1].tolist()
+    by_price = cheapest_first(labels, cost)
+    best = ranked(labels, mean_costs(cost))[: AMONG - 1].tolist()
     among = [m for m in by_price.tolist() if m in {*best, int(by_price[0])}]
     grid = np.linspace(0, 1, THRESHOLDS + 1)[1:]
     cuts = {m: np.unique(np.quantile(shown[:, m], grid)) for m in among}

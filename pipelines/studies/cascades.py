@@ -8,7 +8,7 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Floats, Ints
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.cascade import Ran, frugal, surest, verified
+from routeyard.pipelines.evaluate.cascade import Ran, cheapest_first, frugal, surest, verified
 from routeyard.pipelines.matrix.core import Core, first_measure
 from routeyard.pipelines.matrix.ranking import mean_costs
 from routeyard.pipelines.metrics.baselines import best_single, query_oracle
@@ -28,13 +28,14 @@ def cells(context: StudyContext) -> Sequence[StudyCell]:
     assert measure is not None  # `needs` says so
     train, test = (_whole(core, core.rows(scheme, part), measure) for part in ("train", "test"))
     price = mean_costs(train.costs[measure])
+    by_price = cheapest_first(train.labels, train.costs[measure])
     draws = Draws(test.n_queries, context.resamples, context.seed)
     y, cost = test.labels, test.costs[measure]
     single, top = best_single(train.labels, price), query_oracle(y, cost)
     alone, best = (_of(y, cost, np.asarray(who)) for who in (np.full(len(y), single), top))
     found = [*_row("best single model", alone, draws), *_row("oracle, asked at once", best, draws)]
     for stages in range(2, core.n_models + 1):
-        done = verified(y, test.decided, cost, price, stages)
+        done = verified(y, test.decided, cost, by_price[:stages])
         found += _row(f"verified, {stages} cheapest", done, draws)
     level = float(price[single])
     shown = {name: train.signals[name] for name in surest(train.signals)}

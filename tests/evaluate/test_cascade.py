@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -80,14 +81,26 @@ def test_the_list_is_the_best_on_train_within_each_budget() -> None:
 def test_a_verified_cascade_stops_at_the_first_right_answer() -> None:
     train, _ = drawn(3)
     y, cost = train.labels, train.costs["usd"]
-    price = cost.mean(axis=0)
     for stages in range(1, M + 1):
-        done = cascade.verified(y, y, cost, price, stages)
+        done = cascade.verified(y, y, cost, cascade.cheapest_first(y, cost)[:stages])
         assert done.score.mean() == y[:, :stages].max(axis=1).mean()
         first = np.where(y[:, :stages].any(axis=1), y[:, :stages].argmax(axis=1), stages - 1)
         assert done.asked.tolist() == (first + 1).tolist()
         paid = [cost[row, : k + 1].sum() for row, k in enumerate(first)]
         assert done.cost == pytest.approx(np.array(paid))
+
+
+def test_the_order_of_models_decides_no_cascade() -> None:
+    train, shown = drawn(5)
+    flat = np.tile([1.0, 1.0, 2.0, 2.0], (len(train.labels), 1))  # sizes: two pairs of equals
+    budgets = np.array([1.0, 2.0, 3.0])
+    found = []
+    for order in (np.arange(M), np.arange(M)[::-1]):
+        turned = replace(train.with_models(order), costs={"usd": flat[:, order]})
+        lists = cascade.frugal(turned, shown[:, order], "usd", budgets)
+        by_price = order[cascade.cheapest_first(turned.labels, flat[:, order])]
+        found.append(([order[list(one.order)].tolist() for one in lists], by_price.tolist()))
+    assert found[0] == found[1]
 
 
 def test_what_is_not_known_is_not_guessed() -> None:

@@ -20,7 +20,7 @@ from routeyard.pipelines.matrix.reading import from_tables
 from routeyard.pipelines.metrics.bootstrap import Draws
 from routeyard.pipelines.metrics.plateau import exchange
 from routeyard.pipelines.routers import PAIR_ROUTERS, ROUTERS, Examples, Queries
-from routeyard.pipelines.routers.pairs.battles import of_one_basis
+from routeyard.pipelines.routers.pairs.battles import Battles, of_one_basis
 
 
 def test_a_named_group_is_shown_by_category_and_the_other_way_round(core: Core) -> None:
@@ -129,13 +129,23 @@ def test_similarity_weights_as_printed_are_plain_cosines() -> None:
         router.fit(Fought(), "s", "l")
         (found[name],) = router.scores(Queries(("q",), np.array(["t"]), asked[None])).tolist()
     cosines = [float(vector @ asked) for vector in near]
-    for name, greatest in (("pair-bt", max(cosines)), ("pair-bt-as-printed", 1.0)):
-        wins = losses = 0.0
+    cases = (("pair-bt", max(cosines), 0.5), ("pair-bt-as-printed", 1.0, 0.0))
+    for name, greatest, prior in cases:
+        wins = losses = prior
         for cosine, outcome in zip(cosines, won, strict=True):
             wins += 10 ** (1 + cosine / greatest) * outcome
             losses += 10 ** (1 + cosine / greatest) * (1 - outcome)
-        assert found[name] == pytest.approx((wins + 0.5) / (wins + losses + 1), abs=1e-6)
+        assert found[name] == pytest.approx(wins / (wins + losses), abs=1e-6)
     assert found["pair-bt"] != pytest.approx(found["pair-bt-as-printed"], abs=1e-3)
+
+
+def test_as_printed_a_model_that_won_nothing_has_no_chance() -> None:
+    vectors = np.eye(3, dtype=np.float32)
+    battles = Battles(vectors, ("s", "l"), np.ones(3, np.int64), np.zeros(3, np.int64), np.ones(3))
+    asked = Queries(("q",), np.array(["t"]), vectors[:1])
+    for name, chance in (("pair-bt-as-printed", 1.0), ("pair-bt", 0.99)):
+        (found,) = PAIR_ROUTERS.get(name)().fit(battles, "s", "l").scores(asked)
+        assert found == pytest.approx(chance, abs=1e-9 if chance == 1 else 0.01)
 
 
 def test_bases_of_preferences_are_not_mixed() -> None:

@@ -128,11 +128,11 @@ ASKED: Queries = TEST.queries
 
 
 def test_similarity_weighted_ranking_is_the_weighted_share_of_wins() -> None:
-    """Of two models Bradley-Terry has a closed form: wins over games, half a win each way more."""
+    """Of two models Bradley-Terry has a closed form: wins over games."""
     found = PAIR_ROUTERS.get("pair-bt-as-printed")().fit(BATTLES, "small", "large").scores(ASKED)
     past = BATTLES.vectors.astype(np.float64)
     for row, asked in enumerate(ASKED.vectors().astype(np.float64)):
-        won = lost = 0.5
+        won = lost = 0.0
         for vector, outcome in zip(past, BATTLES.outcome.tolist(), strict=True):
             weight = 10 ** (1 + float(asked @ vector))
             won += weight * outcome

@@ -22,6 +22,8 @@ class SimilarityBradleyTerry:
     """
 
     name = "pair-bt"
+    #: Wins each way between models that met, which keep every strength finite.
+    prior = 0.5
 
     def __init__(self, gamma: float = 10.0, iterations: int = 200):
         self.gamma, self.iterations = gamma, iterations
@@ -52,13 +54,12 @@ class SimilarityBradleyTerry:
         similarity = (vectors @ self._vectors.T).astype(np.float64)
         weights = self.gamma ** (1 + similarity / self._greatest(similarity))
         won = (weights @ self._wins).reshape(-1, self._m, self._m)
-        # Half a win each way between models that met keeps every strength finite.
         met = (won + won.transpose(0, 2, 1)) > 0
-        won = won + 0.5 * met
+        won = won + self.prior * met
         games = won + won.transpose(0, 2, 1)
         strength = np.ones(won.shape[:2])
         for _ in range(self.iterations):
-            pairs = strength[:, :, None] + strength[:, None, :]
+            pairs = np.maximum(strength[:, :, None] + strength[:, None, :], 1e-300)
             new = won.sum(axis=2) / np.maximum((games / pairs).sum(axis=2), 1e-300)
             new /= np.exp(np.log(np.maximum(new, 1e-300)).mean(axis=1, keepdims=True))
             if np.allclose(new, strength, rtol=1e-10, atol=0):
@@ -77,9 +78,11 @@ class SimilarityBradleyTerryAsPrinted(SimilarityBradleyTerry):
     among them, and that is 1. `pair-bt` divides by the greatest similarity of the
     asked question, as RouteLLM's code does, so that its nearest battle always
     weighs γ². Here a question far from everything hears all battles about alike.
+    Equation (7) has no prior either: a model that lost every battle wins with chance 0.
     """
 
     name = "pair-bt-as-printed"
+    prior = 0.0
 
     def _greatest(self, similarity: Floats) -> Floats:
         return np.ones((len(similarity), 1))
