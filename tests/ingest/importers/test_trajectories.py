@@ -12,6 +12,7 @@ import pytest
 from routeyard.flows.audits.anything import audit_path
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers.twin_router_bench import TIERS
 from routeyard.pipelines.ingest.importers.write import run_import
 from routeyard.pipelines.metering.audit import audit
 from routeyard.pipelines.usage import usage_of
@@ -153,14 +154,14 @@ def test_twin_router_bench(tmp_path: Path) -> None:
     done = run_import(importer, path, tmp_path / "imports")
     answers = pq.read_table(done.folder / "responses.parquet").to_pylist()
     scores = {(a["query"], a["model"]): a["score"] for a in answers}
-    tiers = ("low", "mid", "mid_high", "high")
-    assert [scores["swe-1-0", tier] for tier in tiers] == [1.0, 1.0, 1.0, 1.0]
-    assert [scores["swe-1-1", tier] for tier in tiers] == [0.0, 0.0, 1.0, 1.0]
+    assert [scores["swe-1-0", tier] for tier in TIERS] == [1.0, 1.0, 1.0, 1.0]
+    assert [scores["swe-1-1", tier] for tier in TIERS] == [0.0, 0.0, 1.0, 1.0]
     other = tmp_path / "other" / "question_bank.jsonl"
     other.parent.mkdir()
     other.write_text(json.dumps(rows[0] | {"target_tier": "high"}) + "\n")
     with pytest.raises(SourceError, match="expected a tier"):
         run_import(importer, other, tmp_path / "others")
+    assert TIERS == ("low", "mid", "mid_high", "high")
 
 
 def test_the_audit_reads_what_was_imported(tmp_path: Path) -> None:
