@@ -14,6 +14,8 @@ from routeyard.pipelines.matrix.examples import Examples, Queries
 
 #: Bytes that are hashed at once, of arrays that may lie on disk.
 _BLOCK = 1 << 24
+#: Texts that are hashed at once.
+_TEXTS = 4096
 
 _KNOWN: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
@@ -48,5 +50,8 @@ def _feed(hashed: Any, value: Any) -> None:
             _feed(hashed, getattr(value, one.name))
     else:
         hashed.update(f"list{len(value)}:".encode())
-        for one in value:
-            _feed(hashed, str(one))
+        for first in range(0, len(value), _TEXTS):
+            texts = [
+                str(one).encode("utf-8", "surrogatepass") for one in value[first : first + _TEXTS]
+            ]
+            hashed.update(b"".join([b"str%d:%b" % (len(text), text) for text in texts]))

@@ -41,8 +41,8 @@ def _drawn(routed: Routed, columns: Floats) -> Floats:
     values = np.concatenate([np.where(known, columns, 0.0), known], axis=1)[order]
     total = np.zeros((draws.resamples, width))
     seen = np.zeros_like(total)
-    for first, counts in draws.blocks():
-        sorted_counts, here = counts[:, order], slice(first, first + len(counts))
+    for here, counts in draws.passing():
+        sorted_counts = counts[:, order]
         for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
             sums = sorted_counts[:, start:end] @ values[start:end]
             means = ratio(sums[:, :width], sums[:, width:])
