@@ -106,8 +106,13 @@ def check_target(to: str) -> None:
     """A target is a parameter that everyone may read: it holds no secret.
 
     Raises:
-        BadInput: an address with a password in it.
+        BadInput: an empty address, or one with a password in it.
     """
+    if not to.strip():
+        raise BadInput(
+            "the address to publish to is empty",
+            next_step="give --to hub:org/name, a URL (s3://…), or a folder; `.` is this one",
+        )
     if "://" in to and (urlsplit(to).password or urlsplit(to).username):
         raise BadInput(
             "the address to publish to holds a name or a password",

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.datacards.sql import sql_of
+from routeyard.schemas.withheld import WITHHELD
 
 #: Questions whose answers are read together: they lie by model, so each read passes over more.
 READ = 10_000
@@ -20,6 +21,11 @@ READ = 10_000
 AT_ONCE = 2_000
 
 _SQL = sql_of("answers")
+#: What is shown for a text that a release does not hold: the question's name in its source.
+UNSAID = {
+    "withheld": WITHHELD,
+    "instead": "source || ' ' || source_id || ': its text is not in this release'",
+}
 
 
 def questions(
@@ -61,7 +67,7 @@ def questions(
                 connection.register("cells", ask(_SQL["cells"] + _of(within)))
                 told = verdicts.format(read=longest_read)
                 connection.register("verdicts", ask(told + _of(within)))
-                asked = _SQL["questions"].format(prompt=longest_prompt)
+                asked = _SQL["questions"].format(prompt=longest_prompt, **UNSAID)
                 connection.register("questions", ask(asked + _of(within)))
                 told = connection.sql(_SQL["told"], params={"longest": longest}).to_arrow_table()
                 heads = connection.sql(_SQL["heads"]).to_arrow_table()

@@ -7,6 +7,9 @@ from typing import Any
 from routeyard.datacards.site import figures
 from routeyard.datacards.site.release import SiteRelease
 
+#: Characters of a finding that are shown.
+LONGEST = 400
+
 
 def doubts(book: SiteRelease) -> list[dict[str, Any]]:
     """Sentences with counts, and where on the site their questions are; none where all is well."""
@@ -45,6 +48,13 @@ def doubts(book: SiteRelease) -> list[dict[str, Any]]:
     if certificate.get("verdict") not in (None, "routable"):
         says = f"The certificate's verdict is: {certificate['verdict']}"
         found.append({"says": says, "link": "#certificate"})
+    audited = book.manifest.figures.get("audit") or {}
+    for finding in (*audited.get("defects", ()), *audited.get("defects_waived", ())):
+        kind, _, says = str(finding).removeprefix("audit:").partition(": ")
+        words = f"Audit, {kind.replace('_', ' ')}: {says}"
+        found.append(
+            {"says": words if len(words) <= LONGEST else f"{words[:LONGEST]}…", "link": None}
+        )
     recipe = book.manifest.recipe.get("release") or {}
     told = [str(issue) for issue in recipe.get("known_issues") or ()]
     told += [f"The gate {one.gate} was waived: {one.reason}" for one in book.manifest.waivers]

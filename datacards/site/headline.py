@@ -82,10 +82,13 @@ def _rows(one: EvaluationTables) -> list[Row]:
 
 
 def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
-    """The router that is best on the validation questions, beside the best single model."""
+    """The router that is best on the validation questions, beside the best single model.
+
+    `random` is a control, and is never the chosen one.
+    """
     validation: Mapping[str, float] = one.facts.get("validation") or {}
     by_name = {(row["role"], row["model_id"]): row for row in rows}
-    known = [name for name in validation if ("router", name) in by_name]
+    known = [name for name in validation if ("router", name) in by_name and name != "random"]
     single = by_name.get(("model", one.facts.get("best_single")))
     if not known or single is None:
         return None

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from routeyard.datacards.site.answers import questions
+from routeyard.datacards.site.answers import UNSAID, questions
 from routeyard.datacards.site.release import Ask, SiteRelease
 from routeyard.datacards.sql import sql_of
 
@@ -82,7 +82,7 @@ def index(
             "LEFT JOIN (SELECT query_id, min(group_id) AS group_id FROM duplicates "
             "GROUP BY query_id) d USING (query_id)"
         )
-    sql = _SQL["index"].format(most=MOST, excerpt=EXCERPT, group=group, join=join)
+    sql = _SQL["index"].format(most=MOST, excerpt=EXCERPT, group=group, join=join, **UNSAID)
     rows = ask(sql).to_pylist()
     told: dict[str, str] = {}
     if len(rows) * len(models) <= MOST_PAIRS:

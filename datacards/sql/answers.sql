@@ -6,8 +6,10 @@ SELECT query_id, model_id, score, correct, decided_by, contested, cost_usd,
 FROM outcomes
 
 -- name: questions
-SELECT query_id, task, domain, source, left(prompt, {prompt}) AS prompt,
-       length(prompt) AS length, choices, "references", scorer
+SELECT query_id, task, domain, source,
+       left(CASE WHEN prompt = '{withheld}' THEN {instead} ELSE prompt END, {prompt}) AS prompt,
+       CASE WHEN prompt = '{withheld}' THEN 0 ELSE length(prompt) END AS length,
+       choices, "references", scorer
 FROM queries
 
 -- name: responses

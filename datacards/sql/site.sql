@@ -60,7 +60,9 @@ SELECT stage, entity, key, reason, left(detail, 400) AS detail FROM removals
 ORDER BY ALL LIMIT {most}
 
 -- name: index
-WITH q AS (SELECT query_id, task, question FROM queries ORDER BY query_id LIMIT {most}
+WITH q AS (
+    SELECT query_id, task, CASE WHEN question = '{withheld}' THEN {instead} ELSE question END AS question
+    FROM queries ORDER BY query_id LIMIT {most}
 ), o AS (
     SELECT query_id, count(score) AS judged, count(*) FILTER (correct) AS total,
            count(*) FILTER (contested) AS contested

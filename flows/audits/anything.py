@@ -40,6 +40,12 @@ def audit_path(
     from routeyard.flows.audits.imported import imported_recording, is_import
     from routeyard.pipelines.audit.run import audit_recording
 
+    if beside is not None:
+        raise BadInput(
+            "--beside compares two submissions, and names no release that they are for",
+            where=str(beside),
+            next_step="add --release yard/releases/<name>/<version>",
+        )
     if (path / "manifest.json").is_file():
         return audit_release(path)
     if is_import(path):

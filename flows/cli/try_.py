@@ -50,7 +50,8 @@ def command(
     recipe = recipe_of(path, folder)
     found = audit_path(path)
     audited = write_page(found, folder / "audit")
-    line("audit", f"{found.verdict}, {len(found.findings)} findings: {audited}")
+    n = len(found.findings)
+    line("audit", f"{found.verdict}, {n} finding{'s' if n != 1 else ''}: {audited}")
     built = run_build(str(recipe), str(folder))
     release = Path(built["release"]["path"])
     page, ranking = page_of(release, folder)
@@ -78,6 +79,13 @@ def digest(path: Path) -> str:
     if not path.exists():
         raise BadInput(
             "there is nothing to try", where=str(path), next_step="name a file or folder of answers"
+        )
+    if (path / "manifest.json").is_file():
+        raise BadInput(
+            "this is a release, not answers of models",
+            where=str(path),
+            next_step=f"routeyard evaluate {path} --out results; "
+            f"routeyard site {path} --results results --out site",
         )
     files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
     told = [f"{one.relative_to(path)} {sha256(one)}" for one in files]

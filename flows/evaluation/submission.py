@@ -39,7 +39,7 @@ def audit_submission(
     chosen = default_scheme(core, scheme)
     found = audit(core, chosen, table)
     if beside is not None:
-        found.append(compare(core, chosen, read_predictions(beside), table))
+        found.append(compare(core, chosen, choices_only(beside), table))
     if arena is not None and all(one.level != "fail" for one in found):
         test = core.take(core.rows(chosen, "test"))
         choice = choices(test, table)

@@ -101,7 +101,11 @@ def latency_report(
         raise BadInput(f"expected one of {', '.join(BY)} and a share between 0 and 1")
     calls, full = _calls(path, session)
     if np.isnan(calls.latency).all():
-        raise BadInput("no call has a latency", where=str(path))
+        raise BadInput(
+            "no call has a latency",
+            where=str(path),
+            next_step="name a release or a log that states seconds (`latency_s`) of each call",
+        )
     keys = {"arm": calls.arm, "task": calls.task, "hour": _hours(calls.time)}[by]
     groups = by_group(calls.latency, keys, resamples=resamples)
     notes = []

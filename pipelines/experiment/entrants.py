@@ -128,7 +128,13 @@ def class_of(spec: RouterSpec) -> Any:
         )
     try:
         there = load_module(module)
-    except (ImportError, AttributeError, OSError, SyntaxError) as error:
+    except SyntaxError as error:
+        raise BadInput(
+            f"router {spec.target!r} cannot be imported: {error.msg}",
+            where=f"{error.filename or module}:{error.lineno or 1}",
+            next_step="correct that line and run the same command",
+        ) from error
+    except (ImportError, AttributeError, OSError) as error:
         raise BadInput(
             f"router {spec.target!r} cannot be imported: {type(error).__name__}: {error}",
             next_step="name a file that exists, or install the module",

@@ -74,10 +74,26 @@ WRONG = {
     "publish nowhere --to o": "not a release",
     "publish release --to nope://x": "no storage is known for nope",
     "publish release --to ftp://no-such-host.invalid/x": "no host of that name is known",
+    "publish release --to ''": "the address to publish to is empty",
     "site nowhere --out o": "neither a release",
     "site release --out o --results nowhere": "no such folder of results",
     "audit nowhere": "nothing to audit",
     "audit text.csv": "text.csv",
+    "audit text.csv --beside text.csv": "names no release",
+    "audit picks.csv --release release --beside text.csv": "no column 'query_id'",
+    "audit picks.csv --release nowhere": "nowhere is no release",
+    "try release": "this is a release, not answers of models",
+    "query release 'DROP TABLE labels'": "a release is read-only",
+    "yank release": "missing option '--reason'",
+    "replay nowhere": "no file of this format",
+    "import nothing empty": "nothing",
+    "ledger nowhere": "this workspace has no ledger",
+    "reprice release --prices nowhere.csv": "nowhere.csv",
+    "route release ''": "the question is empty",
+    "health release --out release": "inside a release",
+    "verify release --signer nowhere.pub": "the public key cannot be read",
+    "build demo --until nowhere": "there is no stage 'nowhere'",
+    "recipe check list.yaml": "a recipe is a mapping of keys",
     "health nowhere --out o": "nowhere",
     # Routers, scorers
     "evaluate nowhere --out o": "nowhere",
@@ -85,6 +101,9 @@ WRONG = {
     "evaluate release --out o --router-from mine.py:Mien": "did you mean 'Mine'",
     "evaluate release --out o --router-from nowhere.py:Mine": "cannot be imported",
     "evaluate release --out o --router-from mine": "does not name a class",
+    "evaluate release --out o --router-from broken.py:Mine": "broken.py:1",
+    "evaluate release --out o --predictions text.csv": "no column 'query_id'",
+    "zoo tune release --routers knn --out o": "has no head",
     "evaluate release --out o --predictions nowhere.csv": "nowhere.csv",
     "evaluate release --out o --scheme dence": "dence",
     "evaluate release --out release/o": "inside a release",
@@ -120,6 +139,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, sound: Path) -> Path:
     (made / "text.csv").write_text("question,answer\n" + rows)
     (made / "bad.yaml").write_text("name: bad\nversion: 1.0.0\nsuorces: []\n")
     (made / "mine.py").write_text("class Mine:\n    def fit(self, train): pass\n")
+    (made / "broken.py").write_text("def :\n")
+    (made / "list.yaml").write_text("- 1\n")
+    (made / "picks.csv").write_text("query_id,model_id\nq1,a\n")
     (made / "broken.json").write_text('{"output": \n')
     (made / "release").symlink_to(sound)
     return made

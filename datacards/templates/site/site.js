@@ -170,6 +170,8 @@
     render(table);
     const told = (kind, none) => {
       const best = rows.find(([step, row]) => step && row.dataset.kind === kind);
+      const most = Math.max(...rows.filter(([, row]) => row.dataset.kind === kind).map(([, row]) => JSON.parse(row.dataset.steps).at(-1)[1]));
+      if (!best && most > 0) none += ` (${(100 * most).toFixed(1)} % at most)`;
       return best ? `${best[1].cells[0].textContent} (${best[1].cells[1].textContent} ${table.dataset.unit})` : none;
     };
     document.querySelector(`[data-cheapest="${table.id}"]`).textContent =

@@ -118,7 +118,8 @@ def _results(path: Path, given: Mapping[str, str]) -> Results:
         _read(group, given, sets, beside)
     if not sets:
         raise _refusal(beside.refused, path)
-    notes = [ReadingNote("left_out", f"{len(others)} files of other kinds")] if others else []
+    left = f"{len(others)} file{'s' if len(others) != 1 else ''} of other kinds: not read"
+    notes = [ReadingNote("left_out", left)] if others else []
     notes += [*_unread_rows(beside.refused), *path_notes(paths, path)]
     table, columns, more, scores = merged(_not_twice(sets))
     told = call_notes(beside.calls, arms(table))

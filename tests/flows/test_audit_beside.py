@@ -1,0 +1,26 @@
+"""`audit --beside` where it cannot compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from routeyard.flows.audits.anything import audit_path
+from routeyard.flows.cli.try_ import digest
+from routeyard.pipelines.errors import BadInput
+
+
+def test_an_earlier_submission_needs_the_release(tmp_path: Path) -> None:
+    choices = tmp_path / "choices.csv"
+    choices.write_text("query_id,model_id\nq1,a\n")
+    with pytest.raises(BadInput, match="names no release") as caught:
+        audit_path(choices, beside=choices)
+    assert "--release" in (caught.value.next_step or "")
+
+
+def test_a_release_is_not_tried(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(BadInput, match="this is a release") as caught:
+        digest(tmp_path)
+    assert "routeyard evaluate" in (caught.value.next_step or "")
