@@ -93,7 +93,7 @@ WRONG = {
     "health release --out release": "inside a release",
     "verify release --signer nowhere.pub": "the public key cannot be read",
     "build demo --until nowhere": "there is no stage 'nowhere'",
-    "recipe check list.yaml": "a recipe is a mapping of keys",
+    "build list.yaml": "a recipe is a mapping of keys",
     "health nowhere --out o": "nowhere",
     # Routers, scorers
     "evaluate nowhere --out o": "nowhere",
