@@ -60,7 +60,13 @@ class Asked:
     def __init__(self, n: int) -> None:
         self.connection = duckdb.connect()
         ids = [f"q{i:03d}" for i in range(n)]
-        queries = {"query_id": ids, "task": ["t"] * n, "domain": ["d"] * n, "source": ["s"] * n}
+        queries = {
+            "query_id": ids,
+            "task": ["t"] * n,
+            "domain": ["d"] * n,
+            "source": ["s"] * n,
+            "source_id": ids,
+        }
         queries |= {"question": ids, "prompt": ids, "scorer": ["numeric"] * n}
         queries |= {"choices": [[""]] * n, "references": [["1"]] * n}
         pairs = {"query_id": ids * 2, "model_id": ["a"] * n + ["b"] * n}
