@@ -209,7 +209,7 @@ def _marked(
 
 def _spread(row: Row, models: Sequence[Row], look: Look) -> bool:
     """Whether a mark has its interval: each router's, and on pages each model's of few."""
-    role = row.get("role", "model")
+    role = str(row.get("role", "model"))
     if look is PAPER:
         return role == "router"
     few = sum(one.get("role", "model") == "model" for one in models) <= _FEW

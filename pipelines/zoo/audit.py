@@ -191,9 +191,9 @@ def compare(core: Core, scheme: str, before: pa.Table, now: pa.Table) -> Suspici
     models = {m: k for k, m in enumerate(test.model_ids)}
     use = [k for k, q in enumerate(test.query_ids) if old.get(q) in models and new.get(q) in models]
     names = [test.query_ids[k] for k in use]
-    chosen = [np.array([models[one[q]] for q in names], np.int64) for one in (old, new)]
+    first, then = (np.array([models[one[q]] for q in names], np.int64) for one in (old, new))
     learned = core.take(core.rows(scheme, "train"))
-    seen = changed(test.labels[use], *chosen, test.tasks[use], learned.labels, learned.tasks)
+    seen = changed(test.labels[use], first, then, test.tasks[use], learned.labels, learned.tasks)
     says = (
         f"{seen.changed} of {len(use)} choices changed since the earlier submission: "
         f"{seen.gained} to right ones, {seen.lost} to wrong ones; on train questions such changes "
