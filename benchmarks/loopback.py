@@ -1,7 +1,9 @@
 """A chat-completions server on loopback that is cheap enough not to be what is measured.
 
-Run as `python -m benchmarks.loopback DELAY_MS`; prints its port. It answers every
-POST with the same completion after the delay, from a raw asyncio protocol.
+Run as `python -m benchmarks.loopback DELAY_MS [PER_SECOND ERROR_EVERY]`; prints its port.
+It answers every POST with the same completion after the delay, from a raw asyncio protocol.
+With the last two it refuses more than so many in a second (429 with `Retry-After`, until that
+second is over) and fails every so many-th request (500).
 """
 
 from __future__ import annotations
@@ -40,8 +42,16 @@ _REPLY = (
 )
 
 
+def _refusal(status: int, wait_s: float | None = None) -> bytes:
+    wait = "" if wait_s is None else f"Retry-After: {wait_s:.3f}\r\n"
+    return f"HTTP/1.1 {status} X\r\n{wait}Content-Length: 2\r\n\r\n{{}}".encode()
+
+
 class _Connection(asyncio.Protocol):
     delay = 0.0
+    per_second = error_every = 0
+    #: Requests in all, the second that is counted, and requests in it.
+    seen = second = within = 0
 
     def __init__(self) -> None:
         self._buffer = b""
@@ -62,14 +72,31 @@ class _Connection(asyncio.Protocol):
                 return
             self._buffer = self._buffer[end + 4 + length :]
             loop = asyncio.get_running_loop()
-            loop.call_later(self.delay, self._transport.write, _REPLY)
+            reply = self._reply(loop.time()) if self.per_second else _REPLY
+            loop.call_later(self.delay, self._transport.write, reply)
+
+    @classmethod
+    def _reply(cls, now: float) -> bytes:
+        """The completion, or why there is none."""
+        if int(now) != cls.second:
+            cls.second, cls.within = int(now), 0
+        cls.within += 1
+        if cls.within > cls.per_second:
+            return _refusal(429, int(now) + 1 - now)
+        cls.seen += 1
+        return _refusal(500) if cls.seen % cls.error_every == 0 else _REPLY
 
 
 @contextlib.contextmanager
-def serving(delay_ms: float) -> Iterator[str]:
-    """A server in a process of its own; gives its base URL."""
+def serving(delay_ms: float, *faults: int) -> Iterator[str]:
+    """A server in a process of its own; gives its base URL.
+
+    Args:
+        faults: Requests that it serves in a second, and after how many one fails; neither
+            where there are none.
+    """
     process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.loopback", str(delay_ms)],
+        [sys.executable, "-m", "benchmarks.loopback", str(delay_ms), *map(str, faults)],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -83,6 +110,7 @@ def serving(delay_ms: float) -> Iterator[str]:
 
 async def _serve() -> None:
     _Connection.delay = float(sys.argv[1]) / 1000
+    _Connection.per_second, _Connection.error_every = map(int, sys.argv[2:4] or (0, 0))
     server = await asyncio.get_running_loop().create_server(
         _Connection, "127.0.0.1", 0, backlog=2048
     )

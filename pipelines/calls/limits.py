@@ -1,8 +1,9 @@
 """How much is asked at once and per minute, for a provider and for a model.
 
 The window is TCP's (Chiu and Jain 1989, additive increase, multiplicative
-decrease): it doubles per round trip until the first 429, is halved by each
-round of 429s, then grows by one per round trip. The rate is a virtual
+decrease): the first answer opens it to ten (RFC 6928), it doubles per round trip
+until the first 429 and is halved by each round of 429s; then it doubles up to seven
+eighths of where it was, and grows by one per round trip from there. The rate is a virtual
 scheduling algorithm (GCRA, ITU-T I.371): no burst above one second's share.
 """
 
@@ -13,6 +14,9 @@ import time
 from collections import deque
 
 from routeyard.schemas.recipe.collect import RateLimits
+
+#: The window after the first answer, and the share of a throttled window that is safe again.
+_OPENED, _SAFE = 10.0, 7 / 8
 
 
 class Window:
@@ -26,7 +30,8 @@ class Window:
         self.size = 1.0 if adaptive else float(ceiling)
         self.in_flight = 0
         self._adaptive = adaptive
-        self._slow_start = True
+        #: Below this the window doubles per round trip; above it grows by one.
+        self._doubles_to = float(ceiling)
         self._halved_at = -1.0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
@@ -51,8 +56,12 @@ class Window:
     def succeeded(self) -> None:
         """An answer came: grow."""
         if self._adaptive and self.size < self.ceiling:
-            step = 1.0 if self._slow_start else 1.0 / self.size
-            self.size = min(float(self.ceiling), self.size + step)
+            if self.size == 1.0 and self._doubles_to == self.ceiling:
+                self.size = min(_OPENED, self.ceiling)
+            elif self.size < self._doubles_to:
+                self.size = min(self._doubles_to, self.size + 1.0)
+            else:
+                self.size = min(float(self.ceiling), self.size + 1.0 / self.size)
             self._admit()
 
     def throttled(self, sent_at: float) -> None:
@@ -63,7 +72,7 @@ class Window:
                 before the last halving say nothing about the window since.
         """
         if self._adaptive and sent_at > self._halved_at:
-            self._slow_start = False
+            self._doubles_to = self.size * _SAFE
             self.size = max(1.0, self.size / 2)
             self._halved_at = time.monotonic()
 

@@ -28,7 +28,7 @@ def fill(window: Window, calls: int) -> int:
     return asyncio.run(count())
 
 
-def test_a_window_starts_with_one_call_and_doubles() -> None:
+def test_a_window_starts_with_one_call_then_ten_and_doubles() -> None:
     # The first call finds out whether key and model are right.
     window = Window(64)
     assert fill(window, 5) == 1
@@ -38,12 +38,12 @@ def test_a_window_starts_with_one_call_and_doubles() -> None:
         sizes.append(int(window.size))
         for _ in range(int(window.size)):
             window.succeeded()
-    assert sizes == [1, 2, 4, 8, 16, 32, 64]
+    assert sizes == [1, 10, 20, 40, 64, 64, 64]
     window.succeeded()
     assert window.size == 64  # never above the recipe's limit
 
 
-def test_a_429_halves_once_per_round_trip_then_growth_is_by_one() -> None:
+def test_a_429_halves_once_per_round_trip_then_growth_is_to_seven_eighths_and_by_one() -> None:
     window = Window(64)
     window.size = 32.0
     sent = time.monotonic()
@@ -52,9 +52,12 @@ def test_a_429_halves_once_per_round_trip_then_growth_is_by_one() -> None:
     assert window.size == 16
     window.throttled(time.monotonic() + 0.001)
     assert window.size == 8
-    for _ in range(8):
+    for _ in range(6):
         window.succeeded()
-    assert 8.9 < window.size <= 9.1
+    assert window.size == 14  # seven eighths of the 16 that were too many
+    for _ in range(14):
+        window.succeeded()
+    assert 14.9 < window.size <= 15.1
     for _ in range(20):
         window.throttled(time.monotonic() + 1)
     assert window.size >= 1
