@@ -132,6 +132,8 @@ def _ours(name: str, rows: list[Row]) -> tuple[float, int, int]:
     from routeyard.pipelines.scorers.scorer import ScoringInput
 
     read = SCORERS.get(name).read
+    for question, gold, output, _ in rows[:5]:  # compiles, as math-verify's first comparison does
+        read(ScoringInput(question, (gold,)), output)
     symbolic.close()
     symbolic.forget()
     began = _cpu()
