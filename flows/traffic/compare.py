@@ -149,7 +149,7 @@ def compare_routers(
         for name, one in told
         if one.questions < len(shared)
     ]
-    latency = paired_percentiles(*seconds, **draws)
+    latency = paired_percentiles(seconds[0], seconds[1], resamples=resamples, seed=seed)
     if not latency[0].first.calls:
         notes.append("latency: no question has one of both routers")
     return RouterComparison(

@@ -50,8 +50,8 @@ def paired_percentiles(
 
     A resample draws whole tasks, the same for both policies.
     """
-    known = [task[~np.isnan(seconds)] for seconds, task in (first, second)]
-    shared = np.intersect1d(*known)
+    one, other = (task[~np.isnan(seconds)] for seconds, task in (first, second))
+    shared = np.intersect1d(one, other)
     kept = []
     for seconds, task in (first, second):
         rows = ~np.isnan(seconds) & np.isin(task, shared)
@@ -60,9 +60,9 @@ def paired_percentiles(
         )
     (ones, drawn), (others, drawn_others) = kept
     found = []
-    for k, (share, one, other) in enumerate(zip(shares, ones, others, strict=True)):
+    for k, (share, mine, theirs) in enumerate(zip(shares, ones, others, strict=True)):
         told = len(shared) >= tasks_needed(share)
         low, high = interval(drawn[:, k] - drawn_others[:, k]) if told else (math.nan, math.nan)
-        difference = one.value - other.value if told else math.nan
-        found.append(PairedPercentile(one, other, difference, low, high, tasks_needed(share)))
+        difference = mine.value - theirs.value if told else math.nan
+        found.append(PairedPercentile(mine, theirs, difference, low, high, tasks_needed(share)))
     return found

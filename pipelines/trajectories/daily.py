@@ -103,8 +103,10 @@ class _PairedCosts:
     means: Floats
 
     def __getitem__(self, rows: Bools) -> _PairedCosts:
-        cut = (self.shown, self.least, self.most, self.foreign, self.task)
-        return _PairedCosts(*(one[rows] for one in cut), self.means)
+        return _PairedCosts(
+            self.shown[rows], self.least[rows], self.most[rows], self.foreign[rows],
+            self.task[rows], self.means,
+        )  # fmt: skip
 
 
 def _paired(
@@ -180,7 +182,7 @@ def _mean_completions(
     place, size = steps.task[known] * len(names) + codes[known], len(steps.tasks) * len(names)
     sums = np.bincount(place, steps.completion[known], size).reshape(-1, len(names))
     counts = np.bincount(place, minlength=size).reshape(-1, len(names))
-    both = np.concatenate([sums, counts], axis=1)
+    both = np.concatenate([sums, counts], axis=1).astype(np.float64)
     drawn = Draws(len(both), resamples, seed).sums(both)
     both = np.concatenate([both.sum(axis=0)[None], drawn])
     return ratio(both[:, : len(names)], both[:, len(names) :])
@@ -199,7 +201,8 @@ def _saving(day: str, costs: _PairedCosts, seed: int) -> DaySaving:
         codes = np.unique(told.task, return_inverse=True)[1]
         used = told.foreign.any(axis=0)
         columns = (told.least, told.most, *told.foreign[:, used].T)
-        by_task = np.stack([np.bincount(codes, one) for one in columns], axis=1)
+        parts = [np.bincount(codes, one).astype(np.float64) for one in columns]
+        by_task = np.stack(parts, axis=1)
         drawn = Draws(len(by_task), len(told.means) - 1, seed).sums(by_task)
         added = (drawn[:, 2:] * told.means[1:, used]).sum(axis=1)
         low, high = (interval(drawn[:, k] - added)[k] for k in (0, 1))
