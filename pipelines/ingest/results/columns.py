@@ -24,7 +24,7 @@ def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 def plainly_named(table: pa.Table) -> pa.Table:
     """The table without names in brackets, which are ours: `('m', 'score')` becomes `m.score`."""
-    names = []
+    names: list[str] = []
     for name in table.column_names:
         parts = re.findall(r"'([^']*)'|\"([^\"]*)\"", name) if name.startswith("('") else []
         short = ".".join(a or b for a, b in parts if a or b) or name
