@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -71,14 +70,14 @@ def specialised(rivals: Sequence[Mapping[str, Any]]) -> set[str]:
     Args:
         rivals: task, model_id, won (only this model is right) and lost (only the other is).
     """
-    found = set()
-    for row in rivals:
-        told = row["won"] + row["lost"]
-        if row["won"] > row["lost"] and row["task"] not in found:
-            ways = sum(math.comb(told, k) for k in range(row["lost"] + 1))
-            if len(rivals) * ways < 0.05 * 2**told:
-                found.add(row["task"])
-    return found
+    from scipy.special import bdtr
+
+    return {
+        row["task"]
+        for row in rivals
+        if row["won"] > row["lost"]
+        and len(rivals) * bdtr(row["lost"], row["won"] + row["lost"], 0.5) < 0.05
+    }
 
 
 def of_health(book: SiteRelease, table: str) -> list[dict[str, Any]]:
