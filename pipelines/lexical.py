@@ -66,9 +66,8 @@ def fitted(texts: Sequence[str], *, dimensions: int = DIMENSIONS) -> Lexical:
     if d < 1:
         axes = np.ones((1, len(names)), dtype=np.float32)
     else:
-        svd = TruncatedSVD(d, algorithm="randomized", n_iter=4, random_state=0)
         with np.errstate(divide="ignore", invalid="ignore"):  # texts that are all alike: 0 / 0
-            svd.fit(counts)
+            svd = TruncatedSVD(d, algorithm="randomized", n_iter=4, random_state=0).fit(counts)
         axes = svd.components_.astype(np.float32)
     mean = np.asarray(counts.mean(axis=0)).ravel() @ axes.T.astype(np.float64)
     mean = mean / max(float(np.linalg.norm(mean)), 1e-12)

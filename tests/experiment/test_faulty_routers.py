@@ -42,9 +42,9 @@ def test_scores_that_are_none_are_named(tmp_path: Path, scores: str, says: str) 
 
 def test_code_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "open.py").write_text("class Mine:\n def fit(self,\n")
-    with pytest.raises(BadInput, match="cannot be imported: SyntaxError") as caught:
+    with pytest.raises(BadInput, match=r"cannot be imported: '\(' was never closed") as caught:
         own(f"{tmp_path / 'open.py'}:Mine")
-    assert "open.py" in str(caught.value)
+    assert "open.py" in str(caught.value.where)
     needs = MINE.format("1").replace('"mine"\n', '"mine"\n    def __init__(self, k): pass\n')
     (tmp_path / "needs.py").write_text(needs)
     with pytest.raises(BadInput, match="its constructor needs 'k'"):

@@ -34,7 +34,7 @@ FIGURES = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost_usd",
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer may have so many bytes; what is longer need not be made to be refused."""
-    monkeypatch.setattr("routeyard.pipelines.calls.client.MOST_BYTES", 200_000)
+    monkeypatch.setattr("routeyard.pipelines.calls.wire.http.MOST_BYTES", 200_000)
     monkeypatch.setattr("routeyard.pipelines.calls.wire.requests_client.MOST_BYTES", 200_000)
     monkeypatch.setenv("FAULTS_KEY", KEY)
 

@@ -59,5 +59,7 @@ def test_a_review_makes_the_labels_stale(tmp_path: Path) -> None:
     decided = one.set_column(at, "scorer", pa.array(["human:ada"]))
     keep_review(yard, "small", VERDICTS.conform(decided), at="2026-11-01T00:00:00Z")
     states = {row["stage"]: row["state"] for row in status(recipe, str(yard))}
-    waiting = dict.fromkeys(("embed", "curate", "audit", "certify", "release"), "waiting")
+    waiting = dict.fromkeys(
+        ("hidden_states", "embed", "curate", "audit", "certify", "release"), "waiting"
+    )
     assert states == {**rows, "label": "stale", **waiting}
