@@ -66,14 +66,13 @@ def import_recorded(
         index, sparse = _index(queries, entry), Sparse()
         for path in named_files.expand(entry.path, base=base, where="collect.recorded"):
             reader = RecordedFileReader(entry, index, pool, repeats, path, sparse)
-            columns: dict[str, list[Any]] = {name: [] for name in RESPONSES.column_names}
+            rows: list[Mapping[str, Any]] = []
             for row in reader.rows():
-                for name, values in columns.items():
-                    values.append(row.get(name))
-                if len(columns["query_id"]) >= _BATCH:
-                    batches.append(_batch(columns))
-                    columns = {name: [] for name in columns}
-            batches.append(_batch(columns))
+                rows.append(row)
+                if len(rows) >= _BATCH:
+                    batches.append(_batch(rows))
+                    rows = []
+            batches.append(_batch(rows))
             reader.check()
             readers.append(reader)
         sparse.check()
@@ -125,9 +124,11 @@ def _index(queries: pa.Table, entry: Recorded) -> dict[str, RecipeQuestion]:
     return index
 
 
-def _batch(columns: Mapping[str, list[Any]]) -> pa.RecordBatch:
+def _batch(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
     try:
-        arrays = [pa.array(columns[f.name], type=f.type) for f in RESPONSES.schema]
+        arrays = [
+            pa.array([row.get(f.name) for row in rows], type=f.type) for f in RESPONSES.schema
+        ]
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise RecordedError(
             f"a recorded column has values of the wrong type: {error}",
