@@ -72,19 +72,20 @@ class _Connection(asyncio.Protocol):
                 return
             self._buffer = self._buffer[end + 4 + length :]
             loop = asyncio.get_running_loop()
-            reply = self._reply(loop.time()) if self.per_second else _REPLY
-            loop.call_later(self.delay, self._transport.write, reply)
+            reply, delay = self._reply(loop.time()) if self.per_second else (_REPLY, self.delay)
+            loop.call_later(delay, self._transport.write, reply)
 
     @classmethod
-    def _reply(cls, now: float) -> bytes:
-        """The completion, or why there is none."""
+    def _reply(cls, now: float) -> tuple[bytes, float]:
+        """The completion, or why there is none, and seconds until it is sent: a limit refuses at
+        once."""
         if int(now) != cls.second:
             cls.second, cls.within = int(now), 0
         cls.within += 1
         if cls.within > cls.per_second:
-            return _refusal(429, int(now) + 1 - now)
+            return _refusal(429, int(now) + 1 - now), 0.0
         cls.seen += 1
-        return _refusal(500) if cls.seen % cls.error_every == 0 else _REPLY
+        return (_refusal(500) if cls.seen % cls.error_every == 0 else _REPLY), cls.delay
 
 
 @contextlib.contextmanager
