@@ -14,6 +14,7 @@ from routeyard.flows.new_recipe.first_rows import few, relative
 from routeyard.flows.new_recipe.recorded import AnswerSource
 from routeyard.flows.new_recipe.result_tables import (
     answers_table,
+    asked_otherwise,
     ids_of,
     questions_of,
     write_tables,
@@ -146,12 +147,13 @@ def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
     asked = [note.says for note in results.notes if note.kind in ASKED]
     known = [note.says for note in results.notes if note.kind in ("left_out", "value", "status")]
     models = sorted(set(answers["model"].to_pylist()))
-    collect = {
-        "provider": "recorded",
-        "recorded": [{"path": relative(folder / "responses.parquet", recipe), "fields": fields}],
-    }
+    recorded: dict[str, Any] = {"path": relative(folder / "responses.parquet", recipe)}
+    if asked_otherwise(table, ids):
+        # `doubts` says so; the build counts those whose text is not the one that was taken.
+        recorded["other_questions"] = "keep"
+    collect = {"provider": "recorded", "recorded": [{**recorded, "fields": fields}]}
     return ResultsRecipe(
-        source=_source(recipe, folder, scorer, has_texts=has_texts, questions=questions),
+        source=_source(recipe, folder, scorer, questions),
         answers=AnswerSource(
             pool={"models": [{"model_id": name} for name in models]},
             collect=collect,
@@ -183,9 +185,8 @@ def _said_place(column: str) -> str:
 
 
 def _source(
-    recipe: Path, folder: Path, scorer: ScorerSuggestion, *, has_texts: bool,
-    questions: Sequence[dict[str, Any]],
-) -> dict[str, Any]:  # fmt: skip
+    recipe: Path, folder: Path, scorer: ScorerSuggestion, questions: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
     import re
 
     name = re.sub(r"[^\w.-]+", "_", recipe.stem).strip("_") or "questions"
@@ -202,8 +203,6 @@ def _source(
         "scorer": scorer.scorer,
         "fields": fields,
     }
-    if not has_texts:
-        source["redistribute_text"] = False
     if scorer.scorer not in ("given", "none"):
         source["missing_reference"] = "remove"
     return source

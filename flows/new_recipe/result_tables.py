@@ -18,7 +18,7 @@ from routeyard.schemas.statuses import ANSWERLESS, status_of
 #: More tokens than any model takes or gives, and more seconds than any call takes.
 _MOST_TOKENS, _MOST_SECONDS = 100_000_000, 1_000_000.0
 #: Columns of a recording that are taken as they are.
-_PLAIN = ("text", "error", "served_model")
+_PLAIN = ("prompt", "text", "error", "served_model")
 
 
 def ids_of(table: pa.Table) -> pa.ChunkedArray:
@@ -65,6 +65,14 @@ def questions_of(table: pa.Table, ids: pa.ChunkedArray) -> tuple[list[dict[str, 
         if different[key]
     ]
     return questions, doubts
+
+
+def asked_otherwise(table: pa.Table, ids: pa.ChunkedArray) -> bool:
+    """Whether answers under one id state different texts of their question."""
+    pairs = pa.table({"id": ids, "prompt": table.column("prompt")})
+    stated = pairs.filter(pc.not_equal(pairs.column("prompt"), ""))
+    each = stated.group_by("id").aggregate([("prompt", "count_distinct")])
+    return (pc.max(each.column("prompt_count_distinct")).as_py() or 0) > 1
 
 
 def _most(counts: Counter[str]) -> str | None:

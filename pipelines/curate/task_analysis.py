@@ -150,6 +150,16 @@ def task_similarity(vectors: Vectors, task: Ints, n_tasks: int) -> Floats:
 Budget = Literal["auto", "usd", "price", "params"]
 
 
+def cost_kind(tables: Mapping[str, pa.Table]) -> str | None:
+    """Which of `usd`, `price` and `params` budgets are in: the first that any model has."""
+    known = (
+        kind
+        for kind, costs in _COSTS.items()
+        if any(cost is not None for cost in costs(tables).values())
+    )
+    return next(known, None)
+
+
 def model_costs(tables: Mapping[str, pa.Table], by: Budget = "auto") -> dict[str, float | None]:
     """What each model costs, in one unit for all: the budgets of the specialist score.
 
@@ -160,11 +170,9 @@ def model_costs(tables: Mapping[str, pa.Table], by: Budget = "auto") -> dict[str
             first of them that any model has. They are not comparable, so a model
             without the one taken has no cost.
     """
-    kinds = ("usd", "price", "params") if by == "auto" else (by,)
-    for kind in kinds:
-        found = _COSTS[kind](tables)
-        if any(cost is not None for cost in found.values()):
-            return found
+    kind = cost_kind(tables) if by == "auto" else by
+    if kind is not None:
+        return _COSTS[kind](tables)
     return dict.fromkeys(tables["models"].column("model_id").to_pylist())
 
 

@@ -97,6 +97,31 @@ def test_questions_that_are_their_own_ids_have_texts(tmp_path: Path) -> None:
     assert [rule.rule for rule in checked.curate] == ["dedup"]
 
 
+def test_answers_without_questions_keep_their_own_texts(tmp_path: Path) -> None:
+    # No licence forbids anything: the release held back what the models had answered.
+    rows = [{"model": m, "id": f"q{i}", "output": f"It is {i}.", "score": i % 2}
+            for m in ("x", "y") for i in range(12)]  # fmt: skip
+    start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "runs.csv", rows)), given={})
+    checked, _ = load(str(tmp_path / "r.yaml"))
+    assert checked.sources[0].redistribute_text
+    assert checked.curate == []
+
+
+@pytest.mark.parametrize("reworded", [False, True])
+def test_what_was_asked_is_stated_beside_each_answer(
+    reworded: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"model": m, "id": f"q{i}", "prompt": f"What is {i} + {i}?", "output": f"It is {i}.",
+             "score": i % 2} for m in ("x", "y", "z") for i in range(12)]  # fmt: skip
+    if reworded:
+        rows[-1]["prompt"] = "Name a prime above 100."
+    start_recipe(tmp_path / "r.yaml", str(table(tmp_path / "runs.csv", rows)), given={})
+    assert run(["recipe", "check", str(tmp_path / "r.yaml")]) == 0
+    said = capsys.readouterr().out
+    assert "rests on the ids alone" not in said
+    assert ("1 answers were given to prompts that do not ask" in said) == reworded
+
+
 @pytest.mark.parametrize("column", ["score", "error"])
 def test_rows_of_models_that_no_score_is_read_of_are_no_questions(
     column: str, tmp_path: Path
