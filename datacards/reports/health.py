@@ -17,8 +17,28 @@ from routeyard.datacards.site.language import single_page
 #: Rows of a table that the page shows; the Parquet file has all of them.
 MOST_ROWS = 200
 
+#: Models that a note names.
+_NAMED = 10
 #: Sections: title, what it says, and its table and plot if it has them.
 SECTIONS: list[dict[str, str]] = texts("health.yaml")
+
+
+#: What budgets and the column `cost` are in.
+_UNITS = {
+    "usd": "USD per answer",
+    "price": "list prices in + out, USD per 10⁶ tokens",
+    "params": "parameters, 10⁹",
+}
+#: Columns that are shares or differences of shares, and what they are shown as.
+_SHARES = {
+    "accuracy": "%", "coverage": "%", "mean_jaccard": "%", "difficulty": "%", "best_accuracy": "%",
+    "mean_accuracy": "%", "specialist_score": "points",
+}  # fmt: skip
+#: Names that the page gives to columns.
+_NAMES = {
+    "model_id": "model", "queries": "questions", "mean_jaccard": "mean agreement",
+    "cluster_order": "place in clustering",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +58,7 @@ def health_report(title: str, tables: Mapping[str, pa.Table], facts: Mapping[str
     """
     plots, drawn = plot_all(tables), plot_all(tables, PAGE)
     sections = [
-        _section(one, tables, drawn)
+        _section(one, tables, drawn, _unit(facts))
         for one in SECTIONS
         if one.get("table") in tables or one.get("plot") in plots
     ]
@@ -49,7 +69,7 @@ def health_report(title: str, tables: Mapping[str, pa.Table], facts: Mapping[str
 
 
 def _section(
-    about: Mapping[str, str], tables: Mapping[str, pa.Table], plots: Mapping[str, str]
+    about: Mapping[str, str], tables: Mapping[str, pa.Table], plots: Mapping[str, str], unit: str
 ) -> dict[str, Any]:
     rows, drawn = tables.get(about.get("table", "")), plots.get(about.get("plot", ""))
     shown = [] if rows is None else rows[:MOST_ROWS].to_pylist()
@@ -57,17 +77,23 @@ def _section(
         **about,
         "plot_name": about["plot"] if drawn is not None else None,
         "plot": None if drawn is None else Markup(drawn),  # noqa: S704  escaped by `draw`
-        "columns": [] if rows is None else _columns(rows),
-        "rows": [[_cell(value) for value in row.values()] for row in shown],
+        "columns": [] if rows is None else _columns(rows, unit),
+        "rows": [[_cell(value, name) for name, value in row.items()] for row in shown],
         "left_out": 0 if rows is None else max(0, len(rows) - MOST_ROWS),
         "file": f"{about.get('table')}.parquet",
     }
 
 
-def _columns(table: pa.Table) -> list[dict[str, Any]]:
+def _unit(facts: Mapping[str, Any]) -> str:
+    """What costs are in, in words; empty where nothing is known of any model's cost."""
+    unit = _UNITS.get(facts["cost_kind"] or "", "")
+    return f"simulated {unit}" if facts["simulated"] and facts["cost_kind"] == "usd" else unit
+
+
+def _columns(table: pa.Table, unit: str) -> list[dict[str, Any]]:
     return [
         {
-            "name": field.name.replace("_", " "),
+            "name": f"cost ({unit})" if field.name == "cost" and unit else _column(field.name),
             "number": pa.types.is_floating(field.type) or pa.types.is_integer(field.type),
             "words": False,
         }
@@ -75,11 +101,18 @@ def _columns(table: pa.Table) -> list[dict[str, Any]]:
     ]
 
 
-def _cell(value: Any) -> str:
+def _column(name: str) -> str:
+    named = _NAMES.get(name, name.replace("_", " "))
+    return f"{named} (points)" if _SHARES.get(name) == "points" else named
+
+
+def _cell(value: Any, column: str = "") -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1e-3 and value else f"{value:.4f}"
+        if shown := _SHARES.get(column):
+            return f"{100 * value:.1f} %" if shown == "%" else f"{100 * value:+.1f}"
+        return f"{value:.4g}"
     if isinstance(value, int):
         return f"{value:,}"
     return str(value)
@@ -92,7 +125,7 @@ def _figures(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("tasks", _cell(facts["tasks"])),
         ("models", _cell(facts["models"])),
         ("labels", _cell(facts["labels"])),
-        ("coverage", "–" if coverage is None else f"{coverage:.1%}"),
+        ("coverage", "–" if coverage is None else _cell(coverage, "coverage")),
         ("groups of near-duplicates", _looked(facts["duplicate_groups"])),
         ("of them with conflicting labels", _looked(facts["conflicting_groups"])),
     ]
@@ -111,14 +144,16 @@ def _notes(facts: Mapping[str, Any]) -> list[str]:
         notes.append("No model has a cost: specialist scores use one unlimited budget.")
     else:
         notes.append(
-            f"Specialist scores are means over {facts['budgets']} cost budgets; "
+            f"Specialist scores are means over {facts['budgets']} budgets ({_unit(facts)}); "
             f"{facts['skipped_budgets']} with a single affordable model were skipped."
         )
     if facts["models_without_cost"]:
-        named = ", ".join(facts["models_without_cost"][:10])
+        without = facts["models_without_cost"]
+        named = ", ".join(without[:_NAMED])
+        more = f" and {len(without) - _NAMED} more" if len(without) > _NAMED else ""
         notes.append(
-            f"{len(facts['models_without_cost'])} model(s) have no cost and are left out of "
-            f"budgeted measures: {named}."
+            f"Models without a known cost ({_unit(facts)}), which no budget has a place for: "
+            f"{named}{more}."
         )
     if facts["generalists"]:
         notes.append("Generalists: " + ", ".join(facts["generalists"][:20]) + ".")

@@ -18,6 +18,7 @@ from routeyard.pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, m
 from routeyard.pipelines.curate.task_analysis import (
     Specialist,
     average_ranks,
+    cost_kind,
     difficulty,
     known_mean,
     model_costs,
@@ -58,7 +59,8 @@ def health(
         trade_off: λ of the pruning order; None leaves that table out.
     """
     matrix = label_matrix(tables, where="health")
-    cost = model_costs(tables)
+    kind = cost_kind(tables)
+    cost = model_costs(tables, kind or "usd")
     scores = specialist_scores(matrix, cost, weighting=weighting)
     similarity = jaccard_fixed(matrix.correct, matrix.known)
     missing: list[str] = []
@@ -105,6 +107,10 @@ def health(
             "labels": int(matrix.known.sum()),
             "coverage": float(matrix.known.mean()) if matrix.known.size else None,
             "unlimited_budget": scores.unlimited,
+            "cost_kind": kind,
+            "simulated": any(tables["models"].column("simulated").to_pylist())
+            if "simulated" in tables["models"].column_names
+            else False,
             "budgets": len(scores.budgets),
             "skipped_budgets": scores.skipped_budgets,
             "generalists": sorted(set(scores.generalists)),

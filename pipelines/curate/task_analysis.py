@@ -150,7 +150,7 @@ def task_similarity(vectors: Vectors, task: Ints, n_tasks: int) -> Floats:
 Budget = Literal["auto", "usd", "price", "params"]
 
 
-def cost_kind(tables: Mapping[str, pa.Table]) -> str | None:
+def cost_kind(tables: Mapping[str, pa.Table]) -> Literal["usd", "price", "params"] | None:
     """Which of `usd`, `price` and `params` budgets are in: the first that any model has."""
     known = (
         kind
@@ -200,7 +200,9 @@ def _summed(tables: Mapping[str, pa.Table], columns: Sequence[str]) -> dict[str,
     }
 
 
-_COSTS: Mapping[str, Callable[[Mapping[str, pa.Table]], dict[str, float | None]]] = {
+_COSTS: Mapping[
+    Literal["usd", "price", "params"], Callable[[Mapping[str, pa.Table]], dict[str, float | None]]
+] = {
     "usd": _metered,
     "price": partial(_summed, columns=("price_in", "price_out")),
     "params": partial(_summed, columns=("params_b",)),

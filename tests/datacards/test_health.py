@@ -13,7 +13,7 @@ HOSTILE = "<img src=x onerror=alert(1)>|[a](http://evil.invalid)"
 
 FACTS: dict[str, Any] = {
     "queries": 4, "tasks": 2, "models": 2, "pseudo_specialists": 1, "labels": 7, "coverage": 0.875,
-    "unlimited_budget": False, "budgets": 1, "skipped_budgets": 1, "generalists": [HOSTILE],
+    "unlimited_budget": False, "cost_kind": "params", "simulated": False, "budgets": 1, "skipped_budgets": 1, "generalists": [HOSTILE],
     "models_without_cost": ["b"], "weighting": "query", "encoder": "e", "trade_off": None,
     "duplicate_groups": 1, "conflicting_groups": 0, "not_measured": ["task similarity"],
 }  # fmt: skip
@@ -82,6 +82,21 @@ def test_markdown_holds_the_same_rows_and_no_markup_from_outside(
     assert "| u$ | 2 | – | – | – |" in report.markdown
     # Test questions that stand in train; near-duplicates nobody looked for are not 0.
     assert "| upstream | 500 | 119 | – |" in report.markdown
+
+
+def test_the_head_of_the_costs_says_what_they_are_in(tables: dict[str, pa.Table]) -> None:
+    # Parameters in 10⁹ were shown as "cost", under a sentence on USD.
+    tables["models"] = tables["models"].append_column("cost", pa.array([405.0, None]))
+    for kind, simulated, head in (
+        ("params", False, "cost (parameters, 10⁹)"),
+        ("usd", False, "cost (USD per answer)"),
+        ("usd", True, "cost (simulated USD per answer)"),
+    ):
+        facts = {**FACTS, "cost_kind": kind, "simulated": simulated}
+        report = health_report("demo", tables, facts)
+        assert f"| {head} |" in report.markdown
+        assert f">{head}</th>" in report.html
+    assert "| 50.0 % | 1 | 405 |" in report.markdown
 
 
 def test_same_tables_same_bytes(tables: dict[str, pa.Table]) -> None:
