@@ -17,7 +17,9 @@ _ARMS = (
     "arm", "scored", "asked", "accuracy", "low", "high", "imputed", "without_faults", "place",
     "place_without_faults",
 )  # fmt: skip
-_SENTENCES = frozenset({"about", "what was found", "when mended", "first row"})
+#: Columns that wrap; `long` ones get the room.
+_SENTENCES = {"about": True, "what was found": "long", "when mended": True, "recipe key": True,
+              "first row": True}  # fmt: skip
 _NUMBERS = frozenset({"answers", *(name.replace("_", " ") for name in _ARMS[1:])})
 _MOST = 500
 #: Names that are shown of a finding about many.
@@ -79,7 +81,7 @@ def _section(
         "plot": None,
         "plot_name": None,
         "columns": [
-            {"name": name, "number": name in _NUMBERS, "words": name in _SENTENCES}
+            {"name": name, "number": name in _NUMBERS, "words": _SENTENCES.get(name, False)}
             for name in columns
         ],
         "rows": rows[:_MOST],
@@ -92,7 +94,7 @@ def _cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:.4f}"
+        return f"{100 * value:.1f} %"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, str):
@@ -100,7 +102,7 @@ def _cell(value: Any) -> str:
     first = next(iter(value), None)
     if first is None:
         return "–"
-    return str(first.get("at") or ", ".join(f"{k} {v}" for k, v in first.items()))
+    return str(first.get("at") or ", ".join(f"{k} {v}" for k, v in first.items() if k != "says"))
 
 
 def whom(about: str, parts: Sequence[Mapping[str, Any]]) -> str:
