@@ -14,6 +14,7 @@ from typing import Any
 from routeyard.datacards.certified import sentences
 from routeyard.datacards.site import evaluation
 from routeyard.datacards.site.evaluation_tables import EvaluationTables
+from routeyard.datacards.site.headline import answer_of
 from routeyard.datacards.site.language import single_page
 from routeyard.datacards.site.shards import packed
 
@@ -22,6 +23,7 @@ def report(
     one: EvaluationTables,
     *,
     models: Sequence[str],
+    simulated: bool,
     certificate: Mapping[str, Any] | None,
     lookup: Mapping[str, Any],
 ) -> str:
@@ -30,6 +32,7 @@ def report(
     Args:
         one: The evaluation.
         models: All models of the release, so that colours agree with its other pages.
+        simulated: Programs stand in for the models.
         certificate: the certificate as JSON, or None.
         lookup: from `routeyard.datacards.reports.lookup.lookup`.
     """
@@ -40,7 +43,8 @@ def report(
         "site.js",
         "questions.js",
         title=one.title,
-        e=evaluation.content(one, "e0", models),
+        e=evaluation.content(one, "e0", models, simulated=simulated),
+        answer=answer_of(one, simulated=simulated),
         certificate=certificate,
         sentences=sentences(certificate) if certificate else [],
         meta=lookup["meta"],

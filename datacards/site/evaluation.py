@@ -26,18 +26,23 @@ from routeyard.datacards.site.figure_rows import COLUMNS, figure_rows, pair_rows
 Row = dict[str, Any]
 
 
-def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str, Any]:
+def content(
+    one: EvaluationTables, name: str, models: Sequence[str], *, simulated: bool
+) -> dict[str, Any]:
     """What the template `evaluation.html.jinja` shows.
 
     Args:
         name: Prefix of the ids of its charts.
         models: All models of the release, for their colours.
+        simulated: What the models cost was paid by nobody.
     """
     metrics = one.metrics.to_pylist()
     points = [] if one.curves is None else one.curves.to_pylist()
     measures = [m for m in MEASURES if any(p["measure"] == m for p in points)]
     priced = [m for m in MEASURES if any(row["metric"] == f"mean_cost[{m}]" for row in metrics)]
     measure = next(iter(priced), "usd")
+    unit, factor = MEASURES[measure]
+    unit = f"simulated {unit}" if simulated and measure == "usd" else unit
     pool = sorted({row["router"] for row in metrics})
     places = {row["router"]: row for row in one.ranking}
     n_test = one.facts.get("n_test") or 0
@@ -54,8 +59,8 @@ def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str
         "name": name,
         "title": one.title,
         "facts": _facts(one.facts),
-        "columns": _columns(measure, ranking),
-        "measure": MEASURES[measure],
+        "columns": _columns(measure, unit, ranking),
+        "measure": (unit, factor),
         "ranking": ranking,
         "n_test": n_test,
         "placed": bool(places),
@@ -63,7 +68,7 @@ def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str
         "charts": charts,
         "ranks": {row["router"]: k for k, row in enumerate(_routers(ranking))},
         "references": REFERENCES,
-        "cheapest": cheapest(points, metrics, measure, *MEASURES[measure]),
+        "cheapest": cheapest(points, metrics, measure, unit, factor),
         "selection": _selection(one.profiles, name, models),
         "pairs": _pairs(one.comparisons),
         "pair_rows": pair_rows(_pairs(one.comparisons)),
@@ -77,14 +82,14 @@ def content(one: EvaluationTables, name: str, models: Sequence[str]) -> dict[str
     }
 
 
-def _columns(measure: str, ranking: list[Row]) -> list[tuple[str, str, str, str]]:
+def _columns(measure: str, unit: str, ranking: list[Row]) -> list[tuple[str, str, str, str]]:
     """Columns of the ranking; one that says nothing of any router is left out."""
     columns = [
         (
             metric.format(measure),
-            _heading(heading, measure),
+            _heading(heading, measure, unit),
             kind,
-            says.format(MEASURES[measure][0]),
+            says.format(unit),
         )
         for metric, heading, kind, says in COLUMNS
     ]
@@ -95,9 +100,8 @@ def _columns(measure: str, ranking: list[Row]) -> list[tuple[str, str, str, str]
     ]
 
 
-def _heading(heading: str, measure: str) -> str:
+def _heading(heading: str, measure: str, unit: str) -> str:
     """A column's heading; what is counted in tokens or seconds is not called a cost."""
-    unit = MEASURES[measure][0]
     if heading != "cost":
         return heading
     return f"cost ({unit})" if measure == "usd" else unit
@@ -178,7 +182,8 @@ def _charts(points: list[Row], measure: str, name: str, pool: Sequence[str]) -> 
                 drawn[scale] = _svg(text)
         if own:
             unit = MEASURES[measure][0]
-            words = f"{title}: {unit}" if measure == "usd" else title.replace("mean cost", unit)
+            words = title.replace("mean cost", unit).replace("a budget", f"a budget of {unit}")
+            words = f"{title}: {unit}" if measure == "usd" else words
             found.append({"title": words, "first": False, **drawn})
     return found
 

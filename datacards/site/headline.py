@@ -29,9 +29,7 @@ def headline(
     """
     rows = [] if one is None else _rows(one)
     sentence = _of_routers(one, rows) if one is not None else None
-    sentence = sentence or _of_models(models)
-    if sentence and simulated:
-        sentence += " The models are simulated: no figure is about real ones."
+    sentence = _said(sentence or _of_models(models), simulated=simulated)
     alone = {_level(row) for row in rows if row["role"] == "model"}
     # A router that always asks one model is that model's mark.
     priced = [
@@ -44,6 +42,17 @@ def headline(
             drawn = cost_accuracy(priced, pool=pool, name=f"answer-{name}", look=look)
             chart[name] = Markup(drawn)  # noqa: S704  escaped by `draw`
     return {"sentence": sentence, "rows": rows, **chart}
+
+
+def answer_of(one: EvaluationTables, *, simulated: bool) -> str | None:
+    """The sentence on an evaluation alone; None where no router can be told from validation."""
+    return _said(_of_routers(one, _rows(one)), simulated=simulated)
+
+
+def _said(sentence: str | None, *, simulated: bool) -> str | None:
+    if sentence and simulated:
+        return f"{sentence} The models are simulated: no figure is about real ones."
+    return sentence
 
 
 def _level(row: Row) -> tuple[float, float | None]:

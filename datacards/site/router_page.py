@@ -10,10 +10,12 @@ from routeyard.datacards.site.release import SiteRelease
 
 def content(book: SiteRelease) -> dict[str, Any]:
     """What `routers.html.jinja` shows."""
-    models = [row["model_id"] for row in book.rows("SELECT model_id FROM models ORDER BY 1")]
+    rows = book.rows("SELECT model_id, simulated FROM models ORDER BY 1")
+    models, simulated = [row["model_id"] for row in rows], any(row["simulated"] for row in rows)
     return {
         "evaluations": [
-            evaluation.content(one, f"e{k}", models) for k, one in enumerate(book.evaluations)
+            evaluation.content(one, f"e{k}", models, simulated=simulated)
+            for k, one in enumerate(book.evaluations)
         ],
         "references": (book.certificate or {}).get("routers") or [],
         "reason": (book.certificate or {}).get("routers_reason"),

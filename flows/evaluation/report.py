@@ -55,7 +55,11 @@ def write_evaluation(
     plot_all(folder, one, models)
     ids = sorted(set(done.choices.column("query_id").to_pylist()))
     text = report(
-        one, models=models, certificate=certificate, lookup=lookup(tables, ids, done.choices)
+        one,
+        models=models,
+        simulated=any(tables["models"].column("simulated").to_pylist()),
+        certificate=certificate,
+        lookup=lookup(tables, ids, done.choices),
     )
     written = folder / "report.html"
     written.write_text(text, encoding="utf-8")

@@ -108,9 +108,7 @@ def health(
             "coverage": float(matrix.known.mean()) if matrix.known.size else None,
             "unlimited_budget": scores.unlimited,
             "cost_kind": kind,
-            "simulated": any(tables["models"].column("simulated").to_pylist())
-            if "simulated" in tables["models"].column_names
-            else False,
+            "simulated": any(tables["models"].column("simulated").to_pylist()),
             "budgets": len(scores.budgets),
             "skipped_budgets": scores.skipped_budgets,
             "generalists": sorted(set(scores.generalists)),

@@ -14,7 +14,8 @@ HOSTILE = "<img src=x onerror=alert(1)>|[a](http://evil.invalid)"
 FACTS: dict[str, Any] = {
     "queries": 4, "tasks": 2, "models": 2, "pseudo_specialists": 1, "labels": 7, "coverage": 0.875,
     "unlimited_budget": False, "cost_kind": "params", "simulated": False, "budgets": 1,
-    "skipped_budgets": 1, "generalists": [HOSTILE], "models_without_cost": ["b"], "weighting": "query", "encoder": "e", "trade_off": None,
+    "skipped_budgets": 1, "generalists": [HOSTILE],
+    "models_without_cost": ["b"], "weighting": "query", "encoder": "e", "trade_off": None,
     "duplicate_groups": 1, "conflicting_groups": 0, "not_measured": ["task similarity"],
 }  # fmt: skip
 

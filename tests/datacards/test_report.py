@@ -71,7 +71,7 @@ def release() -> dict[str, pa.Table]:
 CHOICES = pa.table({"query_id": ["q1"], "router": ["knn"], "model_id": ["large"]})
 
 
-def page(**changes: Any) -> str:
+def page(*, simulated: bool = False, **changes: Any) -> str:
     curve = {
         "router": ["knn", "knn", "oracle", "oracle"],
         "curve": ["deferral"] * 4,
@@ -104,6 +104,7 @@ def page(**changes: Any) -> str:
     return report(
         EvaluationTables(**parts),
         models=["large", "small"],
+        simulated=simulated,
         certificate=None,
         lookup=lookup(release(), ["q1", "q2"], CHOICES),
     )
@@ -113,6 +114,12 @@ def unpacked(text: str, name: str) -> Any:
     found = re.search(f'id="shard-{name}">([^<]*)</script>', text)
     assert found
     return json.loads(gzip.decompress(base64.b64decode(found.group(1))))
+
+
+def test_simulated_money_is_called_so() -> None:
+    text = page(simulated=True)
+    assert 'data-unit="simulated USD per 1,000 questions"' in text
+    assert "simulated USD" not in page()
 
 
 def test_nothing_untrusted_stands_in_the_page_as_markup() -> None:

@@ -101,7 +101,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _health() -> str:
     facts: dict[str, Any] = {
         "queries": 1, "tasks": 1, "models": 1, "pseudo_specialists": 0, "labels": 1,
-        "coverage": 1.0, "unlimited_budget": True, "cost_kind": None, "simulated": False, "budgets": 1, "skipped_budgets": 0,
+        "coverage": 1.0, "unlimited_budget": True, "cost_kind": None, "simulated": False,
+        "budgets": 1, "skipped_budgets": 0,
         "generalists": [NASTY], "models_without_cost": [], "encoder": None,
         "duplicate_groups": None, "conflicting_groups": None, "not_measured": [],
     }  # fmt: skip
