@@ -41,8 +41,7 @@ def content(
     measures = [m for m in MEASURES if any(p["measure"] == m for p in points)]
     priced = [m for m in MEASURES if any(row["metric"] == f"mean_cost[{m}]" for row in metrics)]
     measure = next(iter(priced), "usd")
-    unit, factor = MEASURES[measure]
-    unit = f"simulated {unit}" if simulated and measure == "usd" else unit
+    unit, factor = _measure(measure, simulated)
     pool = sorted({row["router"] for row in metrics})
     places = {row["router"]: row for row in one.ranking}
     n_test = one.facts.get("n_test") or 0
@@ -80,6 +79,12 @@ def content(
             else f"Least {MEASURES[measure][0]} for an accuracy"
         ),
     }
+
+
+def _measure(measure: str, simulated: bool) -> tuple[str, float]:
+    """Unit of a cost measure, which says that money is simulated, and factor on its values."""
+    unit, factor = MEASURES[measure]
+    return f"simulated {unit}" if simulated and measure == "usd" else unit, factor
 
 
 def _columns(measure: str, unit: str, ranking: list[Row]) -> list[tuple[str, str, str, str]]:
