@@ -44,6 +44,7 @@ def write(
     """
     from routeyard.datacards.site.write import write_site
     from routeyard.pipelines.release import open_release
+    from routeyard.pipelines.release.manifest import check_core
 
     found = releases(places)
     _check_out(out)
@@ -60,6 +61,7 @@ def write(
         books: list[SiteRelease] = []
         for path in found:
             release = stack.enter_context(open_release(path))
+            check_core(path, release.manifest)
             line("site", f"{release.manifest.name} {release.manifest.version}")
             books.append(replace(_book(release, looked), texts=texts))
         _distinct(books)

@@ -70,8 +70,10 @@ def write_health(
 def _read(place: Path, benchmark: str | None) -> tuple[str, dict[str, pa.Table], str | None]:
     if (place / "manifest.json").is_file():
         from routeyard.pipelines.release import open_release
+        from routeyard.pipelines.release.manifest import check_core
 
         with open_release(place) as release:
+            check_core(place, release.manifest)
             tables = {name: release.arrow(name) for name in READ if name in release.tables}
         recipe = json.loads((place / "manifest.json").read_text(encoding="utf-8"))["recipe"]
         if not looked_for_duplicates(recipe):

@@ -59,6 +59,21 @@ def read_manifest(release: Path) -> Manifest:
     return manifest.model_copy(update={"tables": tables})
 
 
+def check_core(release: Path, manifest: Manifest) -> None:
+    """Stop where a table is missing that every copy of a release has.
+
+    Raises:
+        SourceError: names the file.
+    """
+    for entry in manifest.tables.values():
+        if entry.kind == "core" and not (release / entry.file).is_file():
+            raise SourceError(
+                f"the release is damaged: its manifest lists {entry.file}, and the file is missing",
+                where=str(release / entry.file),
+                next_step=f"fetch it again; `routeyard verify {release}` checks every file",
+            )
+
+
 def _readable(manifest: Manifest, path: Path) -> None:
     """Stop at a table whose contract is newer than the one this code knows."""
     for name, entry in manifest.tables.items():

@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import threading
 import urllib.error
 import urllib.request
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from routeyard.flows.cli import run
 from routeyard.flows.site import write as write_site
 from routeyard.flows.web.site_server import SiteServer
 from routeyard.pipelines.errors import BadInput
@@ -244,3 +246,33 @@ def test_the_server_answers_this_machine_only_and_lists_nothing(tmp_path: Path) 
             asking.close()
     finally:
         server.server.shutdown()
+
+
+@pytest.mark.parametrize("command", ["site", "health"])
+def test_a_table_that_is_missing_or_cut_stops_the_pages(
+    command: str, demo_release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The site was written all the same, from what else was there; `health` had a KeyError.
+    damaged = tmp_path / "demo" / "1.0.0"
+    shutil.copytree(demo_release, damaged)
+    labels = damaged / "data" / "labels.parquet"
+    for content in (labels.read_bytes()[:-9], None):
+        if content is None:
+            labels.unlink()
+        else:
+            labels.write_bytes(content)
+        assert run([command, str(damaged), "--out", str(tmp_path / "out")]) == 2
+        assert "data/labels.parquet" in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_table_that_was_altered_is_no_wrong_query(
+    demo_release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = tmp_path / "demo" / "1.0.0"
+    shutil.copytree(demo_release, damaged)
+    with (damaged / "data" / "responses.parquet").open("r+b") as file:
+        file.seek(200)
+        file.write(bytes(400))
+    assert run(["site", str(damaged), "--out", str(tmp_path / "out")]) == 2
+    assert "`routeyard verify RELEASE` says which" in capsys.readouterr().err

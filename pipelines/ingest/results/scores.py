@@ -194,7 +194,7 @@ def _unread(done: Assigned, around: set[str]) -> None:
         grades = len(seen) <= _GRADES and all(len(one) <= 20 for one in seen)
         if (is_weak(name, "score") or rank >= CLEAR) and not grades:
             continue
-        if seen:
+        if any(one.strip() for one in seen):
             shown = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
             done.note(
                 "unread",

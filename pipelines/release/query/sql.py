@@ -107,7 +107,22 @@ def _our_errors(connection: Any) -> Iterator[None]:
 
 def _wrong(error: Exception, connection: Any) -> QueryError:
     tables = ", ".join(row[0] for row in connection.execute("SHOW TABLES").fetchall())
+    import duckdb
+
+    if isinstance(error, (duckdb.OperationalError, duckdb.InternalError)) or (
+        type(error) is duckdb.Error
+    ):
+        return QueryError(
+            f"the data cannot be read: {error}",
+            next_step="`routeyard verify RELEASE` says which files are damaged; fetch them again",
+        )
     return QueryError(
         f"the query is not valid: {error}",
-        next_step=f"tables: {tables}; `DESCRIBE labels` lists the columns of one",
+        next_step=f"tables: {tables}; `DESCRIBE labels` lists the columns of one"
+        # A damaged page of a file is an invalid input as well.
+        + (
+            "; or a file is damaged: `routeyard verify RELEASE` says which"
+            if isinstance(error, duckdb.InvalidInputException)
+            else ""
+        ),
     )
