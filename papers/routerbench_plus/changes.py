@@ -122,7 +122,7 @@ def agreement(context: StudyContext) -> Sequence[StudyCell]:
             {r["router"]: r["value"] for r in done.metrics.to_pylist() if r["metric"] == name}
             for done in (without, _evaluation(context))
         )
-        for router in LEARNED:
+        for router in context.routers or LEARNED:
             one, other = before.get(router), after.get(router)
             change = None if one is None or other is None else other - one
             cells += [
