@@ -136,7 +136,7 @@ def test_a_release_without_costs_or_responses_has_its_pages(write: Any, tmp_path
     release = write(tables).path
     index = write_site([release], tmp_path / "site")
     page = next(index.parent.glob("*/*/index.html")).read_text(encoding="utf-8")
-    assert "Costs are known of fewer than two models" in page
+    assert "Fewer than two models have a known cost and a label" in page
 
 
 def test_where_a_cost_is_not_known_specialists_are_told_over_all_models(
