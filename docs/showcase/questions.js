@@ -152,12 +152,15 @@
       span === undefined ? null : make("mark", {}, span), after ?? null,
       right ? ` [${right.toLocaleString("en")} characters left out …]` : null);
   };
-  const verdict = (v) => make("dd", {}, make("b", {}, v.scorer), `${v.version === null ? "" : ` (version ${v.version})`}: ${v.outcome}`,
-    v.score === null ? null : `, score ${Number(v.score.toFixed(3))}`, v.read === null ? null : `, read “${v.read}”`,
-    v.reason ? `. ${v.reason}` : null, v.cost ? ` (asked for ${usd(v.cost)})` : null);
+  // `given` is a score that came with the answers: nothing was read.
+  const given = (name) => name === "given";
+  const named = (name) => (given(name) ? "the source's score" : name);
+  const verdict = (v) => make("dd", {}, make("b", {}, named(v.scorer)), `${v.version === null || given(v.scorer) ? "" : ` (version ${v.version})`}: ${v.outcome}`,
+    v.score === null ? null : `, score ${Number(v.score.toFixed(3))}`, v.read === null || given(v.scorer) ? null : `, read “${v.read}”`,
+    v.reason && !given(v.scorer) ? `. ${v.reason}` : null, v.cost ? ` (asked for ${usd(v.cost)})` : null);
   const cell = (c, open, compared) => {
     const box = make("details", { class: compared ? "answer compared" : "answer" }, make("summary", {}, make("b", {}, meta.models[c.model]), outcome(c),
-      make("span", { class: "soft" }, c.by === "unreadable" ? "no scorer could read it" : c.by ? `decided by ${c.by}` : "nobody decided"),
+      make("span", { class: "soft" }, c.by === "unreadable" ? "no scorer could read it" : c.by ? `decided by ${named(c.by)}` : "nobody decided"),
       c.contested ? make("span", { class: "warn" }, "contested") : null,
       make("span", { class: "soft" }, c.cost === null ? "cost not known" : usd(c.cost)), make("span", { class: "soft" }, c.out === null ? null : `${c.out.toLocaleString("en")} tokens out`)));
     const fill = () => {
@@ -208,8 +211,8 @@
     catch (error) { place.replaceChildren(make("p", { class: "warn" }, error.message)); return; }
     if (chosen !== row) return;
     const q = shard[row.number % meta.answered];
-    const facts = [["id", q.query_id], ["task", q.domain ? `${q.task} (${q.domain})` : q.task], ["source", q.source ?? "not known"], ["scorer", q.scorer ?? "not known"],
-      ["reference", q.references.length ? q.references.join(" | ") : "none: the scorer needs none"], ["models right", `${percent(share(row))} of ${row.judged}`]];
+    const facts = [["id", q.query_id], ["task", q.domain ? `${q.task} (${q.domain})` : q.task], ["source", q.source ?? "not known"], ["scorer", named(q.scorer) ?? "not known"],
+      ["reference", q.references.length ? q.references.join(" | ") : given(q.scorer) ? "not needed" : "none: the scorer needs none"], ["models right", `${percent(share(row))} of ${row.judged}`]];
     const group = row.group === null ? [] : rows.filter((r) => r.group === row.group && r !== row);
     const links = group.map((r) => { const b = make("button", { type: "button" }, r.id); b.addEventListener("click", () => show(r, true)); return b; });
     // The two that are compared, then contested ones, then wrong before right, since a list is read from its top.
@@ -222,7 +225,7 @@
       q.routers?.length ? make("details", {}, make("summary", {}, "What the routers chose"), chosenBy(q)) : null,
       make("h2", {}, `Answers of ${q.cells.length} models`),
       ordered.some((c) => c.contested) ? make("p", { class: "soft" }, "Contested ones first.") : null,
-      make("div", { class: "answers" }, ...ordered.map((c, k) => cell(c, two.length === 2 ? two.includes(c.model) : k < OPEN, two.includes(c.model))))];
+      make("div", { class: "answers" }, ...ordered.map((c, k) => cell(c, two.length === 2 ? two.includes(c.model) : k < OPEN && (c.contested || c.samples.some((s) => s.text !== null)), two.includes(c.model))))];
     place.replaceChildren(...parts.filter((part) => part !== null));
     for (const box of place.querySelectorAll("details.answer[open]")) toSpan(box);
     if (move) place.focus({ preventScroll: innerWidth > 760 });

@@ -46,12 +46,15 @@
     }
     return known.get(table);
   };
+  // On paper nothing can be unfolded: more rows are printed, and how many are left is said.
+  const PRINTED = 200;
+  let printing = false;
   const render = (table) => {
     const state = stateOf(table);
     let passed = 0, total = 0, left = 0;
     for (const { body, few, heads, rows } of state.bodies) {
       const kept = rows.filter(state.keep);
-      const shown = state.all ? kept : kept.slice(0, few);
+      const shown = state.all ? kept : kept.slice(0, printing ? Math.max(few, PRINTED) : few);
       [passed, total, left] = [passed + kept.length, total + rows.length, left + kept.length - shown.length];
       body.replaceChildren(...heads, ...shown);
     }
@@ -60,8 +63,10 @@
     else if (count) count.textContent = "";
     state.more?.remove();
     if (left) {
-      state.more = make("button", { type: "button", class: "more" }, `show ${left.toLocaleString("en")} more`);
-      state.more.addEventListener("click", () => { state.all = true; render(table); });
+      state.more = printing
+        ? make("p", { class: "soft" }, `${left.toLocaleString("en")} more rows are on the page that this was printed from.`)
+        : make("button", { type: "button", class: "more" }, `show ${left.toLocaleString("en")} more`);
+      if (!printing) state.more.addEventListener("click", () => { state.all = true; render(table); });
       table.closest(".wide").after(state.more);
     }
   };
@@ -88,7 +93,7 @@
 
   const sortable = (table) => {
     const heads = [...table.tHead.rows[0].cells];
-    const choice = make("select", {}, new Option("as it stands", ""), ...heads.map((head, k) => new Option(head.textContent.trim(), k)));
+    const choice = make("select", {}, new Option("the order given", ""), ...heads.map((head, k) => new Option(head.textContent.trim(), k)));
     table.closest(".wide").before(make("label", { class: "phone" }, "Sort by ", choice));
     choice.addEventListener("change", () => { if (choice.value !== "") heads[Number(choice.value)].querySelector("button").click(); });
     heads.forEach((head, column) => {
@@ -165,6 +170,8 @@
     render(table);
     const told = (kind, none) => {
       const best = rows.find(([step, row]) => step && row.dataset.kind === kind);
+      const most = Math.max(...rows.filter(([, row]) => row.dataset.kind === kind).map(([, row]) => JSON.parse(row.dataset.steps).at(-1)[1]));
+      if (!best && most > 0) none += ` (${(100 * most).toFixed(1)} % at most)`;
       return best ? `${best[1].cells[0].textContent} (${best[1].cells[1].textContent} ${table.dataset.unit})` : none;
     };
     document.querySelector(`[data-cheapest="${table.id}"]`).textContent =
@@ -181,6 +188,13 @@
     holder.dispatchEvent(new Event("unfolded", { bubbles: true }));
   };
   const prepare = (root) => {
+    const narrow = matchMedia("(max-width: 640px)").matches;
+    for (const place of inside(root, ".chart")) {
+      // A phone has a drawing of its own where one was made; any other slides, and says so.
+      const small = place.querySelector(":scope > template");
+      if (narrow && small) { place.classList.add("small"); place.replaceChildren(document.importNode(small.content, true)); }
+      else if (narrow && place.scrollWidth > place.clientWidth + 1) place.classList.add("slides");
+    }
     for (const table of inside(root, ".wide table")) stacked(table);
     for (const table of inside(root, "table.sortable")) sortable(table);
     for (const table of inside(root, ".wide table")) if (table.id && !table.closest("template")) render(table);
@@ -201,6 +215,8 @@
     for (const part of inside(root, "details.later")) part.addEventListener("toggle", () => { if (part.open) unfold(part); });
   };
   prepare(document.documentElement);
+  for (const [when, now] of [["beforeprint", true], ["afterprint", false]])
+    addEventListener(when, () => { printing = now; for (const table of known.keys()) if (table.id) render(table); });
 
   let tip = null;
   document.addEventListener("pointermove", (event) => {
