@@ -77,8 +77,7 @@ class _Connection(asyncio.Protocol):
 
     @classmethod
     def _reply(cls, now: float) -> tuple[bytes, float]:
-        """The completion, or why there is none, and seconds until it is sent: a limit refuses at
-        once."""
+        """The completion or a refusal, and seconds until it is sent; a limit refuses at once."""
         if int(now) != cls.second:
             cls.second, cls.within = int(now), 0
         cls.within += 1

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from benchmarks.audit.faults import FAULTS, replaced
 from benchmarks.audit.matrices import QUERIES, matrix
+from benchmarks.audit.resubmitted import figures
 from routeyard.pipelines.audit.answers import Answers
 from routeyard.pipelines.audit.run import RecordingAudit, audit_recording
 from routeyard.schemas.recording import recording
@@ -31,6 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--each", type=int, default=20, help="faults of each kind")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--honest", action="store_true", help="list findings of honest matrices")
+    parser.add_argument(
+        "--resubmitted", type=int, default=0, metavar="DRAWS",
+        help="honest and mended second submissions, over so many draws of test questions",
+    )  # fmt: skip
     parser.add_argument("--speed", action="store_true", help="CPU-seconds of two large audits")
 
 
@@ -38,6 +43,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Share of the faults that are named, by kind; or findings of every honest matrix; or times."""
     if arguments.speed:
         return {"cpu_s": _speed()}
+    if arguments.resubmitted:
+        return figures(arguments.resubmitted, arguments.seed)
     if arguments.honest:
         found = {name: _findings(audit_recording(matrix(name))) for name in QUERIES}
         return {"most": max(map(len, found.values())), "findings": found}

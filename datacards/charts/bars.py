@@ -31,7 +31,7 @@ def bars(
     """Horizontal bars in the given order; `of` names the bars, `value` what they measure.
 
     Args:
-        form: How a value is told; with a sign (`+.1f`) zero is drawn as a line beside dots.
+        form: Format of the values; with a sign (`+.1f`) zero is drawn as a line beside dots.
         dots: Dots instead of bars: where zero is nothing (a rank), or values are differences.
         values: name, value and, if known, low and high (an interval, drawn as a line) and
             printed (what a paper prints, drawn as a diamond).

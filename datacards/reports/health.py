@@ -85,7 +85,7 @@ def _section(
 
 
 def _unit(facts: Mapping[str, Any]) -> str:
-    """What costs are in, in words; empty where nothing is known of any model's cost."""
+    """Unit of the costs, in words; empty where no model has a known cost."""
     unit = _UNITS.get(facts["cost_kind"] or "", "")
     return f"simulated {unit}" if facts["simulated"] and facts["cost_kind"] == "usd" else unit
 

@@ -17,12 +17,9 @@ from routeyard.pipelines.metrics.bootstrap import Draws, interval
 
 #: Every call of a release, with the label and the mean cost of its pair of question and model.
 _SQL = """
-SELECT r.query_id, r.model_id, r.latency_s, l.score,
-  CASE WHEN count(r.cost_usd) OVER pair = count(*) OVER pair
-    THEN avg(r.cost_usd) OVER pair END AS cost_usd,
+SELECT r.query_id, r.model_id, r.latency_s, o.score, o.cost_usd / o.n_responses AS cost_usd,
   CAST(r.status IN ('error', 'timeout', 'unanswered') AS INTEGER) AS failed
-FROM responses r LEFT JOIN labels l ON l.query_id = r.query_id AND l.model_id = r.model_id
-WINDOW pair AS (PARTITION BY r.query_id, r.model_id)
+FROM responses r JOIN outcomes o ON o.query_id = r.query_id AND o.model_id = r.model_id
 """
 FORMS = "always:MODEL, RESULTS:ROUTER of a folder that `evaluate` wrote, or a file of choices"
 #: A value with the ends of its 95 % interval.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from routeyard.schemas.recording import RECORDING, recording
 ARMS = ("anchor", "birch", "copper", "delta", "ember", "flint")
 SUITES = ("algebra", "botany", "chess", "drama", "economics")
 QUESTIONS = 60
+Columns = dict[str, Any]
 
 
 def honest(seed: int = 0) -> dict[str, np.ndarray]:
@@ -47,6 +49,27 @@ def honest(seed: int = 0) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
+def of(columns: Columns, arm: str, suite: str | None = None) -> np.ndarray:
+    here = columns["arm"] == arm
+    return np.flatnonzero(here if suite is None else here & (columns["suite"] == suite))
+
+
+def large(seed: int = 0) -> Columns:
+    """Scores of six arms on five suites of 300 questions, whose difficulty all arms share."""
+    rng = np.random.default_rng(seed)
+    arm, suite, question = (
+        x.ravel() for x in np.meshgrid(range(6), range(5), range(300), indexing="ij")
+    )
+    hard = rng.normal(0, 3, (5, 300))
+    at = np.linspace(1.0, -1.0, 6)[arm] - hard[suite, question]
+    return {
+        "arm": np.array(ARMS, dtype=object)[arm],
+        "suite": np.array(SUITES, dtype=object)[suite],
+        "question": np.array([f"{s}-{q}" for s, q in zip(suite, question, strict=True)], object),
+        "score": (rng.random(len(arm)) < 1 / (1 + np.exp(-at))).astype(float),
+    }
+
+
 def audited(columns: dict[str, Any], **more: Any) -> RecordingAudit:
     """The audit of columns."""
     made = {
@@ -64,3 +87,13 @@ def kinds(found: RecordingAudit) -> dict[str, set[str]]:
             whom = [str(part["about"]) for part in one.parts] or [one.about]
             told.setdefault(one.kind, set()).update(whom)
     return told
+
+
+def planted(plant: Callable[[Columns], None], kind: str, about: str, says: str) -> RecordingAudit:
+    """The audit of a large recording with a defect, which it has to name."""
+    columns = large()
+    plant(columns)
+    found = audited(columns)
+    assert any(about in one for one in kinds(found).get(kind, set())), kinds(found)
+    assert says in " ".join(one.says for one in found.findings if one.kind == kind)
+    return found

@@ -131,7 +131,7 @@ def test_evaluations_of_earlier_versions_are_shown(tmp_path: Path) -> None:
     )
     table()(old / "ood.parquet")  # where no group could be held out
     (found,) = _evaluations(RELEASE, [old])
-    shown = content(found, "e0", ["m"])
+    shown = content(found, "e0", ["m"], simulated=False)
     assert shown["ranking"][0]["place"] == (1, 1)
     assert shown["facts"][0] == "9 test, 9 train, 0 validation questions"
     assert shown["transfer"] is None

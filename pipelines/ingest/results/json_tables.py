@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from routeyard.pipelines.ingest.results.roles import FAMILY, rank_of
+from routeyard.pipelines.ingest.results.values import FIGURE_NAMES, FIGURE_VALUES, plain
 
-#: Keys that name a value, and keys of the value; fewest rows of columns that are lists.
-_NAMES, _VALUES, _ROWS = ("name", "metric", "metric_name", "key", "scorer"), ("value", "score"), 10
+#: Fewest rows of columns that are lists.
+_ROWS = 10
 
 
 def table_rows(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of a table as data frames are written; empty where a value is none.
+    """Rows of a table as data frames are written; empty for other values.
 
     Names of columns beside a list of lists, or column → row number → value.
     """
@@ -36,7 +37,7 @@ def _strings(value: Any) -> bool:
 
 
 def columns_of_lists(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of an object whose lists of one length are columns; empty where it is none.
+    """Rows of an object whose lists of one length are columns; empty for other objects.
 
     One of the lists has to be named as scores or answers are, or most of them as models are.
     """
@@ -75,7 +76,7 @@ def plain_map(value: Mapping[str, Any]) -> dict[str, Any] | None:
 def plain_maps(value: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
     """(outer key, inner key, value) of a map of maps of numbers that have other keys each.
 
-    Suite → question → right or wrong; empty where a value is none.
+    Suite → question → right or wrong; empty for other maps.
     """
     inner = [plain_map(one) if isinstance(one, dict) else None for one in value.values()]
     if len(inner) < 2 or any(one is None or len(one) < _ROWS // 2 for one in inner):
@@ -88,14 +89,15 @@ def plain_maps(value: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
 
 
 def named_values(value: Sequence[Any]) -> dict[str, Any]:
-    """Name → value of a list of objects that name one plain value each; empty where it is none."""
+    """Name → value of a list of objects that name one plain value each; empty for other lists."""
     found: dict[str, Any] = {}
     for one in value if len(value) <= 50 else ():
-        name = next((one[k] for k in _NAMES if k in one), None) if isinstance(one, dict) else None
-        key = next((k for k in _VALUES if isinstance(one, dict) and k in one), "")
+        keys = {plain(key): key for key in one} if isinstance(one, dict) else {}
+        name = next((one[keys[k]] for k in FIGURE_NAMES if k in keys), None)
+        key = next((k for k in FIGURE_VALUES if k in keys), "")
         if not isinstance(name, str) or not key or name in found or len(name) > 60:
             return {}
-        if (key == "score" and len(value) < 2) or isinstance(one[key], dict | list):
+        if (key == "score" and len(value) < 2) or isinstance(one[keys[key]], dict | list):
             return {}
-        found[name] = one[key]
+        found[name] = one[keys[key]]
     return found

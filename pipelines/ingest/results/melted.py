@@ -7,11 +7,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.results.roles import rank_of
-from routeyard.pipelines.ingest.results.values import ReadingNote, plain, some
+from routeyard.pipelines.ingest.results.values import (
+    FIGURE_NAMES,
+    FIGURE_VALUES,
+    ReadingNote,
+    plain,
+    some,
+    texts,
+)
 
-#: Names of the column that names a figure, and of the column that holds it.
-_METRIC = ("metric", "metricname", "measure", "variable", "scorename", "name", "key", "field")
-_VALUE = ("value", "val", "metricvalue", "score", "result")
+#: Most kinds of figures that become columns.
 _MOST = 40
 
 
@@ -21,14 +26,16 @@ def unmelted(table: pa.Table) -> tuple[pa.Table, list[ReadingNote]]:
     Only where one column names figures, of which some are scores, and the other columns say of
     several rows that they are of one answer.
     """
-    metric, value = _column(table, _METRIC), _column(table, _VALUE)
+    metric, value = _column(table, FIGURE_NAMES), _column(table, FIGURE_VALUES)
     if metric is None or value is None or not _are_figures(table, metric, value):
         return table, []
     rest = [n for n in table.column_names if n not in (metric, value) and n[:1] != "("]
     kinds = _kinds(table, metric)
     if not rest or set(rest) & set(kinds):
         return table, []
-    answer, first = _coded(table, rest)
+    rows = pa.table({name: texts(table.column(name)) for name in rest}).to_pandas()
+    answer = rows.groupby(rest, dropna=False, sort=False).ngroup().to_numpy()
+    first = np.unique(answer, return_index=True)[1]
     cell = table.column(metric).combine_chunks().dictionary_encode()
     code = np.asarray(cell.indices.fill_null(-1))
     pairs = np.unique(answer * (len(kinds) + 1) + code)
@@ -59,17 +66,3 @@ def _are_figures(table: pa.Table, metric: str, value: str) -> bool:
 
 def _column(table: pa.Table, names: tuple[str, ...]) -> str | None:
     return next((n for want in names for n in table.column_names if plain(n) == want), None)
-
-
-def _coded(table: pa.Table, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """(rows,) number of the answer that a row is of, in order of the file; a row of each."""
-    code = np.zeros(table.num_rows, np.int64)
-    for name in names:
-        own = table.column(name).cast(pa.string()).combine_chunks().dictionary_encode()
-        values = np.asarray(own.indices.fill_null(len(own.dictionary)), np.int64)
-        code = np.unique(code * (len(own.dictionary) + 1) + values, return_inverse=True)[1]
-    found, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty(len(found), np.int64)
-    place[order] = np.arange(len(found))
-    return place[inverse], first[order]

@@ -221,13 +221,13 @@ def words_of_scores(done: Assigned) -> dict[str, pa.ChunkedArray]:
         return {}
     coded = column.combine_chunks().dictionary_encode()
     words = coded.dictionary.to_pylist()
-    short = [plain(one or "") for one in words]
+    short = [plain(word or "") for word in words]
     if compared := {*short} & {*COMPARED}:
         said = ", ".join(sorted(compared))
         note = f"{name!r} says who won ({said}), not whether an answer is right: is it the score?"
         done.note("question", note, "score")
-    kept = [one if k in ABSTAINED or (k in ABSENT and k not in _NOTHING) else None
-            for one, k in zip(words, short, strict=True)]  # fmt: skip
+    kept = [word if k in ABSTAINED or (k in ABSENT and k not in _NOTHING) else None
+            for word, k in zip(words, short, strict=True)]  # fmt: skip
     status = pa.array(kept, pa.string()).take(coded.indices)
     for word in filter(None, kept):
         rows = int(pc.sum(pc.equal(status, word)).as_py() or 0)

@@ -27,6 +27,10 @@ WORDS = {
 #: Words of a score that say why there is no right answer, and words of a comparison.
 ABSTAINED = ("notattempted", "abstained")
 COMPARED = ("win", "won", "lose", "lost", "loss", "tie", "draw")
+#: Names of what names a figure, and of what holds it, in tables and objects with one figure each.
+FIGURE_NAMES = ("metric", "metricname", "measure", "variable", "scorename", "name", "key", "field",
+                "scorer")  # fmt: skip
+FIGURE_VALUES = ("value", "val", "metricvalue", "score", "result")
 #: Names of columns of cached prompt tokens, which the prompt tokens hold.
 CACHED = ("cachedtokens", "cachereadtokens", "inputtokenscacheread", "cachereadinputtokens")
 #: Letters of Inspect: correct, incorrect, partial, no answer. Read as words only beside each other.
