@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -145,6 +146,7 @@ def _reworded(queries: Any, checked: Recipe, root: Path) -> list[str]:
     from routeyard.flows.audits.judged import built
     from routeyard.pipelines.errors import RouteyardError
     from routeyard.pipelines.label.recipe_scorers import rescored, reworded
+    from routeyard.pipelines.scorers import SCORERS
 
     try:
         stored = built(checked.name, root)["queries"]
@@ -155,15 +157,17 @@ def _reworded(queries: Any, checked: Recipe, root: Path) -> list[str]:
     scorers = {one.source: one for one in rescored(stored, by_id)[1]}
     notes = []
     for source, count in changed.items():
-        why = "their prompts changed"
+        why, wording = "their prompts changed", "instruction:"
         if (one := scorers.get(source)) is not None:
+            told = SCORERS.get(one.before).instruction if one.before in SCORERS.names() else ""
+            wording = f"instruction: {json.dumps(told, ensure_ascii=False)}"
             why = (
                 f"the scorer changed from {one.before!r} to {one.after!r}, and with it the "
                 "instruction in the prompt"
             )
         notes.append(
             f"source {source!r}: {count:,} questions are other questions than in the last build, "
-            f"since {why}; `instruction:` of the source pins the old wording, and then nothing "
+            f"since {why}; `{wording}` of the source keeps the old wording, and then nothing "
             "is asked again"
         )
     return notes
@@ -267,9 +271,9 @@ def _show_lacking(console: Any, figures: dict[str, Any]) -> None:
         console.print(f"the {of} is not known without {what} ({which})", soft_wrap=True)
     if any("price" in what for what in lacking):
         console.print(
-            "next: `routeyard prices RECIPE --out prices.yaml` writes what providers "
-            "with a `price_list` ask today; `pool.prices: prices.yaml` takes it, or a file of your "
-            "own for the others",
+            "next: state price_in, price_out and price_date (USD per million tokens) of each model "
+            "in the recipe, or in a file that `pool.prices` names; `routeyard prices RECIPE --out "
+            "prices.yaml` writes that file for providers with a `price_list`",
             soft_wrap=True,
         )
 

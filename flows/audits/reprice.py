@@ -83,7 +83,8 @@ def write_prices(recipe: str, out: Path) -> int:
     """Fetch the price lists of a recipe's providers; returns how many prices were written.
 
     Raises:
-        BadInput: no provider has a price list, or one cannot be read.
+        BadInput: no provider has a price list, one cannot be read, or none of them names a
+            model of the pool.
         VersionExists: the file is already there.
     """
     from datetime import UTC, datetime
@@ -117,5 +118,12 @@ def write_prices(recipe: str, out: Path) -> int:
         for name, price in sorted(fetch_prices(provider, read_on=today).items())
         if name in wanted
     ]
+    if not rows:
+        raise BadInput(
+            "the price lists of the pool's providers name none of its models",
+            where=", ".join(f"{p.base_url} ({p.name})" for p in listing),
+            next_step="state price_in, price_out and price_date of each model in the recipe "
+            "(USD per million tokens), or name a file of prices: 'pool.prices: FILE'",
+        )
     out.write_text(yaml.safe_dump({"prices": rows}, sort_keys=False), encoding="utf-8")
     return len(rows)

@@ -110,6 +110,7 @@ def _lines(done: NewRecipe) -> Iterator[str]:
     guess, scorer = done.guess, done.scorer
     yield f"{done.rows:,} rows looked at"
     shown = [("not read", one) for one in done.unread]
+    shown += [("left out", one) for one in done.left_out]
     for name, value in guess.fields.items():
         columns = ", ".join(value) if isinstance(value, list) else value
         shown.append((name, f"{columns}   ({guess.reasons[name]})"))

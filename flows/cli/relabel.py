@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -66,15 +66,28 @@ def _lines(
         f"{figures['labels']:,} labels change ({figures['flipped']:,} to another decision), "
         f"{figures['model_ranks']} model ranks, {figures['task_ranks']} task ranks"
     )
-    for row in changed.labels.slice(0, show).to_pylist():
-        before, after = (
-            f"{row[f'score_{side}']} by {row[f'decided_by_{side}']}" for side in ("before", "after")
-        )
+    other = [
+        row for row in changed.labels.to_pylist() if _decision(row, 0)[0] != _decision(row, 1)[0]
+    ]
+    for row in other[:show]:
+        before, after = (" ".join(_decision(row, side)) for side in (0, 1))
         yield f"  {row['query_id']} {row['model_id']}: {before} → {after}"
-    if changed.labels.num_rows > show:
-        yield f"  … and {changed.labels.num_rows - show:,} more (--show N, or --out FOLDER)"
+    if len(other) > show:
+        yield f"  … and {len(other) - show:,} more (--show N, or --out FOLDER)"
+    if same := changed.labels.num_rows - len(other):
+        yield f"  {same:,} labels keep their score and are decided by another scorer (--out FOLDER)"
     for name, table in (("model_id", changed.models), ("task", changed.tasks)):
         for row in table.to_pylist():
             was, now = (percent(row[f"accuracy_{side}"]) for side in ("before", "after"))
             places = f"rank {row['rank_before']} → {row['rank_after']}"
-            yield f"  {row[name]}: {was} → {now}, {places}"
+            fewer = row["labelled_before"] != row["labelled_after"]
+            of = f", of {row['labelled_before']} → {row['labelled_after']} decided labels"
+            yield f"  {row[name]}: {was} → {now}{of if fewer else ''}, {places}"
+
+
+def _decision(row: dict[str, Any], side: int) -> tuple[str, str]:
+    """A label before (0) or after (1) the change: its score, and who decided it."""
+    score, by = (row[f"{name}_{('before', 'after')[side]}"] for name in ("score", "decided_by"))
+    if score is None:
+        return ("undecided", f"({by})") if by else ("no label", "")
+    return f"{score:g}", f"by {by}"

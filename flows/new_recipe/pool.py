@@ -63,7 +63,7 @@ def _listed(address: str, key_env: str | None, models: Sequence[str]) -> tuple[d
     today = datetime.now(UTC).date().isoformat()
     prices = None
     with contextlib.suppress(BadInput):  # not every provider lists prices
-        prices = fetch_prices(provider, read_on=today)
+        prices = fetch_prices(provider, read_on=today) or None
     found = list_models(provider)
     if found.models is None and not models:
         raise BadInput(

@@ -21,8 +21,7 @@ def recipe_text(
     guess: Guess,
     scorer: ScorerSuggestion,
     lacks: Sequence[str],
-    empty: int,
-    rows: int,
+    left_out: Sequence[str],
     near_duplicates: bool = True,
 ) -> str:
     """The recipe with what was guessed as comments."""
@@ -30,8 +29,7 @@ def recipe_text(
     about.append(f"scorer {scorer.scorer}: {scorer.why}{tried(scorer)}.")
     if guess.unused:
         about.append(f"Columns that are not used: {', '.join(guess.unused)}.")
-    if empty:
-        about.append(f"{empty} of {rows} rows looked at have no answer: left out, and listed.")
+    about += [f"{one}." for one in left_out]
     release: dict[str, Any] = {"title": name, "description": "", "license": "NOASSERTION"}
     release |= {"known_issues": answers.known_issues} if answers.known_issues else {}
     # Ids are not embedded: they would be near-duplicates of each other.

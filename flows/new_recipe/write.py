@@ -22,6 +22,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ingest.guessing.columns import guess_columns
 from routeyard.pipelines.ingest.guessing.guess import Guess, Table
 from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion, suggest
+from routeyard.pipelines.ingest.guessing.values import present
 from routeyard.pipelines.ingest.results import Results
 from routeyard.pipelines.scorers import SCORERS
 
@@ -35,6 +36,7 @@ class NewRecipe:
         pool: Where the models come from.
         lacks: What a person has to add before the recipe builds.
         unread: Files of the folder that are not read.
+        left_out: Which rows the recipe leaves out, a sentence each.
     """
 
     recipe: Path
@@ -44,6 +46,7 @@ class NewRecipe:
     pool: str
     lacks: list[str]
     unread: list[str]
+    left_out: list[str]
 
 
 def start_recipe(
@@ -106,16 +109,28 @@ def start_recipe(
     lacks = [*answers.lacks, *_lacks(guess, suggested), *_to_confirm(no_results, guess)]
     source["scorer"] = suggested.scorer
     source["fields"] = guess.fields
-    empty = 0
+    empty = {"question": _unasked(guess, table)}
     if suggested.scorer not in ("none", "given") and "references" in guess.fields:
-        empty = sum(not any(text.strip() for text in texts) for texts in references)
-    if empty:
-        source["missing_reference"] = "remove"
+        empty["reference"] = sum(not any(text.strip() for text in texts) for texts in references)
+    left_out = []
+    for what, lacking in empty.items():
+        if lacking:
+            source[f"missing_{what}"] = "remove"
+            left_out.append(
+                f"{lacking} of {len(rows)} rows looked at have no {what} (listed in removals)"
+            )
     text = recipe_text(
-        _name(recipe), source, answers, guess, suggested, lacks, empty, len(rows), near_duplicates
+        _name(recipe), source, answers, guess, suggested, lacks, left_out, near_duplicates
     )
     _write(recipe, text)
-    return NewRecipe(recipe, len(rows), guess, suggested, answers.words, lacks, unread)
+    return NewRecipe(recipe, len(rows), guess, suggested, answers.words, lacks, unread, left_out)
+
+
+def _unasked(guess: Guess, table: Table) -> int:
+    """Rows without a question, where a column holds it."""
+    column = guess.plain("question")
+    seen = table.values(column) if column else []
+    return len(seen) - len(present(seen))
 
 
 def _to_confirm(no_results: NoResults, guess: Guess) -> list[str]:
@@ -141,12 +156,11 @@ def _of_results(made: ResultsRecipe, recipe: Path, near_duplicates: bool) -> New
         made.guess,
         scorer,
         answers.lacks,
-        0,
-        made.rows,
+        [],
         near_duplicates,
     )
     _write(recipe, text)
-    return NewRecipe(recipe, made.rows, made.guess, scorer, answers.words, answers.lacks, [])
+    return NewRecipe(recipe, made.rows, made.guess, scorer, answers.words, answers.lacks, [], [])
 
 
 def _name(recipe: Path) -> str:

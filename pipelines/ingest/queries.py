@@ -64,11 +64,11 @@ def _asked(
     """Task, domain, question and prompt of a row, its choices and references."""
     own = source.instruction
     instruction = reader.scorer.instruction if own is None else own
-    task, domain = (reader.text(name, row, place) for name in ("task", "domain"))
+    task, domain = ((reader.text(name, row, place) or "").strip() for name in ("task", "domain"))
     prompt = reader.text("prompt", row, place)
     return {
-        "task": source.task or source.name if task is None else task,
-        "domain": source.domain if domain is None else domain,
+        "task": task or source.task or source.name,
+        "domain": domain or source.domain,
         "question": question,
         "prompt": prompt or uniform_prompt(question, choices, instruction),
         "choices": choices,
@@ -128,6 +128,9 @@ def to_queries(
         source_id, question = reader.question(row, number)
         if filtered.excludes(row):
             removed.append((f"{source.name}|{source_id}", "excluded", place))
+            continue
+        if question is None:
+            removed.append((f"{source.name}|{source_id}", "no_question", place))
             continue
         answers = reader.answers(row, number, source_id)
         if answers is None:

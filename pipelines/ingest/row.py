@@ -41,16 +41,18 @@ class SourceRowReader:
         self.scorer = _scorer(self.scorer_name, where=f"source {source.name!r}")
         #: Which keys rows leave out; checked and reported once all rows were read.
         self.sparse = Sparse()
+        may_lack = {"question"} if source.missing_question == "remove" else set()
         self._read = {
-            name: self.sparse.reader(name, read, needed=name in _NEEDED)
+            name: self.sparse.reader(name, read, needed=name in _NEEDED and name not in may_lack)
             for name, read in _readers(self.fields, where).items()
         }
         #: Id → number and hash of its first row; checked once all rows were read.
         self._ids: dict[str, tuple[int, int]] = {}
         self._twice: list[tuple[str, int, bool]] = []
 
-    def question(self, row: Row, number: int) -> tuple[str, str]:
-        """(id, question) of a row; from here on `scorer` is the row's own.
+    def question(self, row: Row, number: int) -> tuple[str, str | None]:
+        """(id, question) of a row; from here on `scorer` is the row's own. The question is None
+        where the source leaves rows without one out.
 
         Raises:
             SourceError: there is no question.
@@ -73,10 +75,13 @@ class SourceRowReader:
             self._twice.append((source_id, number, earlier == content))
         question = self.text("question", row, place) or ""
         if not question.strip():
+            if self.source.missing_question == "remove":
+                return source_id, None
             raise SourceError(
                 f"source {self.source.name!r} has a row without a question",
                 where=place,
-                next_step="filter such rows with 'where', or correct 'fields.question'",
+                next_step="correct 'fields.question', or set 'missing_question: remove' to leave "
+                "such rows out (they are listed in removals)",
             )
         return source_id, question
 

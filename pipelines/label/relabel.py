@@ -21,8 +21,8 @@ class LabelChanges:
     Attributes:
         labels: query_id, model_id, task, score and decided_by before and after; one
             row for each label whose score, decision or decider differs.
-        models: model_id, accuracy and rank before and after; one row per model whose
-            rank or accuracy differs.
+        models: model_id, accuracy, rank and decided labels before and after; one row per model
+            whose rank or accuracy differs. Accuracy is that of the decided labels.
         tasks: the same for tasks, ranked by mean score over models (1 = easiest).
     """
 
@@ -76,14 +76,15 @@ def _ranks(connection: Any, by: str) -> pa.Table:
     sides = {}
     for side in ("before", "after"):
         sides[side] = f"""
-            SELECT {by}, avg(score) AS accuracy,
+            SELECT {by}, avg(score) AS accuracy, count(score) AS labelled,
                    rank() OVER (ORDER BY round(avg(score), 12) DESC NULLS LAST) AS place
             FROM {side}_labels JOIN queries USING (query_id) GROUP BY {by}
         """
     return connection.sql(
         f"""
         SELECT {by}, b.accuracy AS accuracy_before, a.accuracy AS accuracy_after,
-               b.place AS rank_before, a.place AS rank_after
+               b.place AS rank_before, a.place AS rank_after,
+               b.labelled AS labelled_before, a.labelled AS labelled_after
         FROM ({sides["before"]}) b FULL JOIN ({sides["after"]}) a USING ({by})
         WHERE (b.accuracy, b.place) IS DISTINCT FROM (a.accuracy, a.place)
         ORDER BY {by}

@@ -95,6 +95,8 @@ class Source(Strict):
     as `_item` and its place as `_index` (the turns of a dialogue)."""
     fields: Fields | None = None
     """Which column, or expression over columns, is what."""
+    missing_question: Literal["error", "remove"] = "error"
+    """What to do with a row that has no question: stop, or list it in removals."""
     missing_reference: Literal["error", "remove"] = "error"
     """What to do with a question that has no reference: stop, or list it in removals."""
     where: dict[str, str | int | float | bool] = Field(default_factory=dict)

@@ -431,6 +431,30 @@ def test_rows_that_leave_keys_out_are_of_one_kind(tmp_path: Path) -> None:
     assert start_recipe(tmp_path / "r.yaml", str(path), given={}).guess.fields["question"]
 
 
+def test_empty_cells_of_a_table_are_left_out_and_listed(tmp_path: Path) -> None:
+    lines = ["Ref #;Prompt text;Gold;Subject area;Notes"]
+    lines += [
+        f"Q-{i};How much is {i} and {i}?;{2 * i};sums;{'' if i % 9 else 'seen'}" for i in range(40)
+    ]
+    lines[5] = lines[5].replace("How much is 4 and 4?", " ")
+    lines[9] = "Q-8;How much is 8 and 8?;;;"
+    path = tmp_path / "faq.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8-sig")
+    done = start_recipe(tmp_path / "a.yaml", str(path), given={})
+    assert done.lacks == []
+    assert done.guess.fields == {
+        "question": "Prompt text", "references": "Gold", "id": "Ref #", "task": "Subject area",
+    }  # fmt: skip
+    assert done.left_out == [
+        f"1 of 40 rows looked at have no {what} (listed in removals)"
+        for what in ("question", "reference")
+    ]
+    checked, base = load(str(done.recipe))
+    made = ingest(checked.sources, base=base)
+    assert made.queries.num_rows == 38
+    assert [key for key, _, _ in made.removed] == ["faq|Q-4", "faq|Q-8"]
+
+
 def test_a_folder_of_empty_files_is_refused_by_name(tmp_path: Path) -> None:
     (folder := tmp_path / "data").mkdir()
     (folder / "empty.jsonl").touch()

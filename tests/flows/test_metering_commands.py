@@ -235,6 +235,12 @@ collect: {{max_tokens: 100}}
     assert model["calls"] == 1
     assert model["cost_usd"] == pytest.approx((model["prompt_tokens"] + 2 * 100) / 1e6)
     assert model["price_date"] is not None
+    with Listing(lambda body, seen: answer({})) as server:
+        write("", server.base_url)
+        recipe.write_text(recipe.read_text().replace("mine, endpoint_model: vendor/m", "nobody"))
+        assert run(["prices", str(recipe), "--out", str(tmp_path / "none.yaml")]) == 2
+        assert "name none of its models" in capsys.readouterr().err
+        assert not (tmp_path / "none.yaml").exists()
     # A flag that does not fit is refused in words.
     bad = ["plan", str(recipe), "--reask-truncated", "50", "--workspace", str(tmp_path / "y")]
     assert run(bad) == 2

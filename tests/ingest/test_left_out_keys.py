@@ -49,6 +49,26 @@ def test_a_missing_reference_is_said_or_left_out(tmp_path: Path) -> None:
     assert done.queries.num_rows == 1
 
 
+def test_a_missing_question_is_said_or_left_out(tmp_path: Path) -> None:
+    rows = [FULL, {**FULL, "id": "empty", "question": " "}, {**without("question"), "id": "no key"}]
+    with pytest.raises(SourceError, match="without a question") as caught:
+        ingest([source(tmp_path, rows[:2])], base=tmp_path)
+    assert "missing_question: remove" in str(caught.value)
+    done = ingest([source(tmp_path, rows, missing_question="remove")], base=tmp_path)
+    assert done.queries.num_rows == 1
+    assert [(key, why) for key, why, _ in done.removed] == [
+        ("s|empty", "no_question"),
+        ("s|no key", "no_question"),
+    ]
+
+
+def test_an_empty_task_is_that_of_its_source(tmp_path: Path) -> None:
+    rows = [{**FULL, "task": "algebra"}, {**FULL, "id": "other", "task": ""}]
+    fields = {"id": "id", "question": "question", "references": "answer", "task": "task"}
+    done = ingest([source(tmp_path, rows, fields=fields)], base=tmp_path)
+    assert done.queries.column("task").to_pylist() == ["algebra", "s"]
+
+
 def test_a_row_that_lacks_the_key_of_a_where_does_not_meet_it(tmp_path: Path) -> None:
     done = ingest(
         [source(tmp_path, [FULL, without("level")], where={"level": "low"})], base=tmp_path

@@ -25,14 +25,23 @@ from routeyard.pipelines.ingest.guessing.nested import (
     wrong_options,
 )
 from routeyard.pipelines.ingest.guessing.roles import QUESTION_ROLES
-from routeyard.pipelines.ingest.guessing.values import consecutive, distinct, mean_length, scores
+from routeyard.pipelines.ingest.guessing.values import (
+    consecutive,
+    distinct,
+    mean_length,
+    mostly_filled,
+    present,
+    scores,
+)
 
 #: Columns that each hold one option: `A`, `option_b`, `choice3`, `opa`.
 _ONE_OPTION = re.compile(r"^(?:option|choice|answer|opt|op|ans|opcion|wahl|选项)?[ _-]?([a-j]|\d)$")
 #: The same under any other name, of which there must be three: `ending0`, `holding_4`.
 _ANY_OPTION = re.compile(r"^[^\W\d_]{3,20}[ _-]?(\d)$")
 #: Last words of names whose values name a row: `Ticket No`, `case_ref`.
-_NUMBERING = re.compile(r"(?:^|[\s_\-.])(?:id|no|nr|number|num|key|ref|code)\.?$", re.IGNORECASE)
+_NUMBERING = re.compile(
+    r"(?:^|[\s_\-.])(?:id|no|nr|number|num|key|ref|code|[#№])\.?(?:\s*[#№])?$", re.IGNORECASE
+)
 
 
 def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -> Guess:
@@ -107,15 +116,22 @@ def _option_columns(columns: Sequence[str]) -> list[str]:
 def _by_content(guess: Guess, table: Table) -> None:
     """The longest text is the question, the column beside it that is mostly filled the answer."""
 
-    def asks(column: str) -> tuple[int, float]:
-        texts = table.seen(column)
-        return sum(t.rstrip().endswith(("?", "？", "؟")) for t in texts), mean_length(texts)
+    there = {column: present(table.seen(column)) for column in guess.free}
 
-    # A row without its question cannot be asked.
-    texts = [c for c in guess.free if all(isinstance(v, str) and v for v in table.seen(c))]
+    def asks(column: str) -> tuple[int, bool, float]:
+        texts = there[column]
+        marks = sum(t.rstrip().endswith(("?", "？", "؟")) for t in texts)
+        return marks, len(texts) == len(table.rows), mean_length(texts)
+
+    # A row without its question cannot be asked: it is left out, so there are few of them.
+    texts = [
+        column
+        for column in guess.free
+        if mostly_filled(table.seen(column)) and all(isinstance(v, str) for v in there[column])
+    ]
     if "question" not in guess.fields and texts:
         best = max(texts, key=asks)
-        if asks(best)[0] or asks(best)[1] >= 15:
+        if asks(best)[0] or asks(best)[2] >= 15:
             guess.take("question", best, "its texts ask, or are the longest")
     if {"references", "tests"} & guess.fields.keys() or "question" not in guess.fields:
         return

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from routeyard.pipelines.ingest.guessing.guess import Table
-from routeyard.pipelines.ingest.guessing.values import TESTS, present
+from routeyard.pipelines.ingest.guessing.values import TESTS, mostly_filled, present
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Role:
     names: tuple[str, ...]
     #: Only whole names fit, and a column without any value does.
     strict_name: bool
-    every_row: bool = False
+    most_rows: bool = False
     not_ending: str | None = None
 
     def fits(self, seen: Sequence[Any]) -> bool:
@@ -31,7 +31,8 @@ class Role:
         there = present(seen)
         if not there:
             return self.strict_name
-        return TESTS[self.values](there) and not (self.every_row and len(there) < len(seen))
+        few = self.most_rows and not mostly_filled(seen)
+        return TESTS[self.values](there) and not few
 
     def column(self, columns: Sequence[str], table: Table) -> str | None:
         """The column with the best name whose values fit; None when there is none."""
@@ -44,7 +45,10 @@ class Role:
                 for name, column in by_plain.items()
                 if len(known) >= 4 and known in name and not name.endswith(self.not_ending or "\0")
             ]
-        return next((column for column in named if self.fits(table.seen(column))), None)
+        fitting = [column for column in named if self.fits(table.seen(column))]
+        if self.most_rows:  # one without gaps rather than a better name
+            fitting.sort(key=lambda column: len(present(table.seen(column))) < len(table.rows))
+        return fitting[0] if fitting else None
 
 
 def plain(name: str) -> str:

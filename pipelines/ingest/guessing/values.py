@@ -15,7 +15,16 @@ CODE = re.compile(r"\bassert\b|\bdef check\(|\bunittest\b")
 
 def present(seen: Sequence[Any]) -> list[Any]:
     """Values that are neither null nor empty."""
-    return [value for value in seen if value not in (None, "", [])]
+    return [
+        value
+        for value in seen
+        if value not in (None, "", []) and not (isinstance(value, str) and value.isspace())
+    ]
+
+
+def mostly_filled(seen: Sequence[Any]) -> bool:
+    """Whether at most one row in ten lacks a value."""
+    return 10 * (len(seen) - len(present(seen))) <= len(seen)
 
 
 def mean_length(texts: Sequence[Any]) -> float:
