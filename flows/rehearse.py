@@ -37,6 +37,9 @@ ISSUE = (
 )
 #: EmbedLLM questions of a rehearsal, of 35,673.
 PLANTED = 1_200
+#: Questions of each part of a rehearsal's split, or a quarter of them: of two test questions no
+#: router can be told from another.
+LEAST = 6
 #: Tasks of a rehearsal, of 80, by EmbedLLM's names: with fewer questions a task, luck hides what is
 #: planted. The first three are hard, as RouterBench+ finds them; the last three repeat others.
 TASKS = (
@@ -195,7 +198,7 @@ def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
         verifiers=[v.but(provider=stage) for v in recipe.label.verifiers],
         judges=[j.but(provider=stage) for j in recipe.label.judges],
     )
-    small = resized(recipe, sources)
+    small = resized(recipe, sources, LEAST)
     return small.but(
         pool=Pool(models=models, providers=[stage]),
         label=label,

@@ -45,15 +45,20 @@ def scaled(recipe: Recipe, scale: float | None) -> Recipe:
     return changed.but(collect=_collect(recipe, scale), release=release)
 
 
-def resized(recipe: Recipe, sources: Sequence[Source]) -> Recipe:
-    """The recipe over other sources, all with a `limit`; splits and rules are fitted to them."""
+def resized(recipe: Recipe, sources: Sequence[Source], least: int = 1) -> Recipe:
+    """The recipe over other sources, all with a `limit`; splits and rules are fitted to them.
+
+    Args:
+        least: Questions of each part of a split of all sources, or a quarter of them where that
+            is less.
+    """
     total = sum(int(source.limit or 0) for source in sources)
     before = sum(int(source.limit or 0) for source in recipe.sources)
     scale = total / before if before else 1.0
     limits = {source.name: int(source.limit or 0) for source in sources}
     changed = recipe.but(
         sources=list(sources),
-        split=_split(recipe.split, limits),
+        split=_split(recipe.split, limits, least),
         curate=[_rule(rule, scale, sources) for rule in recipe.curate],
     )
     # `model_copy` counts what it sets as written; a split that was not, still is not.
@@ -70,24 +75,27 @@ def _source(source: Source, scale: float) -> Source:
     return source.model_copy(update=changes)
 
 
-def _split(split: Split, limits: Mapping[str, int]) -> Split:
+def _split(split: Split, limits: Mapping[str, int], least: int) -> Split:
     if split.sources:
         own = {name: _fitted(one, limits.get(name, 0)) for name, one in split.sources.items()}
         return split.but(sources=own)
     if split.counts is None:
         return split
-    parts = _fitted(split.counts, sum(limits.values()))
+    parts = _fitted(split.counts, sum(limits.values()), least)
     return split.model_copy(update=parts.model_dump())
 
 
-def _fitted(parts: Parts, room: int) -> Parts:
-    """The same proportions over at most `room` questions; one at least of each that had some."""
+def _fitted(parts: Parts, room: int, least: int = 1) -> Parts:
+    """The same proportions over at most `room` questions; `least`, or a quarter of them, and one
+    at any rate of each that had some."""
     sizes = parts.model_dump()
     smaller = apportion(sizes, min(room, sum(sizes.values())))
+    floor = max(1, min(least, room // 4))
     for name, size in sizes.items():
         most = max(smaller, key=lambda key: smaller[key])
-        if size and not smaller[name] and smaller[most] > 1:
-            smaller[name], smaller[most] = 1, smaller[most] - 1
+        moved = min(floor, size) - smaller[name]
+        if moved > 0 and smaller[most] - moved >= min(floor, sizes[most]):
+            smaller[name], smaller[most] = smaller[name] + moved, smaller[most] - moved
     return Parts(**smaller)
 
 

@@ -13,7 +13,7 @@ import pytest
 from routeyard.flows.cli import run
 from routeyard.flows.demo.rehearsed import RehearsedPool
 from routeyard.flows.recipe import load
-from routeyard.flows.rehearse import rehearse
+from routeyard.flows.rehearse import LEAST, rehearse
 from routeyard.flows.scaling import resized
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.metrics import METRICS
@@ -132,6 +132,16 @@ pool:
 def test_a_recipe_without_limits_keeps_the_counts_of_its_rules() -> None:
     recipe = load("demo")[0]
     assert resized(recipe, recipe.sources).curate == recipe.curate
+
+
+@pytest.mark.parametrize(("each", "parts"), [(6, (12, 6, 6)), (24, (77, 10, 9)), (1, (2, 1, 1))])
+def test_a_rehearsals_test_part_is_enough_to_tell_routers_apart(
+    each: int, parts: tuple[int, int, int]
+) -> None:
+    # A tenth of 24 questions is two, on which no model is better than the other.
+    recipe = load("confidence_pairs")[0]
+    split = resized(recipe, [source.but(limit=each) for source in recipe.sources], LEAST).split
+    assert (split.train, split.validation, split.test) == parts
 
 
 def test_recorded_answers_of_which_one_source_states_no_limit_shrink() -> None:
