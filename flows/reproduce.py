@@ -73,8 +73,9 @@ def reproduce(
         out: Folder for the page, the JSON and each study; a zoo that lies there goes on.
         workspace: Where releases are built that are needed and not there.
         also: Tables beside the releases: descriptors, hidden states, signals, tuned routers.
-        routers: Of the paper's routers only these; for papers whose routers are the zoo's.
+        routers: Of the paper's routers only these.
         encoders: As `routeyard zoo run` takes them; by default those of the paper's that are here.
+            Only for papers whose routers are the zoo's, like `search`.
         search: Whether the paper's own search of settings and seeds is run, which can take hours.
             By default it is on releases that are named, and elsewhere each router has its first
             setting and one fit.
@@ -85,10 +86,17 @@ def reproduce(
 
     Raises:
         UnknownName: there is no such paper.
-        BadInput: a release stands for a benchmark that the paper does not have, or there is
-            neither a release nor anything to rehearse.
+        BadInput: a release stands for a benchmark that the paper does not have, there is
+            neither a release nor anything to rehearse, or an argument is given that nothing of
+            this paper reads.
     """
     known: Paper = PAPERS.get(paper)
+    given = {"routers": routers, "encoders": encoders, "search": search is not None}
+    for name in [n for n, there in given.items() if there and n not in known.reads]:
+        raise BadInput(
+            f"nothing of {paper} reads {name!r}", where=f"--{name}", next_step="leave it out"
+        )
+    known = replace(known, routers=tuple(routers) or known.routers)
     folder = Path(out)
     releases = _releases(known, on, data, Path(workspace))
     for release in releases.values():
@@ -99,7 +107,7 @@ def reproduce(
         for stand in {id(one): one for one in stands.values()}.values():
             stand.context.zoo = zoo_figures(
                 known, stand.context, folder / "zoo" / stand.context.release,
-                routers=routers, encoders=encoders, cache=cache,
+                encoders=encoders, cache=cache,
                 search=bool(on) if search is None else search,
                 # What is spread over encoders is rehearsed with two of them.
                 beside=() if on or data else [TFIDF],
@@ -124,6 +132,9 @@ def _releases(
     paper: Paper, on: Sequence[str | Path], data: bool, workspace: Path
 ) -> dict[str, Path]:
     """Benchmark → release that stands for it."""
+    if on and data:
+        why = "releases are named, so none is built over recorded data"
+        raise BadInput(why, where="--on and --data", next_step="leave one of them out")
     if on:
         return _assigned(paper, on)
     if data:

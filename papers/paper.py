@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from routeyard.papers.printed import PrintedValue, printed_value
 from routeyard.pipelines.io.plain_yaml import read_text
+from routeyard.pipelines.studies import STUDIES
 from routeyard.pipelines.studies.study import Unit
 
 
@@ -174,6 +175,14 @@ class Paper:
     def study_routers(self) -> tuple[str, ...]:
         """Routers that take the place of those a study names; a zoo's come with its cells."""
         return () if self.zoo else tuple(self.routers)
+
+    @property
+    def reads(self) -> set[str]:
+        """Arguments of `routeyard.reproduce` that change what it comes to: of `routers`, `encoders`
+        and `search`."""
+        studies = [STUDIES.get(item.study) for item in self.items.values() if item.study]
+        routers = {"routers"} if any("routers" in one.takes for one in studies) else set()
+        return routers | ({"encoders", "search"} if self.zoo else set())
 
     def cells(self, item: str) -> Iterator[PrintedCell]:
         """The printed values of one table or figure, row by row."""

@@ -117,7 +117,7 @@ def _studies(names: Sequence[str], folder: Path, given: Any, **how: Any) -> None
     out = given.out / "studies" / do.named(folder)[0]
     out.mkdir(parents=True, exist_ok=True)
     for name in names:
-        do.run_study(name, one, folder, out)
+        do.run_study(name, one, folder, out, one_of_many=True)
         line("methods", f"{name} of {folder.name}")
 
 

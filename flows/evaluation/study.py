@@ -15,7 +15,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.studies import STUDIES
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.fed import fed, leaks
-from routeyard.pipelines.studies.needs import check, lacking
+from routeyard.pipelines.studies.needs import check, lacking, untaken
 from routeyard.pipelines.studies.study import Study, StudyCell, table_of
 
 #: Attributes of a study in the list of studies, and on its page.
@@ -46,21 +46,32 @@ def named(release: Path) -> tuple[str, str]:
     return release.resolve().name, "?"
 
 
-def run_study(name: str, given: StudyContext, release: Path, out: Path) -> dict[str, Any]:
+def run_study(
+    name: str, given: StudyContext, release: Path, out: Path, *, one_of_many: bool = False
+) -> dict[str, Any]:
     """Run one study and write `<name>.parquet`, `.md`, `.html` and, with a plot, `.svg`.
+
+    Args:
+        one_of_many: A router or a release that this study does not read is given for others: its
+            notes say so, and nothing is refused.
 
     Raises:
         UnknownName: there is no such study.
-        BadInput: the release lacks what the study needs.
+        BadInput: the release lacks what the study needs, or something is given that it does not
+            read.
     """
     study: Study = STUDIES.get(name)
-    check(study, given)
+    check(study, given, one_of_many=one_of_many)
     context, only = fed(study, given)
     curves = study.curves(context) if study.curves else None
     cells = study.cells(context)
-    said = [f"Figures are over {only}." if only else "", leaks(study, given)]
+    unread = " and ".join(untaken(study, given))
+    said = [
+        f"Figures are over {only}." if only else "", leaks(study, given),
+        f"{unread} was given, which this study does not read." if unread else "",
+    ]  # fmt: skip
     write_study(study, cells, curves, given.release, release, out, list(filter(None, said)))
-    return {"study": name, "cells": len(cells), "out": str(out / f"{name}.md")}
+    return {"study": study.name, "cells": len(cells), "out": str(out / f"{study.name}.md")}
 
 
 def write_study(
@@ -97,7 +108,10 @@ def write_study(
 def run_all(
     given: StudyContext, release: Path, out: Path
 ) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """Every study the release has what it needs for; what was left out, with need and remedy."""
+    """Every study the release has what it needs for; what was left out, with need and remedy.
+
+    One that does not read a router or a release that was given says so in its notes.
+    """
     done: list[str] = []
     left: list[tuple[str, str, str]] = []
     for name in STUDIES.names():
@@ -105,7 +119,7 @@ def run_all(
         if missing:
             left.append((name, *missing[0]))
             continue
-        run_study(name, given, release, out)
+        run_study(name, given, release, out, one_of_many=True)
         done.append(name)
     write_index(out, given.release, done, left)
     return done, left

@@ -12,9 +12,9 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.pairs import default_pair, pair_of
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
 from routeyard.pipelines.evaluate.run.duels import PRINTED, bases, battles_on, first_of, trained
-from routeyard.pipelines.evaluate.run.mixing import trained_elsewhere
-from routeyard.pipelines.experiment.splits import default_scheme
+from routeyard.pipelines.evaluate.run.mixing import alike, trained_elsewhere
 from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.metrics.bootstrap import Draws
 from routeyard.pipelines.metrics.evaluation_data import prepare
 from routeyard.pipelines.routers.base import Queries
@@ -42,11 +42,13 @@ def _tested(context: StudyContext) -> Core:
     """
     if not context.tested:
         return context.core
-    beside = context.cores[next(iter(context.tested))]
-    own, scheme = context.cores[context.release], context.default_scheme()
-    return context.once(
-        "tested", lambda: trained_elsewhere(own, beside, scheme, default_scheme(beside, None))
-    )
+    scheme, tables = context.default_scheme(), next(iter(context.tested.values()))
+
+    def made() -> Core:
+        own, beside = alike({"own": context.core, "beside": core_of(tables)}).values()
+        return trained_elsewhere(own, beside, scheme, context.scheme_beside(beside))
+
+    return context.once("tested", made)
 
 
 def _wanted(context: StudyContext) -> dict[str, Callable[[Queries], Floats]]:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.papers.cscr.spectrum import band_shares, descriptor_cosines
+from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.held_out.ood import between
 from routeyard.pipelines.evaluate.held_out.unseen import newcomers
 from routeyard.pipelines.evaluate.run import Evaluation
@@ -103,6 +104,12 @@ def evaluated_curves(context: StudyContext, of: str) -> pa.Table:
 
 
 def significance(context: StudyContext) -> Sequence[StudyCell]:
+    if "cscr" not in context.able(ROWS):
+        raise BadInput(
+            "cscr is compared with other routers, and is not among those asked for",
+            where=f"--router {' --router '.join(context.routers)}",
+            next_step="add --router cscr",
+        )
     done, measure = _evaluation(context, "baselines"), measure_of(context)
     grids: dict[str, list[float]] = {}
     for row in curve_table(done, "deferral", measure).to_pylist():
@@ -164,8 +171,8 @@ def similar(context: StudyContext) -> Sequence[StudyCell]:
 
 
 def examples(context: StudyContext) -> Sequence[StudyCell]:
-    names = ("umr", "contrastive", "cscr")
-    done = context.compared({name: context.make(printed(name)) for name in context.able(names)})
+    names = context.able(("umr", "contrastive", "cscr"))
+    done = context.compared({name: context.make(printed(name)) for name in names})
     chosen: dict[str, dict[str, str]] = {}
     for row in done.choices.to_pylist():
         if row["router"] in names:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from routeyard.pipelines.curate.dedup.vectors import query_vectors
 from routeyard.pipelines.curate.prune import prune
-from routeyard.pipelines.curate.task_analysis import task_similarity
+from routeyard.pipelines.curate.specialist_sample import specialist_sample
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.matrix.core import Core
@@ -75,15 +74,9 @@ def before_and_after(context: StudyContext) -> Sequence[StudyCell]:
 
 
 def redundant_tasks(context: StudyContext) -> list[str]:
-    """Tasks as close as `REDUNDANT` to one that comes before them by name."""
-    vectors, _, _ = query_vectors(dict(context.tables), None, where="study redundant_tasks")
-    close = task_similarity(vectors, context.matrix.task, len(context.matrix.tasks))
-    gone: list[str] = []
-    for a, name in enumerate(context.matrix.tasks):
-        before = [b for b in range(a) if context.matrix.tasks[b] not in gone]
-        if any(close[a, b] >= REDUNDANT for b in before):
-            gone.append(name)
-    return gone
+    """Tasks as close as `REDUNDANT` to one of a higher specialist score, as in recipes."""
+    found = specialist_sample(context.tables, redundant=REDUNDANT).figures["tasks"]
+    return [row["task"] for row in found if row["decision"] == "redundant_task"]
 
 
 def without_redundant(context: StudyContext) -> Sequence[StudyCell]:

@@ -39,16 +39,16 @@ def hits(context: StudyContext) -> Hits:
     first = next(iter(done.values()))
     test = _test(context.core, context.default_scheme())
     place = {query: k for k, query in enumerate(test.query_ids)}
-    total: dict[str, Floats] = {}
+    each: dict[str, list[Floats]] = {}  # an encoder that could not feed a router is not in its mean
     for one in done.values():
-        for row in _by_router(one.choices):
-            router, asked, score = row
-            sums = total.setdefault(router, np.zeros(test.n_queries))
-            sums[[place[query] for query in asked]] += score / len(done)
+        for router, asked, score in _by_router(one.choices):
+            own = np.zeros(test.n_queries)
+            own[[place[query] for query in asked]] = score
+            each.setdefault(router, []).append(own)
     best = test.model_ids.index(first.facts["best_on_test"])
     decided = test.decided
     top = np.nanmax(np.where(np.isnan(test.labels), -np.inf, test.labels), axis=1)
-    routers = {name: total[name] for name in routers_of(context)}
+    routers = {name: np.mean(each[name], axis=0) for name in routers_of(context)}
     return Hits(routers, hard_subset(decided, best), solvable(decided), top)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from routeyard.papers.routing_plateau.over_encoders import evaluations
 from routeyard.pipelines.studies.context import StudyContext
 from routeyard.pipelines.studies.study import StudyCell
@@ -16,13 +18,14 @@ def shares(context: StudyContext, columns: Mapping[str, str]) -> Sequence[StudyC
         columns: Share of a profile → what its rows are called behind the router's name.
     """
     done = evaluations(context)
-    share: dict[tuple[str, str], float] = {}
+    each: dict[tuple[str, str], list[float]] = {}
     for one in done.values():
         for row in one.profiles.to_pylist():
             for column, called in columns.items():
                 if row[column] is not None:
                     place = (row["router"] + called, row["model_id"])
-                    share[place] = share.get(place, 0.0) + row[column] / len(done)
+                    each.setdefault(place, []).append(row[column])
+    share = {place: float(np.mean(found)) for place, found in each.items()}
     rows = sorted({row for row, _ in share}, key=lambda row: (not row.startswith("oracle"), row))
     first = rows[0] if rows else ""
     models = sorted({model for _, model in share}, key=lambda m: (-share.get((first, m), 0.0), m))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from routeyard.pipelines.arrays import Bools, Floats
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.experiment.fit import fit
-from routeyard.pipelines.studies.context import Maker, StudyContext, made
+from routeyard.pipelines.studies.context import Maker, StudyContext, made, who
 from routeyard.pipelines.studies.router_table import Columns, cells_of
 from routeyard.pipelines.studies.study import StudyCell
 from routeyard.schemas.tables import RESULTS
@@ -49,7 +49,7 @@ def _across(
     context: StudyContext, makers: Mapping[str, Maker], on: Sequence[str], n: int | None = None
 ) -> Mapping[str, Evaluation]:
     """Release → evaluation; routers trained on these releases together, n questions of each."""
-    named = ("mix", tuple(makers), tuple(on), n)
+    named = ("mix", who(makers), tuple(on), n)
     return context.once(
         named, lambda: context.across(makers, context.training(on, n), _areas(context))
     )

@@ -8,10 +8,9 @@ removal does not depend on the order of summing.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from routeyard.pipelines.arrays import Bools
 from routeyard.pipelines.curate.rule import Curated, Rule, refused, removing
-from routeyard.pipelines.matrix.labels import LabelMatrix, label_matrix
+from routeyard.pipelines.matrix.labels import LabelMatrix, in_drawn_order, label_matrix
 
 #: Fixed point of a similarity: 2³¹, so that 2³² of them still fit int64.
 ONE = 1 << 31
@@ -192,7 +191,7 @@ def prune(
         raise refused(
             "prune", f"protected model {unknown[0]!r} is not in the pool", "name models of the pool"
         )
-    matrix = _in_drawn_order(matrix)
+    matrix = in_drawn_order(matrix)
     steps = greedy_order(
         jaccard_fixed(matrix.correct, matrix.known),
         model_accuracy(matrix),
@@ -217,27 +216,6 @@ def prune(
     ]
     figures = {"trade_off": trade_off, "models": len(matrix.models), "order": order}
     return removing(tables, "models", away, rule="prune", figures=figures)
-
-
-def _in_drawn_order(matrix: LabelMatrix) -> LabelMatrix:
-    """The models in an order drawn by which questions each is right and wrong on.
-
-    It decides between models of equal score and accuracy; only models with equal labels are left
-    to their names, and those are interchangeable.
-    """
-    digests = (hashlib.sha256(query.encode()).digest() for query in matrix.queries)
-    drawn = np.array([np.frombuffer(one[:16], np.uint64) for one in digests]).reshape(-1, 2)
-    # Sums of 64 bits wrap around, and do not depend on the order of questions.
-    numbers = np.zeros(len(matrix.models), dtype=np.uint64)
-    for hashed, cells in zip(drawn.T, (matrix.correct & matrix.known, matrix.known), strict=True):
-        numbers += np.array([hashed[row].sum() for row in cells], dtype=np.uint64)
-    order = np.argsort(numbers, kind="stable")
-    return replace(
-        matrix,
-        models=[matrix.models[place] for place in order],
-        correct=matrix.correct[order],
-        known=matrix.known[order],
-    )
 
 
 def model_accuracy(matrix: LabelMatrix) -> NDArray[np.float64]:

@@ -36,20 +36,21 @@ def target_tasks(
 ) -> list[str]:
     """Tasks that a specialist could lift: hard on average, no model far ahead, large enough.
 
-    Hardest first; a tie goes to the smaller name.
+    Hardest first; of equals the larger one, then the one of the first question.
     """
     right, count = matrix.by_task()
     values = accuracy(right, count)
     sizes = np.bincount(matrix.task, minlength=len(matrix.tasks))
-    found: list[tuple[float, str]] = []
+    found: list[tuple[float, int, str, str]] = []
     for t, name in enumerate(matrix.tasks):
         scores = values[:, t][~np.isnan(values[:, t])]
         if not len(scores) or sizes[t] < min_queries:
             continue
         mean = float(scores.mean())
         if mean <= max_mean_accuracy and float(scores.max()) - mean <= max_gap:
-            found.append((mean, name))
-    return [name for _, name in sorted(found)[:limit]]
+            first = min(matrix.queries[row] for row in np.flatnonzero(matrix.task == t).tolist())
+            found.append((mean, -int(sizes[t]), first, name))
+    return [name for *_, name in sorted(found)[:limit]]
 
 
 def pseudo_specialists(

@@ -38,7 +38,8 @@ def specialist_sample(
     quotas, so none is set: without `quota` and `redundant` every question stays
     and the figures say which tasks demand a specialist. A task whose mean
     embedding is as close as `redundant` to a task already kept is redundant: of
-    it only `floor` questions stay. Of equal scores the first name comes first.
+    it only `floor` questions stay. Of equal scores the larger task comes first, then a draw by
+    its questions, never a name.
 
     Args:
         demanding: Specialist score at or above which a task is kept whole.
@@ -57,12 +58,26 @@ def specialist_sample(
         close = task_similarity(vectors, matrix.task, n) >= redundant
     # A task without a score cannot be shown to need a specialist: it comes last.
     known = ~np.isnan(scores.score)
-    rank = sorted(range(n), key=lambda t: (-scores.score[t] if known[t] else np.inf, t))
+    drawn: dict[int, list[int]] = {
+        t: sorted(
+            np.flatnonzero(matrix.task == t).tolist(),
+            key=lambda row: _draw(seed, matrix.queries[row]),
+        )
+        for t in range(n)
+    }
+    rank = sorted(
+        range(n),
+        key=lambda t: (
+            -scores.score[t] if known[t] else np.inf,
+            -len(drawn[t]),
+            _draw(seed, matrix.queries[drawn[t][0]]),
+        ),
+    )
     kept_tasks: list[int] = []
     away: list[tuple[str, str, str]] = []
     plan: list[dict[str, Any]] = []
     for t in rank:
-        rows = np.flatnonzero(matrix.task == t)
+        rows = drawn[t]
         score = float(scores.score[t]) if known[t] else None
         twin = next((other for other in kept_tasks if close[t, other]), None)
         room, why = len(rows), ""
@@ -78,8 +93,7 @@ def specialist_sample(
             why = f"its task {matrix.tasks[t]!r} has {shown} and was cut to {room}"
         if twin is None:
             kept_tasks.append(t)
-        drawn = sorted(rows.tolist(), key=lambda row: _draw(seed, matrix.queries[row]))
-        away += [(matrix.queries[row], decision, why) for row in drawn[room:]]
+        away += [(matrix.queries[row], decision, why) for row in rows[room:]]
         plan.append(
             {
                 "task": matrix.tasks[t],

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.pipelines.arrays import Floats, Ints, Vectors
-from routeyard.pipelines.matrix.labels import LabelMatrix, accuracy
+from routeyard.pipelines.matrix.labels import LabelMatrix, accuracy, in_drawn_order
 from routeyard.schemas.stored import register
 
 
@@ -55,7 +55,7 @@ def specialist_scores(
         cost: USD per query (or any one unit) by model; None when unknown.
         budgets: Default: the distinct costs.
         weighting: Overall accuracy per `query`, or as the mean over `task`s.
-            Ties go to the lower cost, then to the smaller id.
+            Ties go to the lower cost, then to what the labels draw: never to a name.
     """
     right, count = matrix.by_task()
     by_task = accuracy(right, count)
@@ -76,7 +76,9 @@ def specialist_scores(
         inside = np.flatnonzero((prices <= budget) & ~np.isnan(overall))
         if len(inside) < 2:
             continue
-        best = min(inside.tolist(), key=lambda m: (-overall[m], prices[m], matrix.models[m]))
+        level = [(-overall[m], prices[m]) for m in inside.tolist()]
+        first = [m for m, one in zip(inside.tolist(), level, strict=True) if one == min(level)]
+        best = first[0] if len(first) == 1 else _drawn(matrix, first)
         others = by_task[inside[inside != best]]
         strongest = np.where(np.isnan(others), -np.inf, others).max(axis=0)
         gain = np.where(np.isinf(strongest), np.nan, strongest) - by_task[best]
@@ -94,6 +96,12 @@ def specialist_scores(
         lacking,
         unlimited,
     )
+
+
+def _drawn(matrix: LabelMatrix, among: Sequence[int]) -> int:
+    """One of these models, drawn by what it is right and wrong on."""
+    order = in_drawn_order(matrix).models
+    return min(among, key=lambda m: order.index(matrix.models[m]))
 
 
 def known_mean(values: Floats, *, axis: int) -> Floats:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -92,3 +93,24 @@ def accuracy(right: Ints, count: Ints) -> Floats:
 
 def _whole(table: pa.Table | StoredTable) -> pa.Table:
     return table if isinstance(table, pa.Table) else table.read()
+
+
+def in_drawn_order(matrix: LabelMatrix) -> LabelMatrix:
+    """The models in an order drawn by which questions each is right and wrong on.
+
+    It decides between models of equal score and accuracy; only models with equal labels are left
+    to their names, and those are interchangeable.
+    """
+    digests = (hashlib.sha256(query.encode()).digest() for query in matrix.queries)
+    drawn = np.array([np.frombuffer(one[:16], np.uint64) for one in digests]).reshape(-1, 2)
+    # Sums of 64 bits wrap around, and do not depend on the order of questions.
+    numbers = np.zeros(len(matrix.models), dtype=np.uint64)
+    for hashed, cells in zip(drawn.T, (matrix.correct & matrix.known, matrix.known), strict=True):
+        numbers += np.array([hashed[row].sum() for row in cells], dtype=np.uint64)
+    order = np.argsort(numbers, kind="stable")
+    return replace(
+        matrix,
+        models=[matrix.models[place] for place in order],
+        correct=matrix.correct[order],
+        known=matrix.known[order],
+    )

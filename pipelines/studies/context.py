@@ -16,6 +16,7 @@ from routeyard.pipelines.evaluate.run import Evaluation, evaluate
 from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed
 from routeyard.pipelines.experiment.entrants import RouterSpec, identity
 from routeyard.pipelines.experiment.fit import PredictionStore
+from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.labels import LabelMatrix, label_matrix
 from routeyard.pipelines.matrix.reading import core_of
@@ -99,8 +100,6 @@ class StudyContext:
 
     def default_scheme(self) -> str:
         """The scheme asked for, else `dense`, else the first in order."""
-        from routeyard.pipelines.experiment.splits import default_scheme
-
         return default_scheme(self.core, self.scheme)
 
     @property
@@ -119,11 +118,7 @@ class StudyContext:
 
     def measured(self, makers: Mapping[str, Maker], **settings: Any) -> Evaluation:
         """`compared`, where routers of equal settings are asked for again: the same object."""
-        who = tuple(
-            (name, make if (own := _identity(make)) is None else own)
-            for name, make in makers.items()
-        )
-        key = ("measured", who, tuple(sorted(settings.items())))
+        key = ("measured", who(makers), tuple(sorted(settings.items())))
         return self.once(key, lambda: self.compared(makers, **settings))
 
     def once(self, key: object, make: Callable[[], _Made]) -> _Made:
@@ -162,8 +157,8 @@ class StudyContext:
         return tuple(
             name
             for name in self.routers or routers
-            if all(has.get(need, True) for need in traits_of(ROUTERS.get(name)).needs)
-            and shown(name, self.core.signals)
+            if all(has.get(need, True) for need in traits_of(_class(name)).needs)
+            and shown(name.partition(":")[0], self.core.signals)
         )
 
     @cached_property
@@ -244,11 +239,13 @@ class StudyContext:
         return replace(self.core, splits={scheme: split}), scheme
 
     def _scheme_of(self, name: str) -> str:
-        from routeyard.pipelines.experiment.splits import default_scheme
-
         if name == self.release or self.release not in self.cores:
             return self.default_scheme()
-        return default_scheme(self.cores[name], None)
+        return self.scheme_beside(self.cores[name])
+
+    def scheme_beside(self, other: Core) -> str:
+        """The scheme asked for where another release has it too, else that one's usual one."""
+        return default_scheme(other, self.scheme if self.scheme in other.splits else None)
 
     def intervals(self, statistic: Callable[[LabelMatrix], Floats]) -> list[tuple[float, float]]:
         """95 % intervals of a statistic (k,) of the label matrix, over resampled questions.
@@ -265,8 +262,17 @@ class StudyContext:
         return [interval(replicates[:, k]) for k in range(replicates.shape[1])]
 
 
-def _identity(make: Maker) -> str | None:
-    return identity(make) if isinstance(make, RouterSpec) else None
+def _class(name: str) -> Any:
+    """The class of a registered router, named with or without a preset."""
+    return ROUTERS.get(name.partition(":")[0])
+
+
+def who(makers: Mapping[str, Maker]) -> tuple[tuple[str, Any], ...]:
+    """Names of routers and what decides their fits: equal for equal settings."""
+    return tuple(
+        (name, own if isinstance(make, RouterSpec) and (own := identity(make)) else make)
+        for name, make in makers.items()
+    )
 
 
 def taken(matrix: LabelMatrix, rows: Ints) -> LabelMatrix:

@@ -40,7 +40,7 @@ def declared_in(package: str, name: str) -> Study:
                   for column, value in cells.items()}
         for release, rows in row.pop("printed", {}).items()
     }  # fmt: skip
-    for key in ("needs", "axes"):
+    for key in ("needs", "takes", "axes"):
         if key in row:
             row[key] = tuple(row[key])
     cells, curves = (_function(row.pop(key, None), package) for key in ("cells", "curves"))

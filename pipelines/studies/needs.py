@@ -76,8 +76,24 @@ def lacking(study: Study, context: StudyContext) -> list[tuple[str, str]]:
     return found
 
 
-def check(study: Study, context: StudyContext) -> None:
-    """Raises BadInput where something is missing."""
+#: What `Study.takes` names → the option that gives it.
+OPTIONS: Mapping[str, str] = {"routers": "--router", "joined": "--join", "tested": "--test-on"}
+
+
+def untaken(study: Study, context: StudyContext) -> list[str]:
+    """Options that are given and that this study does not read."""
+    given = [name for name in OPTIONS if getattr(context, name) and name not in study.takes]
+    return [OPTIONS[name] for name in given]
+
+
+def check(study: Study, context: StudyContext, *, one_of_many: bool = False) -> None:
+    """Raises BadInput where something is missing, or one study is given what it does not read."""
+    if (unread := untaken(study, context)) and not one_of_many:
+        raise BadInput(
+            f"the study {study.name!r} does not read {' and '.join(unread)}",
+            where=f"paper {study.paper}, {study.item}",
+            next_step="leave it out; a release of its own is studied by a command of its own",
+        )
     missing = lacking(study, context)
     if missing:
         need, then = missing[0]

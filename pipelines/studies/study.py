@@ -52,6 +52,8 @@ class Study:
         title: What it shows, in our words.
         cells: Fills the table from the context; the figures are computed in other packages.
         needs: Names from `needs.NEEDS`, and `router:<name>`.
+        takes: What of a context beside the release it reads: `routers` that are asked for, releases
+            that are `joined` or `tested`. Anything else is refused when it is given.
         rows: Heading of the first column.
         plot: `bars` of the column `plot_column` over rows (`dots` where zero is nothing), `heat`
             of rows and columns, or `lines` or `points` of `curves`; of `points` only references
@@ -69,6 +71,7 @@ class Study:
     title: str
     cells: Callable[[StudyContext], Sequence[StudyCell]]
     needs: tuple[str, ...] = ("labels",)
+    takes: tuple[str, ...] = ("routers",)
     rows: str = "model"
     plot: Literal["bars", "dots", "heat", "lines", "points"] | None = None
     plot_column: str | None = None

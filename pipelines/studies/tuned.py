@@ -25,8 +25,6 @@ def runs_of(context: StudyContext, tables: Mapping[str, pa.Table]) -> pa.Table |
 
 
 def split_of(context: StudyContext, tables: Mapping[str, pa.Table]) -> tuple[Core, str]:
-    from routeyard.pipelines.experiment.splits import default_scheme
-
-    core = core_of(tables)
-    scheme = default_scheme(core, context.scheme if tables is context.tables else None)
+    core, own = core_of(tables), tables is context.tables
+    scheme = context.default_scheme() if own else context.scheme_beside(core)
     return with_validation(core, scheme)[0], scheme

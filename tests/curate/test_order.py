@@ -12,6 +12,8 @@ import pytest
 
 from routeyard.pipelines.curate import RULES
 from routeyard.pipelines.curate.apply import Applied, curate
+from routeyard.pipelines.curate.pseudo_specialists import target_tasks
+from routeyard.pipelines.matrix.labels import LabelMatrix
 from routeyard.schemas import (
     CONTRACTS,
     EMBEDDINGS,
@@ -170,3 +172,42 @@ def test_names_of_models_change_nothing(rule: str, which: int) -> None:
     leave = {"preferences"}  # which side a model stands on is drawn by its name
     for name in ours.keys() - leave:
         assert ours[name] == theirs[name], name
+
+
+#: Tasks under names that sort the other way.
+OTHER_TASKS = {name: f"{chr(ord('z') - k)}-{k}" for k, name in enumerate(sorted(TASKS))}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        # Their mean embeddings are alike: the first of them stays, and which that is no name says.
+        {"redundant": 0.0, "budget": "params"},
+        {"quota": 6, "floor": 2, "redundant": 0.5, "budget": "params"},
+    ],
+)
+def test_names_of_tasks_change_nothing(settings: dict[str, Any]) -> None:
+    tables = benchmark(PLAIN)
+    right = {q["query_id"]: k % 2 == 0 for k, q in enumerate(tables["queries"].to_pylist())}
+    rows = [{**r, "correct": right[r["query_id"]]} for r in tables["labels"].to_pylist()]
+    equal = {**tables, "labels": LABELS.from_rows(rows)}  # every task has the same score
+    asked = [{**q, "task": OTHER_TASKS[q["task"]]} for q in tables["queries"].to_pylist()]
+    renamed = QUERIES.from_rows(asked)
+    back = {new: old for old, new in OTHER_TASKS.items()}
+    for given in (tables, equal):
+        ours = curate(given, [("specialist_sample", settings)])
+        theirs = curate({**given, "queries": renamed}, [("specialist_sample", settings)])
+        assert shown(ours, {})["removals"] == shown(theirs, back)["removals"]
+
+
+def test_equally_hard_tasks_are_lifted_whatever_they_are_called() -> None:
+    queries = ["q1", "q2", "q3", "q4"]
+    right = np.zeros((2, 4), dtype=bool)
+    found = []
+    for tasks in (["a", "b"], ["b", "a"]):  # the task of q1 and q2, that of q3 and q4
+        names = sorted(tasks)
+        task = np.array([names.index(tasks[k // 2]) for k in range(4)])
+        matrix = LabelMatrix(["x", "y"], queries, task, names, right, ~right)
+        (name,) = target_tasks(matrix, 1.0, 1.0, 1, limit=1)
+        found.append(tasks.index(name))
+    assert found == [0, 0]

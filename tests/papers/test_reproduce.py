@@ -75,12 +75,14 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
                 place = written(root / called, tables)
                 places.append(f"Nine-by-30k={place}" if name == "routing_plateau" else place)
             out = root / "out"
+            zoo = {
+                "search": False, "encoders": ["e"],
+                "routers": ["knn", "kmeans", "mlp", "zooter", "carrot", "mess-plus"],
+            }  # fmt: skip
             made[name] = (
                 routeyard.reproduce(
                     name, places, out=out, workspace=root / "yard", cache=root / "cache",
-                    search=False, resamples=100,
-                    encoders=["e"] if name == "routing_plateau" else [],
-                    routers=["knn", "kmeans", "mlp", "zooter", "carrot", "mess-plus"],
+                    resamples=100, **(zoo if name == "routing_plateau" else {}),
                 ),
                 out,
             )  # fmt: skip
@@ -342,9 +344,38 @@ def test_the_readme_of_a_paper_says_how_and_its_commands_run(
             if not Path(place).is_dir():
                 models = next(iter(RELEASES[name].values()))
                 written(tmp_path / place, release("0", models[:3] if len(models) > 2 else models))
-        quick = ["--no-search", "--resamples", "100", "--routers", "knn,kmeans"]
+        quick = ["--resamples", "100"]
+        if name == "routing_plateau":
+            quick += ["--no-search", "--routers", "knn,kmeans"]
         assert run([*words[1:], *quick]) == 0, line
     capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("paper", "given", "said"),
+    [
+        ("confidence_router", {"routers": ["knn"]}, "reads 'routers'"),
+        ("cscr", {"encoders": ["tfidf"]}, "reads 'encoders'"),
+        ("triple_perspective", {"search": False}, "reads 'search'"),
+        ("cscr", {"on": ["there"], "data": True}, "releases are named"),
+    ],
+)
+def test_what_nothing_of_a_paper_reads_is_refused(
+    paper: str, given: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadInput, match=said):
+        routeyard.reproduce(paper, out=tmp_path, **given)
+
+
+@pytest.mark.slow  # the ablations of the paper come along
+def test_routers_that_are_asked_for_take_the_place_of_the_papers(tmp_path: Path) -> None:
+    place = written(tmp_path / "small", release("0", POOL[:4]))
+    one = routeyard.reproduce(
+        "cscr", [place], routers=["umr", "cscr"], out=tmp_path / "out", resamples=50,
+        cache=tmp_path / "cache",
+    )  # fmt: skip
+    own = {c.row for c in one.cells if c.item == "Table 1" and c.value is not None}
+    assert own == {"Oracle", "UMR", "CSCR"}
 
 
 def test_a_recipe_says_no_total_that_its_rules_change() -> None:

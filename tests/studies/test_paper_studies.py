@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,8 +14,12 @@ import pytest
 
 from routeyard.flows.evaluation.router_specs import reference
 from routeyard.flows.evaluation.study import run_study
+from routeyard.papers.routing_plateau.hard_questions import hits
+from routeyard.papers.routing_plateau.profiles import shares
+from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.studies.context import StudyContext, ZooFigures
 from routeyard.pipelines.studies.needs import check, lacking
 from routeyard.pipelines.studies.study import Study, StudyCell
 from routeyard.schemas import (
@@ -132,11 +138,19 @@ OWN = [
 ]
 
 
+def nothing_else(study: Study, one: StudyContext) -> StudyContext:
+    """The context with what the study takes; of what it does not take, what no study can read."""
+    given = {"routers": ("no such router",), "joined": {"none": {}}, "tested": {"none": {}}}
+    if "joined" in study.takes:  # all releases are read at once
+        del given["tested"]
+    return replace(one, **{k: v for k, v in given.items() if k not in study.takes})
+
+
 @cache
 def cells_of(name: str) -> dict[tuple[str, str], StudyCell]:
     study: Study = STUDIES.get(name)
-    one = given(study.paper in PAIRED)
-    check(study, one)
+    one = nothing_else(study, given(study.paper in PAIRED))
+    check(study, one, one_of_many=True)
     cells = {(c.row, c.column): c for c in study.cells(one)}
     assert cells
     if study.curves is not None:
@@ -186,7 +200,7 @@ def test_rows_are_those_of_the_papers_tables() -> None:
 )
 def test_figures_are_drawn_without_a_warning(name: str, tmp_path: Path) -> None:
     study: Study = STUDIES.get(name)
-    run_study(name, given(study.paper in PAIRED), tmp_path, tmp_path)
+    run_study(name, given(study.paper in PAIRED), tmp_path, tmp_path, one_of_many=True)
     assert (tmp_path / f"{name}.svg").stat().st_size > 1000
 
 
@@ -245,3 +259,98 @@ def test_models_that_a_rule_holds_out_are_unseen_whatever_its_scheme_is_called(s
     assert context.unseen == tuple(sorted((POOL[1], POOL[3])))
     needs = {need for need, _ in lacking(STUDIES.get("cscr_new_models"), context)}
     assert "unseen_models" not in needs
+
+
+def with_specialist(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """The release with its last model as a pseudo-specialist for the task `math`."""
+    old, new = POOL[-1], "pseudo-specialist:math"
+
+    def renamed(table: pa.Table) -> pa.Table:
+        rows = [
+            {**row, "model_id": new} if row.get("model_id") == old else row
+            for row in table.to_pylist()
+        ]
+        for row in rows:
+            if "kind" in row and "simulated" in row and row["model_id"] == new:
+                row["kind"], row["simulated"] = "pseudo_specialist", True
+        return pa.Table.from_pylist(rows, schema=table.schema)
+
+    return {name: renamed(table) for name, table in tables.items()}
+
+
+@cache
+def asked(paired: bool, special: bool) -> StudyContext:
+    """Two routers are asked for that are no study's only ones."""
+    names = POOL[:2] if paired else POOL
+    tables = release("0", names)
+    tables = with_specialist(tables) if special else tables
+    pair, routers = (POOL[:2], ("ridge", "random")) if paired else (None, ("ridge", "cscr"))
+    return StudyContext("one", tables, reference, resamples=20, routers=routers, pair=pair)
+
+
+TAKING = [name for name in STUDIES.names() if "routers" in STUDIES.get(name).takes]
+#: Needs agents' steps; tests/papers/agents asks it for routers of their own.
+ELSEWHERE = ("agentic_curve",)
+#: Figures of all routers together.
+OF_ALL = ("bce_against_knn", "configurations")
+
+
+@pytest.mark.parametrize("name", [name for name in TAKING if name not in ELSEWHERE])
+def test_a_study_shows_the_routers_that_are_asked_for_and_no_others(name: str) -> None:
+    study: Study = STUDIES.get(name)
+    paired = "pair" in study.needs
+    context = asked(paired, "pseudo_specialists" in study.needs)
+    check(study, context)
+    cells = study.cells(context)
+    shown = {cell.row for cell in cells} | {cell.column for cell in cells}
+    if study.curves is not None:
+        shown |= set(study.curves(context).column("series").to_pylist())
+    words = {word for one in shown for word in re.split(r",? / |, | − |: ?", one)}
+    found = words & set(ROUTERS.names())
+    assert found <= set(context.routers), "routers that nobody asked for"
+    if name not in OF_ALL:
+        assert found, "none of the routers that were asked for"
+
+
+@pytest.mark.parametrize("name", [n for n in STUDIES.names() if n not in TAKING])
+def test_a_study_that_reads_no_routers_refuses_them(name: str) -> None:
+    study: Study = STUDIES.get(name)
+    context = replace(given(False), routers=("knn",))
+    with pytest.raises(BadInput, match="does not read --router"):
+        check(study, context)
+
+
+def test_a_router_with_a_preset_is_known_by_its_class() -> None:
+    one = replace(given(False), routers=("umr:text", "cscr:code"))
+    assert one.able(("knn",)) == ("umr:text", "cscr:code")
+    bare = {k: v for k, v in one.tables.items() if k != "descriptors"}
+    assert replace(one, tables=bare).able(("knn",)) == ("umr:text",)
+
+
+def test_the_scheme_asked_for_is_that_of_other_releases_too() -> None:
+    one = replace(given(True), scheme="mine", _evaluations={})
+    every = []
+    for tables in (one.tables, one.joined["two"], one.tested["three"]):
+        rows = tables["splits"].to_pylist()
+        turned = [{**r, "scheme": "mine", "split": "test"} for r in rows]
+        turned[: len(rows) // 2] = [{**r, "split": "train"} for r in turned[: len(rows) // 2]]
+        every.append({**tables, "splits": SPLITS.from_rows([*rows, *turned])})
+    own, joined, tested = every
+    one = replace(one, tables=own, joined={"two": joined}, tested={"three": tested})
+    assert len(one.training(("one", "two")).queries) == 100
+    done = one.across({"random": reference("random")}, one.training(("one",)))
+    assert {name: e.facts["n_test"] for name, e in done.items()} == dict.fromkeys(done, 50)
+
+
+def test_a_router_that_one_encoder_could_not_feed_is_averaged_over_the_others() -> None:
+    whole = given(False).evaluation(("ridge", "random"))
+    less = given(False).evaluation(("random",))
+    zoo = ZooFigures(lambda: {"a": whole, "b": less}, dict, lambda: pa.table({}))
+    context = replace(given(False), zoo=zoo, _evaluations={})
+    accuracy = float(hits(context).of["ridge"].mean())
+    (own,) = (
+        r for r in whole.metrics.to_pylist() if (r["router"], r["metric"]) == ("ridge", "accuracy")
+    )
+    assert accuracy == pytest.approx(own["value"])
+    cells = shares(context, {"share": ""})
+    assert sum(c.value or 0 for c in cells if c.row == "ridge") == pytest.approx(1)

@@ -27,7 +27,6 @@ def zoo_figures(
     context: StudyContext,
     folder: Path,
     *,
-    routers: Sequence[str],
     encoders: Sequence[str],
     search: bool,
     cache: Path,
@@ -36,14 +35,13 @@ def zoo_figures(
     """Figures of the paper's routers on a release; cells that lie there are not fitted again.
 
     Args:
-        routers: Of the paper's routers only these; empty for all.
         encoders: As `routeyard zoo run` takes them; empty for those of the paper's that are here.
         search: All settings and seeds of the protocol; else each router's first setting once.
         beside: Encoders that are taken beside the paper's where none are named.
     """
 
     def ran() -> tuple[zoo.Zoo, CellInputs]:
-        entrants = registered(list(routers or paper.routers))
+        entrants = registered(list(paper.routers))
         found = run(
             _bare(context.core), context.default_scheme(), here(), entrants, folder,
             title=f"Routers of {paper.name} on {context.release}", search=search, cache=cache,

@@ -25,6 +25,8 @@ ROUTERS = ("probe-dirichlet", "semantic-entropy", "margin", "knn", "ridge", "tas
 RANDOM, FIXED, LEARNED = "at random", "step: fixed", "step: learned"
 ORACLE, STEP_ORACLE = "question: oracle", "step: oracle"
 SHARES = (0.25, 0.5, 0.75)
+#: Thresholds of a router's scores that are drawn.
+POINTS = 41
 DEAR = "its cost, of the large one's"
 
 Choices = Mapping[str, Ints]
@@ -60,11 +62,13 @@ def choices_of(context: StudyContext) -> tuple[Core, Choices]:
         two = core.with_models((small, large))
         learner = partial(context.make(name), context.seed)
         scores = Fit(learner, two.training(scheme)).scores(two.take(test).queries())
-        order = np.argsort(-(scores[:, 1] - scores[:, 0]), kind="stable")
-        rank = np.empty(n, dtype=np.int64)
-        rank[order] = np.arange(n)
-        points = np.unique(np.linspace(0, n, 41).round().astype(np.int64))
-        found[f"question: {name}"] = np.stack([np.where(rank < k, high, low) for k in points])
+        wanted = scores[:, 1] - scores[:, 0]
+        # Equal scores go together: which of them comes first would be a matter of their order.
+        levels = np.append(np.unique(wanted), np.inf)
+        drawn = np.unique(np.linspace(0, len(levels) - 1, POINTS).round().astype(np.int64))
+        found[f"question: {name}"] = np.stack(
+            [np.where(wanted >= least, high, low) for least in levels[drawn]]
+        )
     if members:
         ends = [low, *(members[k] for k in sorted(members)), high]
         found[FIXED] = np.stack([np.full(n, one) for one in ends])

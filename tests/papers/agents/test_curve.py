@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from routeyard.flows.evaluation.study import reference
+from routeyard.papers.triple_perspective.agents.curve import choices_of
 from routeyard.papers.triple_perspective.agents.handing_over import relays, states
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.studies import STUDIES
@@ -129,3 +130,13 @@ def test_a_release_without_steps_is_refused_with_the_next_step() -> None:
     with pytest.raises(BadInput) as error:
         check(STUDIES.get("agentic_curve"), given)
     assert "collect.agent" in str(error.value.next_step)
+
+
+def test_questions_of_equal_score_change_models_together() -> None:
+    given = StudyContext(
+        release="planted", tables=tables(told=True), make=reference, pair=("small", "large"),
+        routers=("best-generalist",), resamples=20,
+    )  # fmt: skip
+    chosen = choices_of(given)[1]["question: best-generalist"]
+    # It scores all questions alike: all of them or none, whatever order they are in.
+    assert {len(set(row.tolist())) for row in chosen} == {1}
