@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -146,7 +145,6 @@ def _reworded(queries: Any, checked: Recipe, root: Path) -> list[str]:
     from routeyard.flows.audits.judged import built
     from routeyard.pipelines.errors import RouteyardError
     from routeyard.pipelines.label.recipe_scorers import rescored, reworded
-    from routeyard.pipelines.scorers import SCORERS
 
     try:
         stored = built(checked.name, root)["queries"]
@@ -159,8 +157,7 @@ def _reworded(queries: Any, checked: Recipe, root: Path) -> list[str]:
     for source, count in changed.items():
         why, wording = "their prompts changed", "instruction:"
         if (one := scorers.get(source)) is not None:
-            told = SCORERS.get(one.before).instruction if one.before in SCORERS.names() else ""
-            wording = f"instruction: {json.dumps(told, ensure_ascii=False)}"
+            wording = one.instruction
             why = (
                 f"the scorer changed from {one.before!r} to {one.after!r}, and with it the "
                 "instruction in the prompt"

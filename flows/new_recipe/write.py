@@ -109,16 +109,7 @@ def start_recipe(
     lacks = [*answers.lacks, *_lacks(guess, suggested), *_to_confirm(no_results, guess)]
     source["scorer"] = suggested.scorer
     source["fields"] = guess.fields
-    empty = {"question": _unasked(guess, table)}
-    if suggested.scorer not in ("none", "given") and "references" in guess.fields:
-        empty["reference"] = sum(not any(text.strip() for text in texts) for texts in references)
-    left_out = []
-    for what, lacking in empty.items():
-        if lacking:
-            source[f"missing_{what}"] = "remove"
-            left_out.append(
-                f"{lacking} of {len(rows)} rows looked at have no {what} (listed in removals)"
-            )
+    left_out = _left_out(source, guess, table, references)
     text = recipe_text(
         _name(recipe), source, answers, guess, suggested, lacks, left_out, near_duplicates
     )
@@ -126,11 +117,21 @@ def start_recipe(
     return NewRecipe(recipe, len(rows), guess, suggested, answers.words, lacks, unread, left_out)
 
 
-def _unasked(guess: Guess, table: Table) -> int:
-    """Rows without a question, where a column holds it."""
+def _left_out(
+    source: dict[str, Any], guess: Guess, table: Table, references: Sequence[Sequence[str]]
+) -> list[str]:
+    """Which rows the source leaves out, in words; the keys that do so are put into it."""
     column = guess.plain("question")
     seen = table.values(column) if column else []
-    return len(seen) - len(present(seen))
+    empty = {"question": len(seen) - len(present(seen))}
+    if source["scorer"] not in ("none", "given") and "references" in guess.fields:
+        empty["reference"] = sum(not any(text.strip() for text in texts) for texts in references)
+    source |= {f"missing_{what}": "remove" for what, rows in empty.items() if rows}
+    return [
+        f"{rows} of {len(table.rows)} rows looked at have no {what} (listed in removals)"
+        for what, rows in empty.items()
+        if rows
+    ]
 
 
 def _to_confirm(no_results: NoResults, guess: Guess) -> list[str]:

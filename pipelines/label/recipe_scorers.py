@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from routeyard.pipelines.scorers import SCORERS
 
 
 class ScorerChange(NamedTuple):
@@ -17,6 +20,13 @@ class ScorerChange(NamedTuple):
     before: str
     after: str
     questions: int
+
+    @property
+    def instruction(self) -> str:
+        """The key of the source that keeps what models were told for the earlier scorer."""
+        known = self.before in SCORERS.names()
+        told = SCORERS.get(self.before).instruction if known else ""
+        return f"instruction: {json.dumps(told, ensure_ascii=False)}"
 
 
 def rescored(queries: pa.Table, scorers: Mapping[str, str]) -> tuple[pa.Table, list[ScorerChange]]:
