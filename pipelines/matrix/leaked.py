@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from routeyard.pipelines.arrays import Bools, Ints
 from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.texts import some
-from routeyard.schemas.leaks import same_words
+from routeyard.pipelines.matrix.texts import parts_of, some
+from routeyard.schemas.leaks import marks_of
 from routeyard.schemas.withheld import WITHHELD
 
 
@@ -19,8 +20,9 @@ def verbatim(core: Core, test: Ints, train: Ints) -> Bools:
 
     A withheld text is like no other; `withheld` says whether there are any.
     """
-    known = set(_marks(some(core.prompts, train))) - set(_marks([WITHHELD]))
-    return np.fromiter((mark in known for mark in _marks(some(core.prompts, test))), bool)
+    known = _marks(some(core.prompts, train))
+    said = known.filter(pc.invert(pc.is_in(known, value_set=_marks([WITHHELD]))))
+    return np.asarray(pc.is_in(_marks(some(core.prompts, test)), value_set=said), dtype=bool)
 
 
 def withheld(core: Core, rows: Ints) -> bool:
@@ -46,8 +48,6 @@ def leaked(core: Core, scheme: str, test: Ints) -> Bools:
     return found | verbatim(core, test, train) if len(core.prompts) else found
 
 
-def _marks(texts: Iterable[str]) -> Iterator[bytes]:
+def _marks(texts: Sequence[str]) -> pa.Array:
     """16 bytes for each text: the texts of all train questions need not be held."""
-    for text in texts:
-        words = same_words(text).encode("utf-8", "replace")
-        yield hashlib.blake2b(words, digest_size=16).digest()
+    return pa.concat_arrays([marks_of(part) for part in parts_of(texts)])

@@ -131,9 +131,10 @@ def some(texts: Sequence[str], rows: Ints) -> Sequence[str]:
 def together(first: Sequence[str], second: Sequence[str]) -> Sequence[str]:
     """Texts, then others."""
     if isinstance(first, Texts) or isinstance(second, Texts):
-        return texts_of(chain(_parts(first), _parts(second)), len(first) + len(second))
+        return texts_of(chain(parts_of(first), parts_of(second)), len(first) + len(second))
     return tuple(first) + tuple(second)
 
 
-def _parts(texts: Sequence[str]) -> Iterator[pa.Array]:
+def parts_of(texts: Sequence[str]) -> Iterator[pa.Array]:
+    """Texts as arrays, one at a time if they lie on disk."""
     return texts.parts() if isinstance(texts, Texts) else iter([pa.array(texts, pa.string())])

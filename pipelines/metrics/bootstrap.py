@@ -24,14 +24,13 @@ from routeyard.pipelines.matrix.row_blocks import by_rows, every
 
 #: Bytes of one block of counts; a block of values comes on top.
 BLOCK_BYTES = 32 << 20
+#: Whole numbers up to this one are exact in float32, and so are sums of them in any order.
+_EXACT = 1 << 24
 #: Bytes of counts that pass through a product at once: they stay in the processor's cache.
 PASSING_BYTES = 1 << 20
 #: Resamples in a block, however many queries there are: values that lie on disk are read once
 #: for each block.
 TOGETHER = 16
-
-#: Clusters above which each resample is drawn when it is used, so that draws take no memory.
-ONE_BY_ONE = 1 << 18
 
 #: Up to this many counts are kept after they were first drawn.
 KEPT_CELLS = 160 << 20
@@ -71,14 +70,14 @@ class Draws:
             yield first, counts.astype(np.float64)
             first += len(counts)
 
-    def passing(self) -> Iterator[tuple[slice, Floats]]:
-        """(resamples, counts) as `blocks`, in pieces that share one buffer.
+    def passing(self, kind: Any = np.float64) -> Iterator[tuple[slice, Floats]]:
+        """(resamples, counts) as `blocks`, of type `kind`, in pieces that share one buffer.
 
         A piece holds until the next one is asked for. Products over them take a third of the
         time: nothing is allocated, and counts are read from memory as bytes.
         """
-        rows = max(TOGETHER, PASSING_BYTES // (8 * max(self.n, 1)))
-        buffer = np.empty((min(rows, self.resamples), self.n))
+        rows = max(TOGETHER, PASSING_BYTES // (np.dtype(kind).itemsize * max(self.n, 1)))
+        buffer = np.empty((min(rows, self.resamples), self.n), kind)
         first = 0
         for counts in self._kept if self._keep else self._draw():
             for start in range(0, len(counts), rows):
@@ -123,12 +122,25 @@ class Draws:
     def sums(self, values: Floats) -> Floats:
         """(resamples, k) sums of each column of `values` (n, k) over each resample.
 
-        The memory is bounded by one block of counts and the result.
+        The memory is bounded by one block of counts and the result. Sums of small whole
+        numbers, such as labels, go through float32: half the time and the same sums.
         """
-        out = np.empty((self.resamples, values.shape[1]))
-        for here, counts in self.passing():
+        kind = self._kind(values)
+        values = by_rows(lambda part: part.astype(kind, copy=False), values)
+        out = np.empty((self.resamples, values.shape[1]), kind)
+        for here, counts in self.passing(kind):
             np.matmul(counts, values, out=out[here])
-        return out
+        return out.astype(np.float64, copy=False)
+
+    def _kind(self, values: Floats) -> Any:
+        """float32 where all values are whole and each sum of a resample is exact in it."""
+        drawn = self.n
+        if self.groups is not None:
+            sizes = np.unique(self.groups, return_counts=True)[1]
+            drawn = int(sizes.max(initial=0)) * len(sizes)
+        most = _EXACT // max(drawn, 1)
+        small = every(lambda part: (part == np.rint(part)) & (np.abs(part) <= most), values)
+        return np.float32 if small else np.float64
 
     def means(self, values: Floats) -> Floats:
         """(resamples, k) means over each resample; NaN cells do not count.
@@ -147,15 +159,13 @@ class Draws:
 
 
 def _counted(generator: np.random.Generator, rows: int, clusters: int) -> NDArray[np.integer[Any]]:
-    """(rows, clusters) how often each was drawn; many are drawn one resample at a time."""
-    if clusters > ONE_BY_ONE:
-        counts = np.empty((rows, clusters), np.int32)
-        for row in counts:
-            row[:] = np.bincount(generator.integers(0, clusters, size=clusters), minlength=clusters)
-        return counts
-    drawn = generator.integers(0, clusters, size=(rows, clusters))
-    drawn += np.arange(rows)[:, None] * clusters
-    return np.bincount(drawn.ravel(), minlength=rows * clusters).reshape(rows, clusters)
+    """(rows, clusters) how often each was drawn; one resample's draws stay in the cache."""
+    counts = np.empty((rows, clusters), np.int32)
+    for row in counts:
+        # As 64-bit numbers they would be the same, and take twice the time.
+        drawn = generator.integers(0, clusters, size=clusters, dtype=np.int32)
+        row[:] = np.bincount(drawn, minlength=clusters)
+    return counts
 
 
 def interval(

@@ -49,14 +49,27 @@ def test_draws_do_not_depend_on_block_size_or_keeping(monkeypatch: pytest.Monkey
     assert np.allclose(Draws(30, 40, 3).means(values), whole, atol=1e-12)
     monkeypatch.setattr(bootstrap, "KEPT_CELLS", 0)
     assert np.allclose(Draws(30, 40, 3).means(values), whole, atol=1e-12)
-    monkeypatch.setattr(bootstrap, "ONE_BY_ONE", 0)
-    assert np.allclose(Draws(30, 40, 3).means(values), whole, atol=1e-12)
     again = [np.vstack([part for _, part in d.blocks()]) for d in _odd(groups)]
     assert all(np.array_equal(a, b) for a, b in zip(counts, again, strict=True))
 
 
 def _odd(groups: np.ndarray) -> list[Draws]:
     return [Draws(31, 9, 4), Draws(35, 9, 4, groups)]
+
+
+def test_sums_of_labels_are_those_of_float64() -> None:
+    rng = np.random.default_rng(0)
+    largest = bootstrap._EXACT // 300
+    for groups in (None, np.repeat(np.arange(30), 10)):
+        draws = Draws(300, 50, 1, groups)
+        counts = np.vstack([part for _, part in draws.blocks()])
+        for most in (1, largest, largest + 1, 2**40 + 1):
+            values = most * rng.integers(0, 2, (300, 3)).astype(float)
+            assert np.array_equal(draws.sums(values), counts @ values)
+            assert draws._kind(values) is (np.float32 if most <= largest else np.float64)
+    assert draws._kind(np.array([[0.5]])) is np.float64
+    uneven = Draws(300, 50, 1, np.minimum(np.arange(300), 200))  # up to 201 groups of 100
+    assert uneven._kind(np.full((300, 1), largest)) is np.float64
 
 
 def test_nano_dollars_make_sums_exact() -> None:
