@@ -53,7 +53,7 @@ def status(recipe: str, workspace: str) -> list[dict[str, str]]:
 
     fresh: dict[str, str] = {}
     stale: _NotStored | None = None
-    with fixtures(checked, root):
+    with fixtures(checked, root, serve=False):
         try:
             for stage, results in walk(checked, context, look):
                 if not stage.part_of:

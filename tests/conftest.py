@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import shlex
 import shutil
 import socket
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -26,21 +29,29 @@ os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
+# What is collected and imported lives as long as the session. A collection of garbage that walks it
+# all takes half a second, and many happen: none looks at it before the end.
+def pytest_sessionstart() -> None:
+    """No collection of garbage while tests are found: nothing of it is garbage."""
+    gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """From here on, collections of garbage look only at what the tests make."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Libraries count what is left of their objects when Python ends."""
+    gc.unfreeze()
+
+
 ROOT = Path(__file__).parents[1]
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def routeyard(
-    *words: object, cwd: Path | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a `routeyard` command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "routeyard", *map(str, words)],
-        cwd=cwd,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
-        capture_output=True,
-        text=True,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +71,33 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def call() -> Call:
-    return routeyard
+def warm_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """What begins a command of Python's (`-m …`, `-c …`) that finds most of its imports done."""
+    program = str(ROOT / "tests" / "support" / "warm.py")
+    address = tmp_path_factory.getbasetemp() / "warm"
+    server = subprocess.Popen(
+        [sys.executable, program, "serve", str(address)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    while not address.exists():
+        assert server.poll() is None, "tests/support/warm.py ended at once"
+        time.sleep(0.05)
+    yield [sys.executable, "-IS", program, "run", str(address)]
+    server.communicate()
+
+
+@pytest.fixture(scope="session")
+def call(warm_python: list[str]) -> Call:
+    """Runs a `routeyard` command in a process of its own."""
+
+    def run(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
+        command = [*warm_python, "-m", "routeyard", *map(str, words)]
+        more = {"stdin": subprocess.DEVNULL, "cwd": ROOT} | more
+        return subprocess.run(command, capture_output=True, text=True, **more)
+
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +111,12 @@ def demo_yard(tmp_path_factory: pytest.TempPathFactory) -> Path:
     yard = shared / "demo" / "yard"
     with FileLock(shared / "demo.lock"):
         if not (yard / "printed.txt").is_file():
-            done = routeyard("demo", "--workspace", yard)
+            done = subprocess.run(
+                [sys.executable, "-m", "routeyard", "demo", "--workspace", str(yard)],
+                env=os.environ | {"PYTHONPATH": str(ROOT)},
+                capture_output=True,
+                text=True,
+            )
             assert done.returncode == 0, done.stderr
             (yard / "printed.txt").write_text(done.stdout)
     return yard
@@ -87,15 +128,19 @@ def demo_release(demo_yard: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def as_a_user(demo_yard: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict]:
+def as_a_user(
+    demo_yard: Path, warm_python: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict]:
     """A folder with `yard` in it, and a PATH with `routeyard` and `python` on it."""
     folder = tmp_path_factory.mktemp("user")
     (folder / "yard").symlink_to(demo_yard)
     programs = folder / "bin"
     programs.mkdir()
-    for name, module in (("routeyard", "-m routeyard"), ("python", "")):
+    for name, begin in (
+        ("routeyard", [*warm_python, "-m", "routeyard"]), ("python", [sys.executable])
+    ):  # fmt: skip
         script = programs / name
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {module} "$@"\n')
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(begin)} "$@"\n')
         script.chmod(script.stat().st_mode | stat.S_IEXEC)
     environment = os.environ | {
         "PATH": f"{programs}:{os.environ['PATH']}",

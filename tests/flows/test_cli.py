@@ -12,18 +12,9 @@ import pytest
 
 from routeyard.flows.cli import _their_frames, run
 from routeyard.flows.cli.registry import COMMANDS, GROUPS, module_of
+from tests.conftest import Call
 
 ROOT = Path(__file__).parents[2]
-
-
-def call(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "routeyard", *words],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-    )
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,7 +70,9 @@ def test_every_command_module_is_listed() -> None:
         (["recipe", "shwo"], 2, "recipe show"),
     ],
 )
-def test_bad_input_exits_2_and_says_what_to_do(words: list[str], code: int, says: str) -> None:
+def test_bad_input_exits_2_and_says_what_to_do(
+    words: list[str], code: int, says: str, call: Call
+) -> None:
     done = call(*words)
     assert done.returncode == code, done.stderr
     assert says in done.stderr + done.stdout
@@ -87,7 +80,9 @@ def test_bad_input_exits_2_and_says_what_to_do(words: list[str], code: int, says
 
 
 @pytest.mark.parametrize("words", [[], ["--defaults"]])
-def test_recipe_show_prints_what_is_itself_a_recipe(tmp_path: Path, words: list[str]) -> None:
+def test_recipe_show_prints_what_is_itself_a_recipe(
+    tmp_path: Path, words: list[str], call: Call
+) -> None:
     shown = call("recipe", "show", "demo", *words).stdout
     # Defaults, such as a rule's own, are printed when they are asked for.
     assert ("shuffle_seed" in shown) == bool(words)
@@ -98,15 +93,12 @@ def test_recipe_show_prints_what_is_itself_a_recipe(tmp_path: Path, words: list[
     assert again.stdout == shown, again.stderr
 
 
-def test_a_prefect_server_that_is_not_there_is_named_without_a_traceback(tmp_path: Path) -> None:
+def test_a_prefect_server_that_is_not_there_is_named_without_a_traceback(
+    tmp_path: Path, call: Call
+) -> None:
     address = "http://127.0.0.1:9/api"
-    done = subprocess.run(
-        [sys.executable, "-m", "routeyard", "deploy", "demo", "--workspace", str(tmp_path)],
-        cwd=ROOT,
-        env=os.environ | {"PREFECT_API_URL": address, "PREFECT_HOME": str(tmp_path / "prefect")},
-        capture_output=True,
-        text=True,
-    )
+    environment = {"PREFECT_API_URL": address, "PREFECT_HOME": str(tmp_path / "prefect")}
+    done = call("deploy", "demo", "--workspace", tmp_path, env=os.environ | environment)
     assert done.returncode == 1
     assert address in done.stderr
     assert "prefect server start" in done.stderr
@@ -124,13 +116,8 @@ def test_an_example_keeps_its_lines_however_narrow_the_terminal(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_for_each_shell(shell: str) -> None:
-    script = subprocess.run(
-        [sys.executable, "-m", "routeyard", "--show-completion", shell],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+def test_completion_for_each_shell(shell: str, call: Call) -> None:
+    script = call("--show-completion", shell)
     assert script.returncode == 0
     assert "_ROUTEYARD_COMPLETE" in script.stdout
     words = {
