@@ -94,7 +94,8 @@ def call(warm_python: list[str]) -> Call:
 
     def run(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
         command = [*warm_python, "-m", "routeyard", *map(str, words)]
-        more = {"stdin": subprocess.DEVNULL, "cwd": ROOT} | more
+        more = {"stdin": subprocess.DEVNULL, "cwd": ROOT, "env": os.environ} | more
+        more["env"] = {"PYTHONPATH": str(ROOT), **more["env"]}
         return subprocess.run(command, capture_output=True, text=True, **more)
 
     return run
@@ -136,11 +137,14 @@ def as_a_user(
     (folder / "yard").symlink_to(demo_yard)
     programs = folder / "bin"
     programs.mkdir()
-    for name, begin in (
-        ("routeyard", [*warm_python, "-m", "routeyard"]), ("python", [sys.executable])
-    ):  # fmt: skip
+    warm = shlex.join(warm_python)
+    lines = {
+        "routeyard": f'exec {warm} -m routeyard "$@"',
+        "python": f'case "$1" in -c|-m) exec {warm} "$@";; *) exec "{sys.executable}" "$@";; esac',
+    }
+    for name, line in lines.items():
         script = programs / name
-        script.write_text(f'#!/bin/sh\nexec {shlex.join(begin)} "$@"\n')
+        script.write_text(f"#!/bin/sh\n{line}\n")
         script.chmod(script.stat().st_mode | stat.S_IEXEC)
     environment = os.environ | {
         "PATH": f"{programs}:{os.environ['PATH']}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ def test_tour_blocks_run(number: int, as_a_user: tuple[Path, dict]) -> None:
     folder, environment = as_a_user
     command = ["bash", "-euo", "pipefail", "-c", code]
     if language == "python":
-        command = [sys.executable, "-c", code]
+        command = [str(folder / "bin" / "python"), "-c", code]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.strip()

@@ -199,6 +199,6 @@ def test_the_blocks_of_a_page_run_in_order(page: Path, as_a_user: tuple[Path, di
     for language, code in RUN.findall(page.read_text()):
         command = ["bash", "-euo", "pipefail", "-c", code]
         if language == "python":
-            command = [sys.executable, "-c", code]
+            command = [str(folder / "bin" / "python"), "-c", code]
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, f"{page.name}:\n{code}\n{done.stdout}{done.stderr}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.support.small_recorded import RECIPE
@@ -54,16 +55,24 @@ def install(folder: Path, version: str = "1") -> None:
     (about / "entry_points.txt").write_text("[routeyard.scorers]\nroman = roman:SCORER\n")
 
 
-def run(site: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{site}"}
-    done = subprocess.run(
-        [sys.executable, *map(str, words)], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def test_a_scorer_of_another_package_works_everywhere(tmp_path: Path) -> None:
+@pytest.fixture
+def run(warm_python: list[str]) -> Run:
+    """Runs Python where the package is installed."""
+
+    def run(site: Path, *words: object) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{site}"}
+        command = [*warm_python, *map(str, words)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
+
+
+def test_a_scorer_of_another_package_works_everywhere(tmp_path: Path, run: Run) -> None:
     site, yard = tmp_path / "site", tmp_path / "yard"
     site.mkdir()
     install(site)

@@ -34,13 +34,24 @@ def _asked(connection: socket.socket) -> tuple[dict[str, object], list[int]]:
         return json.loads(said.readline()), list(streams)
 
 
+def _hash_code() -> None:
+    """Hashes of our code, of which each build and each `status` needs most."""
+    from routeyard.flows.workspace.code import PACKAGES, module_hash, reach
+
+    for name in reach(frozenset(name for name in sys.modules if name.startswith(PACKAGES))):
+        module_hash(name)
+
+
 def serve(address: str) -> dict[str, object]:
     """Answer until the last who holds our input is gone; returns in a child, with its job."""
+    import gc
     import importlib
     import selectors
 
     for name in MODULES:
         importlib.import_module(name)
+    _hash_code()
+    gc.freeze()  # what is here no command has to look through
     with socket.socket(socket.AF_UNIX) as listening, selectors.DefaultSelector() as ready:
         listening.bind(address + ".new")
         listening.listen(64)
@@ -82,7 +93,9 @@ def run(job: dict[str, object]) -> None:
     os.environ.clear()
     os.environ.update(job["environment"])
     option, what, *words = job["words"]
-    sys.path[0] = "" if option == "-c" else os.getcwd()
+    # In place of the folder and the one path that the server was started with.
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.path[:2] = ["" if option == "-c" else os.getcwd(), *paths]
     if option == "-c":
         sys.argv = ["-c", *words]
         exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
