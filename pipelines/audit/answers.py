@@ -35,7 +35,9 @@ class Answers:
     def of(cls, table: pa.Table, free: Iterable[str] = ()) -> Answers:
         """The rows that name an arm and a question; the order of rows is kept."""
         named = pc.and_(pc.is_valid(table.column("arm")), pc.is_valid(table.column("question")))
-        return cls(table.filter(named).combine_chunks(), frozenset(free))
+        # Texts are copied only where a row is left out, or where they lie in pieces.
+        left = table if pc.all(named, min_count=0).as_py() else table.filter(named)
+        return cls(left.combine_chunks(), frozenset(free))
 
     def cached(self, name: str, make: Callable[[Answers], T]) -> T:
         """What `make` finds; made once, for several checks."""
@@ -96,7 +98,7 @@ class Answers:
     def numbers(self, column: str) -> Floats:
         """(n,) a column of numbers; NaN where the source says nothing."""
         if column not in self._numbers:
-            values = self.table.column(column).combine_chunks()
+            values = self.texts(column)
             self._numbers[column] = values.to_numpy(zero_copy_only=False).astype(np.float64)
         return self._numbers[column]
 
@@ -116,9 +118,9 @@ class Answers:
         return bool(values.null_count < len(values))
 
     def texts(self, column: str) -> pa.Array:
-        """A column of texts as one array."""
+        """A column as one array, which is a copy where it lies in pieces."""
         values = self.table.column(column)
-        return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
     def lengths(self, column: str) -> Floats:
         """(n,) characters of a text; NaN where there is none."""
