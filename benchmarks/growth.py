@@ -4,9 +4,9 @@
 size, then verifies it, compares it with itself, reads it as an evaluation does, evaluates the
 routers that need no embeddings, certifies it, and writes its site. Each stage runs in a process
 of its own, and processes it starts are counted; the exponent is the slope of CPU-seconds over
-labels, both as logarithms, fitted to all sizes. `peak_rss_mb` counts pages of mapped files that
-lie in memory as well; `peak_anon_mb` leaves out what can be taken back: anonymous memory, looked
-at 20 times a second.
+labels, both as logarithms, fitted to all sizes; the memory's likewise, of `peak_anon_mb`.
+`peak_rss_mb` counts pages of mapped files that lie in memory as well; `peak_anon_mb` leaves out
+what can be taken back: anonymous memory, looked at 20 times a second.
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     out: dict[str, Any] = {"labels": sizes, "models": arguments.models}
     for name, taken in found.items():
         seconds = [one["cpu_s"] for one in taken]
+        memory = [one["peak_anon_mb"] for one in taken]
         out[name] = {
             "cpu_s": seconds,
             "peak_rss_mb": [one["peak_rss_mb"] for one in taken],
-            "peak_anon_mb": [one["peak_anon_mb"] for one in taken],
+            "peak_anon_mb": memory,
             "exponent": _slope(sizes, seconds),
+            "memory_exponent": _slope(sizes, memory),
         }
     return out
 
