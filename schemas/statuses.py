@@ -41,6 +41,8 @@ def status_of(word: object) -> str | None:
     Case, spaces and hyphens do not count, nor does an enumeration's name before a dot
     (`FinishReason.MAX_TOKENS`).
     """
+    if word is None:
+        return None
     plain = re.sub(r"[\s-]+", "_", str(word).strip().lower())
     return _STATUS_OF.get(plain.rpartition(".")[2])
 

@@ -125,9 +125,13 @@ def _index(queries: pa.Table, entry: Recorded) -> dict[str, RecipeQuestion]:
 
 
 def _batch(rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    """Responses as a batch; all rows have the same keys in one order."""
+    names = list(rows[0]) if rows else []
+    said = dict(zip(names, zip(*(row.values() for row in rows), strict=True), strict=True))
     try:
         arrays = [
-            pa.array([row.get(f.name) for row in rows], type=f.type) for f in RESPONSES.schema
+            pa.array(said[f.name], f.type) if f.name in said else pa.nulls(len(rows), f.type)
+            for f in RESPONSES.schema
         ]
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise RecordedError(

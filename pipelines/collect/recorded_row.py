@@ -156,6 +156,8 @@ def count_of(value: Any, place: str) -> int | None:
     Raises:
         RecordedError: it is true or false, below zero, no whole number, or more than a call takes.
     """
+    if value is None:
+        return None
     number = amount_of(value, place)
     if number is not None and (number != int(number) or number > MOST_TOKENS):
         raise RecordedError(
@@ -172,6 +174,8 @@ def amount_of(value: Any, place: str) -> float | None:
     Raises:
         RecordedError: it is true or false, or below zero.
     """
+    if value is None:
+        return None
     number = number_of(value, place)
     if isinstance(value, bool) or (number is not None and number < 0):
         raise RecordedError(

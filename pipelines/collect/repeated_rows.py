@@ -58,7 +58,7 @@ class RepeatedRows:
             counts: Of the row's file. A later row of another file may change them.
         """
         # What it took to answer may differ between two records of one answer.
-        says = hash(repr([said.get(name) for name in ("text", "score", "finish_reason")]))
+        says = hash((said.get("text"), repr(said.get("score")), repr(said.get("finish_reason"))))
         if key not in self.seen:
             self._take(key, place, says, counts)
             return True
