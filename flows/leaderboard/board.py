@@ -158,7 +158,7 @@ def _one(
     findings = audit(core, scheme, table)
     if before is not None:
         changes = compare(core, scheme, before, table)
-        # About one of a hundred honest resubmissions looks so: a doubt, no proof.
+        # A router may have learned from something else than the train questions: a doubt, no proof.
         level = "warn" if changes.level == "fail" else changes.level
         findings.append(replace(changes, level=level))
     if bundle.about.labels_readable:
