@@ -15,6 +15,7 @@ from routeyard.datacards.losses import causes, sentence
 from routeyard.datacards.markdown import environment
 from routeyard.datacards.numbers import card_numbers
 from routeyard.datacards.sections import (
+    image_lines,
     informative_section,
     injected,
     label_choices,
@@ -56,6 +57,7 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
             label_choices=label_choices(facts["recipe"], numbers, facts.get("figures") or {}),
             pool_sources=pool_sources(facts["recipe"], numbers),
             losses=[sentence(row) for row in causes(tables)],
+            images=image_lines(_rows(tables.get("images")), facts["recipe"]),
             looked=looked_for_duplicates(facts["recipe"]),
             leaks=_leaks(tables, facts["recipe"]),
             certificate=(certificate := (facts["figures"].get("certify") or {}).get("certificate")),
@@ -91,6 +93,15 @@ def _zoo(text: str | None) -> dict[str, Any] | None:
     said = [{**row, "accuracy": f"{100 * row['mean']:.2f} ± {100 * row['sd']:.2f}"} for row in rows]
     references = {name: f"{100 * value:.2f}" for name, value in found["references"].items()}
     return {**found, "rows": said, "references": references}
+
+
+def _rows(table: pa.Table | StoredTable | None) -> list[dict[str, Any]]:
+    if table is None:
+        return []
+    rows: list[dict[str, Any]] = (
+        table.read() if isinstance(table, StoredTable) else table
+    ).to_pylist()
+    return rows
 
 
 def _columns(table: pa.Table | StoredTable, *names: str) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,6 +54,30 @@ def injected(figures: Mapping[str, Any]) -> list[str]:
             else "What a simulated model costs is not known."
         )
     return lines
+
+
+def image_lines(rows: list[dict[str, Any]], recipe: Mapping[str, Any]) -> list[str]:
+    """Sentences on the images of questions: how many, whose licence, who was sent them."""
+    if not rows:
+        return []
+    kinds = Counter(row["media_type"] or "address, not fetched" for row in rows)
+    licences = sorted({row["license"] for row in rows})
+    size = sum(row["bytes"] or 0 for row in rows)
+    blind = [
+        model["model_id"]
+        for model in (recipe.get("pool") or {}).get("models") or []
+        if model.get("image_tokens") == 0
+    ]
+    return [
+        f"{len({row['query_id'] for row in rows}):,} questions have {len(rows):,} images ("
+        + ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
+        + f"; {size:,} bytes). The table `images` names each with its SHA-256, size and licence; "
+        "the release does not hold the files.",
+        f"Licences of the images, as their sources state them: {', '.join(licences)}.",
+        "In texts, `[image:…]` marks the place of an image. Routers, encoders, verifiers and "
+        "judges read the marked texts and saw no image.",
+        *([f"Sent the texts only, without images: {', '.join(sorted(blind))}."] if blind else []),
+    ]
 
 
 def recorded_words(recipe: Mapping[str, Any], figures: Mapping[str, Any]) -> list[str]:

@@ -67,13 +67,18 @@ class ReleaseCheck:
 
 
 def check_release(
-    release: str | Path, *, signer: str | None = None, full: bool = False
+    release: str | Path,
+    *,
+    signer: str | None = None,
+    full: bool = False,
+    images: Path | None = None,
 ) -> ReleaseCheck:
     """Findings on a release (folder or URL), what of it is proved, and its figures without any.
 
     Args:
         signer: Ed25519 public key, as a file or text, that must have signed it.
         full: Compute everything again, instead of a sample.
+        images: Folder of the questions' image files, whose hashes are compared.
     """
     from routeyard.datacards.card import render
     from routeyard.datacards.files import render as render_files
@@ -89,8 +94,9 @@ def check_release(
         if not unreadable(folder):
             check_verify(read_manifest(folder))
         proof = verify(
-            folder, render_card=render, render_files=render_files, full=full, signer=signer
-        )
+            folder, render_card=render, render_files=render_files, full=full, signer=signer,
+            images=images,
+        )  # fmt: skip
         lists: dict[str, Any] = {kind: proof.of(kind) for kind in KINDS}
         if proof.findings:
             return ReleaseCheck(proof.findings, **lists)

@@ -21,6 +21,7 @@ from routeyard.pipelines.arrays import Array
 from routeyard.pipelines.io.files import sha256
 from routeyard.pipelines.io.staging import replacing
 from routeyard.schemas import EMBEDDINGS
+from routeyard.schemas.images import marks_last
 
 #: Texts per cache file: what an interrupted run embeds again at most.
 CHUNK = 512
@@ -32,7 +33,12 @@ def text_of(question: str, choices: Sequence[str]) -> str:
     Options belong to it: "Which of these is true?" is another question with
     other options.
     """
-    return "\n".join([question, *choices])
+    return marks_last("\n".join([question, *choices]))[0]
+
+
+def unseen_of(question: str, choices: Sequence[str]) -> str:
+    """Marks of the question's images, which an encoder of texts does not see."""
+    return marks_last("\n".join([question, *choices]))[1]
 
 
 def embed(
@@ -56,7 +62,14 @@ def embed(
     texts = lacking(queries, encoder=encoder, cache=cache)
     fill(texts, encoder=encoder, cache=cache, batch_size=batch_size, on_progress=on_progress)
     known = _read(_folder(cache, encoder))
-    found = [known[_key(text)] for text in _texts(queries)]
+    found = []
+    columns = (queries.column(name).to_pylist() for name in ("question", "choices"))
+    for question, choices in zip(*columns, strict=True):
+        text = text_of(question, choices)
+        vector, seen = known[_key(text)]
+        if seen is None and unseen_of(question, choices):
+            seen = len(text)
+        found.append((vector, seen))
     return _table(queries.column("query_id"), _name(encoder), found)
 
 

@@ -14,6 +14,7 @@ def command(
     release: str,
     signer: str | None = None,
     full: Annotated[bool, typer.Option("--full")] = False,
+    images: Path | None = None,
 ) -> Output:
     """Check a release against itself; exits 0 when it holds and 3 when it contradicts itself.
 
@@ -40,6 +41,8 @@ def command(
         full: Compute all verdicts and intervals again, not a sample, fit the reference
             routers where embeddings are released, and run the programs that models wrote
             in the jail.
+        images: Folder of the questions' images: each file that a question names must be
+            there with the hash that the release states.
     """
     from routeyard.flows.publish import check_release
     from routeyard.pipelines.errors import GateFailed
@@ -49,7 +52,7 @@ def command(
 
     if not is_url(release) and not Path(release).is_dir():
         read_manifest(Path(release))
-    found = check_release(release, signer=signer, full=full)
+    found = check_release(release, signer=signer, full=full, images=_folder(images))
     lists: dict[str, list[Any]] = {str(kind): list(getattr(found, kind)) for kind in KINDS}
     data: dict[str, Any] = {"holds": not found.findings, "findings": found.findings, **lists}
     if found.findings:
@@ -83,6 +86,14 @@ def command(
     data |= {"name": found.name, "version": found.version}
     data |= {"tables": found.tables, "rows": found.rows}
     return Output(data | {"leaks": found.leaks, "yanked": found.yanked}, lines)
+
+
+def _folder(images: Path | None) -> Path | None:
+    from routeyard.pipelines.errors import BadInput
+
+    if images is not None and not images.is_dir():
+        raise BadInput(f"there is no folder {images}", next_step="correct `--images`")
+    return images
 
 
 _HEADINGS = {

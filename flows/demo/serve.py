@@ -1,4 +1,4 @@
-"""What `demo` and `agent_demo` name: questions on disk, addresses of simulated pools."""
+"""What `demo`, `agent_demo` and `image_demo` name: questions on disk, addresses of pools."""
 
 from __future__ import annotations
 
@@ -21,6 +21,23 @@ def served_pool(root: Path) -> Iterator[str]:
     from routeyard.flows.demo.server import running
 
     with running() as base_url:
+        yield base_url
+
+
+@contextmanager
+def picture_folder(root: Path) -> Iterator[str]:
+    """The questions of `image_demo` and their pictures, written into the workspace."""
+    from routeyard.flows.demo.pictures import write_pictures
+
+    yield str(write_pictures(root / "demo" / "pictures"))
+
+
+@contextmanager
+def served_eyes(root: Path) -> Iterator[str]:
+    """Address of the simulated models that see, which are served while they are needed."""
+    from routeyard.flows.demo.server import running
+
+    with running("pictures") as base_url:
         yield base_url
 
 

@@ -30,6 +30,7 @@ from routeyard.flows.demo.loopback import Route, in_process, start
 #: Pools that a process can serve, by name.
 POOLS = {
     "simulated": "routeyard.flows.demo.completions:SimulatedPool",
+    "pictures": "routeyard.flows.demo.pictures:PicturePool",
     "rehearsed": "routeyard.flows.demo.rehearsed:RehearsedPool",
     "real": "routeyard.flows.demo.real.served:RealPool",
 }

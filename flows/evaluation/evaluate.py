@@ -213,6 +213,7 @@ def certify(
     from routeyard.pipelines.evaluate.certificate import certify as run
     from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE
     from routeyard.pipelines.experiment.entrants import registered
+    from routeyard.pipelines.matrix.question_columns import unseen_images
 
     wanted, built_with = as_built(Path(release))
     tables = read_release(Path(release))
@@ -222,8 +223,11 @@ def certify(
         tables, embeddings, wanted if embed is None else embed, cache, encoder or built_with
     )
     store = store_in(cache, registered(list(REFERENCE)))
+    core = core_of(tables, whole=False)
+    if unseen := unseen_images(core.metadata):
+        line("certify", unseen)
     return run(
-        core_of(tables, whole=False), store=store, scheme=scheme, measure=measure,
+        core, store=store, scheme=scheme, measure=measure,
         resamples=resamples, seed=seed, cluster=cluster,
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from routeyard.flows.tasks.responses import (
     answers_fingerprint,
+    asked_about,
     check_answered,
     check_complete,
     write_by_model,
@@ -56,7 +57,7 @@ def ask_models(
 
     table = read(queries, "queries")
     drawn = None if rows is None else [np.array(one, dtype=np.int32) for one in rows]
-    how: dict[str, Any] = {"rows": drawn, "benchmark": context.benchmark}
+    how: dict[str, Any] = {"rows": drawn, **asked_about(context, queries)}
 
     def work(responses: Any) -> StageWork:
         check_answered(context, collect, responses)

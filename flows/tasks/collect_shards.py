@@ -12,6 +12,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from routeyard.flows.tasks.responses import asked_about
 from routeyard.flows.tracking.log import log
 from routeyard.flows.tracking.retries import AFTER_CALLS
 from routeyard.flows.tracking.run import Deferred, each
@@ -56,7 +57,7 @@ def ask_in_shards(
     run = uuid.uuid4().hex[:12]
     with open_ledger(context.root) as ledger:
         table = read(queries, "queries")
-        planned = plan(table, pool, collect, ledger, benchmark=context.benchmark)
+        planned = plan(table, pool, collect, ledger, **asked_about(context, queries))
         parts = [
             (model.model.model_id, start, stop)
             for model in planned.models
@@ -115,7 +116,7 @@ def ask_shard(
     own = {name: usd for name, usd in asking.budget.models.items() if name == model_id}
     asking = asking.but(budget=asking.budget.but(models=own))
     with open_ledger(context.root) as ledger, provider_slots(ours):
-        planned = plan(table, ours, asking, ledger, rows=[drawn], benchmark=context.benchmark)
+        planned = plan(table, ours, asking, ledger, rows=[drawn], **asked_about(context, queries))
         text = f"{model_id}: {planned.missing:,} answers to ask"
         log(context.benchmark, "collect", text, shard=shard)
         done = ask_planned(planned, ledger)

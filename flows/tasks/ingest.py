@@ -8,6 +8,7 @@ from typing import Any
 
 from routeyard.flows.workspace.stage_folders import BuildContext, StageWork, write_table
 from routeyard.flows.workspace.tables import content
+from routeyard.schemas.images import IMAGES
 from routeyard.schemas.recipe import Pool, Source
 
 
@@ -17,6 +18,7 @@ def read_sources(
     """Sources → queries, what was left out of them, and the texts they are compared with."""
     from routeyard.pipelines.curate.rule import removals
     from routeyard.pipelines.ingest import compared, ingest, pin
+    from routeyard.pipelines.ingest.images import image_files
     from routeyard.pipelines.io import named_files
 
     sources = [pin(source) for source in sources]
@@ -29,9 +31,12 @@ def read_sources(
             where = f"source {source.name!r}"
             found = named_files.expand(str(source.path), base=context.base, where=where)
             inputs[source.name] = content(found)
+    for source in sources:
+        if shown := image_files(source, context.base):
+            inputs[f"images of {source.name}"] = content(shown)
 
     def make(folder: Path) -> Mapping[str, Any]:
-        done = ingest(sources, base=context.base)
+        done = ingest(sources, base=context.base, images=folder / IMAGES)
         write_table(done.queries, folder / "queries.parquet")
         left_out = removals("ingest", "query", done.removed)
         write_table(left_out, folder / "removals.parquet")

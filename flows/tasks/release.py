@@ -174,10 +174,12 @@ def write_benchmark(
     Args:
         stages: Every finished stage by its name; the manifest keeps their fingerprints.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     from routeyard.datacards.card import render
     from routeyard.datacards.files import render as render_files
+    from routeyard.pipelines.ingest.images import images_table
     from routeyard.pipelines.label.label_errors import label_errors
     from routeyard.pipelines.release.build import write_release
 
@@ -189,6 +191,11 @@ def write_benchmark(
         tables["hidden_states"] = _in_parts(stages["hidden_states"], "hidden_states")
     if recipe.collect.agent is not None:
         tables["steps"] = kept_steps(read(stages["collect"], "steps"), tables["responses"])
+    sources = stages["ingest"].figures["sources"]
+    closed = [one["source"] for one in sources if one.get("redistribute_text") is False]
+    told = pc.invert(pc.is_in(tables["queries"].column("source"), pa.array(closed, pa.string())))
+    if (shown := images_table(tables["queries"].filter(told))).num_rows:
+        tables["images"] = shown
     if recipe.release.zoo is not None:
         check_zoo(recipe.release.zoo, tables)
     released = write_release(
@@ -204,7 +211,7 @@ def write_benchmark(
             ),
         },
         fingerprints={name: done.fingerprint for name, done in stages.items()},
-        sources=stages["ingest"].figures["sources"],
+        sources=sources,
         waivers=[waiver.model_dump() for waiver in recipe.release.waivers],
     )
     return {

@@ -10,10 +10,16 @@ from typing import Any
 import pyarrow.compute as pc
 
 from routeyard.flows.tracking.log import log
-from routeyard.flows.workspace.stage_folders import BuildContext, write_table
+from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, write_table
 from routeyard.flows.workspace.tables import slug
 from routeyard.pipelines.errors import BudgetReached, GateFailed, ProviderError
+from routeyard.schemas.images import IMAGES
 from routeyard.schemas.recipe import Collect
+
+
+def asked_about(context: BuildContext, queries: StageResult) -> dict[str, Any]:
+    """What a plan is told beside questions, pool and settings: the benchmark, and its images."""
+    return {"benchmark": context.benchmark, "images": Path(queries.folder) / IMAGES}
 
 
 def write_by_model(responses: Any, folder: Path) -> None:

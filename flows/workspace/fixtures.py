@@ -27,6 +27,8 @@ MAKERS = Registry(
         "ROUTEYARD_DEMO_URL": "routeyard.flows.demo.serve:served_pool",
         "ROUTEYARD_HOPS": "routeyard.flows.demo.serve:hops_file",
         "ROUTEYARD_HOPS_URL": "routeyard.flows.demo.serve:served_agents",
+        "ROUTEYARD_PICTURES": "routeyard.flows.demo.serve:picture_folder",
+        "ROUTEYARD_PICTURES_URL": "routeyard.flows.demo.serve:served_eyes",
         "ROUTEYARD_REAL_URL": "routeyard.flows.demo.real.served:served_model",
     },
 )

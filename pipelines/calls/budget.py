@@ -20,6 +20,7 @@ from collections.abc import Collection, Sequence
 
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.calls.request import Request
+from routeyard.pipelines.calls.wire.image_part import image_tokens
 from routeyard.pipelines.ledger.charges import Charge, ChargeBounds
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.schemas.recipe.collect import Budget
@@ -196,7 +197,9 @@ def worst_case(request: Request, price: Price, max_tokens: int | None) -> float:
     """Most USD the request can cost; infinite where that cannot be known."""
     if not max_tokens:
         return float("inf")
-    prompt = sum(_bytes(message) + TEMPLATE_TOKENS for message in request.messages)
+    prompt = sum(
+        _bytes(message) + TEMPLATE_TOKENS + image_tokens(message) for message in request.messages
+    )
     # Declared tools are read with the prompt.
     prompt += _bytes(request.settings.parameters.get("tools", ""))
     cost = price.dearest.of(prompt, max_tokens * len(request.samples))

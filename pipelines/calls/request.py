@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from routeyard.pipelines.calls.wire.address import identity_of
+from routeyard.pipelines.calls.wire.image_part import message_as_sent
 from routeyard.schemas.recipe.pool import Provider
 
 #: Path under a provider's `base_url` that answers chat completions.
@@ -132,7 +133,7 @@ class Request:
         """The JSON object that is sent."""
         body: dict[str, Any] = {
             "model": self.settings.endpoint_model,
-            "messages": list(self.messages),
+            "messages": [*map(message_as_sent, self.messages)],
             **self.settings.parameters,
         }
         if isinstance(body.get("seed"), int):

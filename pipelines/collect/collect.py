@@ -150,7 +150,8 @@ def replan(made: Plan, ledger: Ledger) -> Plan:
         providers=list({m.provider.name: m.provider for m in made.models}.values()),
     )
     rows = [m.rows for m in made.models]
-    return plan(made.queries, pool, made.collect, ledger, rows=rows, benchmark=made.benchmark)
+    about: dict[str, Any] = {"benchmark": made.benchmark, "images": made.images}
+    return plan(made.queries, pool, made.collect, ledger, rows=rows, **about)
 
 
 async def _once(

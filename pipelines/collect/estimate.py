@@ -94,10 +94,13 @@ def estimate(
     prompts = asks.prompts(rows)
     characters = np.asarray(pc.utf8_length(prompts), dtype=np.float64)
     characters += len(asks.system or "")
+    pictures = asks.image_tokens(rows)
     # What was metered is known by the query's own length: frame and system message are the same
     # in every call, so they stand in the offset.
     plain = asks.lengths(rows)
     each, error, source = _prompt_tokens(prompts, characters, plain, model, asks.system, metered)
+    if source != "ledger":  # what was metered has its images
+        each = each + pictures
     answers = missing.sum(axis=1)
     prompt_tokens = int(np.ceil((each * answers).sum()))
     completion, completion_source = _completion(int(answers.sum()), settings, metered)
@@ -106,7 +109,7 @@ def estimate(
     limit = settings.max_tokens or model.context_window
     encoded = np.asarray(pc.binary_length(prompts.cast(pa.binary())), dtype=np.float64)
     encoded += len((asks.system or "").encode())
-    most = int(((encoded + 2 * TEMPLATE_TOKENS) * answers).sum())
+    most = int(((encoded + pictures + 2 * TEMPLATE_TOKENS) * answers).sum())
     return Estimate(
         prompt_tokens_each=each,
         prompt_tokens=prompt_tokens,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,7 @@ class Plan:
         queries: The queries, as given (`query_id`, `prompt`, `task`, …).
         position: Newest attempt the plan took into account.
         benchmark: Whose answers these are, and whose budget pays for them.
+        images: Folder of the questions' images.
     """
 
     queries: pa.Table
@@ -90,6 +92,7 @@ class Plan:
     models: tuple[ModelPlan, ...]
     position: int
     benchmark: str = ""
+    images: Path | None = None
 
     @property
     def wanted(self) -> int:
@@ -141,6 +144,7 @@ def plan(
     *,
     rows: Sequence[Rows] | None = None,
     benchmark: str = "",
+    images: Path | None = None,
 ) -> Plan:
     """Plan the collection of a pool's answers.
 
@@ -151,6 +155,7 @@ def plan(
         rows: Rows of `queries` that each model is asked; drawn from
             `collect.coverage` by default: the pool is then the whole one.
         benchmark: The recipe's name; its budget counts what every run of it spent.
+        images: Folder of the questions' images, each under its SHA-256.
 
     Raises:
         RecipeError: a model names no provider the pool lists, or a budget is set
@@ -169,7 +174,8 @@ def plan(
         larger = None
         if collect.reask_truncated is not None:
             larger = settings_of(model, provider, collect, max_tokens=collect.reask_truncated)
-        asks = ModelPrompts(queries, model, collect)
+        asks = ModelPrompts(queries, model, collect, images)
+        asks.check_images(asked)
         found = missing_of(asks, asked, settings, larger, collect, ledger, benchmark)
         missing = found.missing
         plans.append(
@@ -190,7 +196,7 @@ def plan(
                 ),
             )
         )
-    return Plan(queries, collect, tuple(plans), position, benchmark)
+    return Plan(queries, collect, tuple(plans), position, benchmark, images)
 
 
 def cuts(rows: int, shards: int) -> list[tuple[int, int]]:

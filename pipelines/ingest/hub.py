@@ -63,10 +63,20 @@ def rows(
                     revision=revision,
                     streaming=streaming,
                 )
-                for row in dataset:
+                for row in _as_stored(dataset):
                     yield {**row, "_config": one_config, "_split": one_split}
             except Exception as error:  # as above: whatever the library raises, say where
                 raise _unreachable(hub_id, error, where) from error
+
+
+def _as_stored(dataset: Any) -> Any:
+    """The rows with images as bytes and path: decoding them is neither needed nor safe."""
+    from datasets import Image
+
+    for name, feature in (dataset.features or {}).items():
+        if isinstance(feature, Image):
+            dataset = dataset.cast_column(name, Image(decode=False))
+    return dataset
 
 
 def _unreachable(hub_id: str, error: Exception, where: str) -> SourceError:

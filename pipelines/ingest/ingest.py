@@ -10,6 +10,7 @@ from typing import Any
 
 from routeyard.pipelines.ingest import hub
 from routeyard.pipelines.ingest.catalog import from_catalog
+from routeyard.pipelines.ingest.images import SourceImages
 from routeyard.pipelines.ingest.queries import Ingested, to_queries
 from routeyard.pipelines.ingest.row import each_item
 from routeyard.pipelines.io import files, named_files
@@ -17,11 +18,12 @@ from routeyard.schemas import QUERIES
 from routeyard.schemas.recipe import Source
 
 
-def ingest(sources: Sequence[Source], *, base: Path) -> Ingested:
+def ingest(sources: Sequence[Source], *, base: Path, images: Path | None = None) -> Ingested:
     """Read all sources in recipe order.
 
     Args:
         base: Folder that relative paths in the recipe start from.
+        images: Folder that gets the images of questions, each under its SHA-256.
 
     Raises:
         SourceError, RecipeError: with file, row and column.
@@ -39,7 +41,10 @@ def ingest(sources: Sequence[Source], *, base: Path) -> Ingested:
             shuffled = list(rows)
             random.Random(source.shuffle_seed).shuffle(shuffled)
             rows = iter(shuffled)
-        taken, left_out = to_queries(source, rows, seen=seen, where=where, notes=notes)
+        pictures = SourceImages(source, base, images)
+        taken, left_out = to_queries(
+            source, rows, seen=seen, where=where, notes=notes, images=pictures
+        )
         query_rows += taken
         removed += left_out
         provenance.append(

@@ -14,8 +14,10 @@ import pyarrow as pa
 from routeyard.pipelines.dense_slice import DENSE, EXTENSION, SLICE
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.filters import Filtered
+from routeyard.pipelines.ingest.images import SourceImages
 from routeyard.pipelines.ingest.row import Row, SourceRowReader, place_of
 from routeyard.pipelines.mapping.expressions import letter
+from routeyard.schemas.images import IMAGES, QuestionImage, with_marks
 from routeyard.schemas.near import GROUP
 from routeyard.schemas.recipe import Source
 
@@ -59,13 +61,15 @@ def uniform_prompt(question: str, choices: Sequence[str], instruction: str) -> s
 
 def _asked(
     reader: SourceRowReader, source: Source, row: Row, place: str, question: str,
-    choices: list[str], references: list[str],
+    choices: list[str], references: list[str], images: Sequence[QuestionImage],
 ) -> dict[str, Any]:  # fmt: skip
     """Task, domain, question and prompt of a row, its choices and references."""
     own = source.instruction
     instruction = reader.scorer.instruction if own is None else own
     task, domain = ((reader.text(name, row, place) or "").strip() for name in ("task", "domain"))
     prompt = reader.text("prompt", row, place)
+    if prompt and images:
+        (prompt,) = with_marks([prompt], images)
     return {
         "task": task or source.task or source.name,
         "domain": domain or source.domain,
@@ -77,9 +81,10 @@ def _asked(
 
 
 def _metadata(
-    reader: SourceRowReader, source: Source, row: Row, place: str, number: int
-) -> dict[str, Any]:
-    """Metadata of a row, with what its source states of all, its slice and its group."""
+    reader: SourceRowReader, source: Source, row: Row, place: str, number: int,
+    images: Sequence[QuestionImage],
+) -> dict[str, Any]:  # fmt: skip
+    """Metadata of a row, with what its source states of all, its slice, group and images."""
     metadata = reader.metadata(row)
     for key in ("percent", "answer_in", "tolerance"):
         if (value := getattr(source, key)) is not None:
@@ -89,6 +94,8 @@ def _metadata(
         metadata[SLICE] = DENSE if number < source.dense else EXTENSION
     if (group := reader.text("group", row, place)) is not None:
         metadata[GROUP] = group
+    if images:
+        metadata[IMAGES] = [image.entry for image in images]
     return metadata
 
 
@@ -99,6 +106,7 @@ def to_queries(
     seen: Counter[str],
     where: str,
     notes: list[str] | None = None,
+    images: SourceImages | None = None,
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str, str]]]:
     """Query rows of one source and what was left out (key, reason, detail).
 
@@ -107,6 +115,7 @@ def to_queries(
         where: File or dataset, for errors.
         notes: Gets a sentence for each condition that left nothing out, and for each field
             that some rows have no key for.
+        images: Reads what `fields.images` names; None where the files are not at hand.
 
     Raises:
         SourceError: a question, reference or id is missing or repeated; `where` matches
@@ -116,6 +125,7 @@ def to_queries(
     """
     reader = SourceRowReader(source, where)
     filtered = Filtered(source, where)
+    pictures = images or SourceImages(source, None)
     out: list[dict[str, Any]] = []
     removed: list[tuple[str, str, str]] = []
     for number, row in enumerate(rows):
@@ -136,17 +146,23 @@ def to_queries(
         if answers is None:
             removed.append((f"{source.name}|{source_id}", "no_reference", place))
             continue
-        content = query_id(question, *answers, 0)
+        choices, references = answers
+        seen_with = pictures.of(reader.images(row), place)
+        if seen_with:
+            question, *choices = with_marks([question, *choices], seen_with)
+        content = query_id(question, choices, references, 0)
         repeat = seen[content]
         seen[content] += 1
         out.append(
             {
-                "query_id": query_id(question, *answers, repeat),
+                "query_id": query_id(question, choices, references, repeat),
                 "source": source.name,
                 "source_id": source_id,
-                **_asked(reader, source, row, place, question, *answers),
+                **_asked(reader, source, row, place, question, choices, references, seen_with),
                 "scorer": reader.scorer_name,
-                "metadata": _json(_metadata(reader, source, row, place, len(out)), place),
+                "metadata": _json(
+                    _metadata(reader, source, row, place, len(out), seen_with), place
+                ),
             }
         )
     notes_of_filter = filtered.check()

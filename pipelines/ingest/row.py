@@ -153,6 +153,10 @@ class SourceRowReader:
         found = self._value(name, row)
         return None if found is None else text_of(found, getattr(self.fields, name), name, place)
 
+    def images(self, row: Row) -> Any:
+        """What `fields.images` gives; None where it is not mapped."""
+        return self._value("images", row)
+
     def metadata(self, row: Row) -> dict[str, Any]:
         """The columns of `fields.metadata`; None where a row has nothing."""
         return {name: self._read[f"metadata:{name}"](row) for name in self.fields.metadata}
@@ -217,7 +221,7 @@ def _scorer(name: str, *, where: str) -> Scorer:
 def _readers(fields: Fields, where: str) -> dict[str, Callable[[Row], Any]]:
     """One function per mapped field."""
     readers: dict[str, Callable[[Row], Any]] = {}
-    for name in ("id", "question", "prompt", "task", "domain", "scorer", "group"):
+    for name in ("id", "question", "prompt", "task", "domain", "scorer", "group", "images"):
         if text := getattr(fields, name):
             readers[name] = compile_field(text, where=f"{where}, fields.{name}")
     for name in ("choices", "references"):

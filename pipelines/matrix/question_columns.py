@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from routeyard.pipelines.io.row_groups import column_batches
 from routeyard.pipelines.matrix.memmap import blocks, take_rows
 from routeyard.pipelines.matrix.texts import array_of, texts_of
 from routeyard.schemas import QUERIES, StoredTable
+from routeyard.schemas.images import IMAGES, PLAIN_MARK, UNSEEN
 
 #: What is read of a file: no references, nor what they are compared by.
 COLUMNS = ("query_id", "source", "task", "domain", "question", "prompt", "choices", "metadata")
@@ -53,6 +54,17 @@ def read_asked(queries: pa.Table | StoredTable) -> tuple[pa.Array, dict[str, Any
     return ids, found
 
 
+def unseen_images(metadata: Sequence[str]) -> str:
+    """A sentence where questions have images: routers and encoders here read text; else ""."""
+    shown = sum(f'"{IMAGES}"' in text for text in metadata)
+    if not shown:
+        return ""
+    return (
+        f"{shown:,} of {len(metadata):,} questions have images, which no router or encoder saw: "
+        "they read the questions' texts."
+    )
+
+
 def _column(queries: pa.Table | StoredTable, name: str) -> Iterable[pa.Array]:
     for part in column_batches(queries, [name]):
         values = part.column(name)
@@ -65,7 +77,10 @@ def _questions(queries: pa.Table | StoredTable) -> Iterator[pa.Array]:
         question, choices = part.column("question").cast(pa.string()), part.column("choices")
         whole = pc.binary_join_element_wise(question, pc.binary_join(choices, "\n"), "\n")
         has_options = pc.greater(pc.fill_null(pc.list_value_length(choices), 0), 0)
-        yield pc.if_else(has_options, whole, question)
+        asked = pc.if_else(has_options, whole, question)
+        # A router of texts sees that there was an image, and not which.
+        marked = pc.any(pc.match_substring(asked, "[image:")).as_py()
+        yield pc.replace_substring_regex(asked, PLAIN_MARK, UNSEEN) if marked else asked
 
 
 def _in_order(ids: pa.Array) -> bool:

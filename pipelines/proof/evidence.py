@@ -33,6 +33,7 @@ class Evidence:
         full: Compute everything again, instead of a sample.
         sampled: The sampled rows of `responses`, filled while the table is read.
         applied: Curation rules that made what they make once more (`rules_again`).
+        images: Folder with the questions' images, where it is at hand.
     """
 
     release: Path
@@ -41,6 +42,7 @@ class Evidence:
     full: bool = False
     sampled: Sample | None = None
     applied: set[str] = field(default_factory=set)
+    images: Path | None = None
     _read: dict[tuple[str, tuple[str, ...]], pa.Table] = field(default_factory=dict)
 
     def has(self, *names: str) -> bool:

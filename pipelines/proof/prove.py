@@ -17,6 +17,7 @@ from routeyard.pipelines.proof.claims import Proof, Results, believed, proved
 from routeyard.pipelines.proof.curated import rules_again
 from routeyard.pipelines.proof.evidence import SAMPLE, Evidence, Sample
 from routeyard.pipelines.proof.figures import counts_of_stages
+from routeyard.pipelines.proof.images import images_of_questions
 from routeyard.pipelines.proof.labels import labels_of_verdicts
 from routeyard.pipelines.proof.metering import metering_of_answers
 from routeyard.pipelines.proof.questions import ids_of_questions, questions_of_sources
@@ -37,6 +38,7 @@ RenderFiles = Callable[
 PROOFS: tuple[Callable[[Evidence], Results], ...] = (
     ids_of_questions,
     questions_of_sources,
+    images_of_questions,
     requests_of_recipe,
     rows_against_rules,
     verdicts_of_texts,
@@ -56,6 +58,7 @@ def verify(
     render_files: RenderFiles | None = None,
     full: bool = False,
     signer: str | None = None,
+    images: Path | None = None,
 ) -> Proof:
     """Findings of a release, and what of it is proved, consistent and believed.
 
@@ -65,6 +68,7 @@ def verify(
         full: Compute all verdicts, intervals and reference routers, and run the programs that
             models wrote; else a sample, whose size the claims name.
         signer: Public key (text or file) whose signature of the manifest is required.
+        images: Folder whose image files are compared with the hashes of the questions' images.
     """
     proof = Proof()
     if found := unreadable(release):
@@ -80,7 +84,7 @@ def verify(
     if any(one.check != "signature" for one in proof.findings):
         return proof  # what is damaged, or not what was sealed, is not computed further
     proof.add(_seal(run))
-    evidence = Evidence(release, manifest, run.tables, full, sample)
+    evidence = Evidence(release, manifest, run.tables, full, sample, images=images)
     for prove in PROOFS:
         try:
             proof.add(prove(evidence))

@@ -59,6 +59,9 @@ class Model(Strict):
     """True for a program that simulates a model."""
     tokenizer: str | None = None
     """Path of a `tokenizer.json`, for exact token counts before anything is sent."""
+    image_tokens: int | None = Field(default=None, ge=0, exclude_if=_is_none)
+    """Tokens that its provider counts for one image at most, for plans and budgets; 0 for a model
+    that reads text only: it is sent a mark in the place of each image."""
     limits: RateLimits | None = None
     """What this model may be asked at once and per minute."""
     samples: int | None = Field(default=None, ge=1, le=1000, exclude_if=_is_none)

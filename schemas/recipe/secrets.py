@@ -18,7 +18,7 @@ _HEADER = re.compile(
 )
 _SECRET_NAME = re.compile(r"\$\{?\w*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)", re.IGNORECASE)
 #: Keys of a recipe whose `$NAME` is filled in and may be shown as a place.
-_PATHS = frozenset({"path", "file", "template", "prices", "tokenizer"})
+_PATHS = frozenset({"path", "file", "template", "prices", "tokenizer", "images_in"})
 _DEEPEST = 40
 
 

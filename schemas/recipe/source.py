@@ -38,6 +38,9 @@ class Fields(Strict):
     group: str | None = Field(default=None, exclude_if=lambda given: given is None)
     """What a question belongs to: all questions with one value get one split, of whatever source
     they are (the repository of an issue, the passage of a question, one question under modes)."""
+    images: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Images of the question: a path below `images_in`, an address, bytes, an object with `path`,
+    `url` or `bytes` (and `license`, `sha256`), or a list of them."""
     metadata: list[str] = Field(default_factory=list)
     """Columns to keep as metadata."""
 
@@ -56,6 +59,9 @@ class Source(Strict):
     """File or glob, relative to the recipe; `${NAME}` reads the environment."""
     format: Literal["parquet", "csv", "jsonl"] | None = None
     """Format of the files, where their names do not say it."""
+    images_in: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Folder of the files that `fields.images` names, relative to the recipe; nothing outside it
+    is read or sent."""
     # hub
     hub_id: str | None = None
     """Dataset of the hub, as owner/name."""

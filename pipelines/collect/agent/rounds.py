@@ -69,6 +69,7 @@ def trajectories_of(queries: pa.Table, pool: Pool, collect: Collect) -> list[Tra
         # A relay's question is put in the words of the model that begins.
         first = member if member.relay is None else whole[member.relay.first]
         asked = ModelPrompts(queries, first, collect)
+        asked.check_images(range(len(ids)))
         told = {"role": "system", "content": words.system(agent, asked.system)}
         samples = member.samples or asked.samples
         for row, query_id in enumerate(ids):

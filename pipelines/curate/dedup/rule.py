@@ -24,7 +24,7 @@ from routeyard.pipelines.curate.dedup.search import (
 from routeyard.pipelines.curate.dedup.unread_text import Unseen
 from routeyard.pipelines.curate.dedup.vectors import query_vectors
 from routeyard.pipelines.curate.rule import Curated, Rule, removing
-from routeyard.pipelines.embed import text_of
+from routeyard.pipelines.embed import text_of, unseen_of
 from routeyard.schemas import DUPLICATES
 
 __all__ = ["Groups", "Pairs", "dedup", "group_rows", "near_duplicate_pairs"]
@@ -162,7 +162,9 @@ def dedup(
         queries.column(column).to_pylist()
         for column in ("query_id", "source", "question", "choices")
     )
-    texts = [text_of(*one) for one in zip(questions, choices, strict=True)]
+    # Questions about other images are other questions: no encoder of texts saw those.
+    asked = zip(questions, choices, strict=True)
+    texts = [text_of(*one) + unseen_of(*one) for one in asked]
     groups = group_rows(vectors, texts, seen, threshold=threshold, compare_unseen=compare_unseen)
     labels = LabelIndex.of(tables.get("labels"))
     rank = {source: place for place, source in enumerate(prefer_sources)}

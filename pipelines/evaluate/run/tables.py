@@ -15,6 +15,7 @@ from routeyard.pipelines.evaluate.rows import table
 from routeyard.pipelines.evaluate.run.left_out import costs_lacking, missing
 from routeyard.pipelines.evaluate.run.sub_pool import SubPool
 from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.matrix.question_columns import unseen_images
 from routeyard.pipelines.matrix.row_blocks import sums_of
 from routeyard.pipelines.metrics.baselines import query_oracle, task_oracle
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData, cheapest_and_dearest
@@ -123,4 +124,5 @@ def facts(
         "clustered_by": cluster,
         "pair": None if pair is None else {"small": pair[0], "large": pair[1]},
     }
-    return {**told, "missing": missing(told)}
+    unseen = unseen_images(data.test.metadata)
+    return {**told, "missing": [*missing(told), *filter(None, [unseen])]}

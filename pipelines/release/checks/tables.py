@@ -31,6 +31,7 @@ REFERENCES = (
     ("signals", ("query_id", "model_id", "sample"), "responses"),
     ("steps", ("query_id", "model_id", "sample"), "responses"),
     ("hidden_states", ("query_id",), "queries"),
+    ("images", ("query_id",), "queries"),
 )
 
 

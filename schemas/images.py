@@ -1,0 +1,81 @@
+"""Images of questions: what a question's metadata says of each, and the mark in its text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+#: Key of `queries.metadata` that lists the images of a question.
+IMAGES = "question_images"
+#: Where an image belongs in the text of a question, by the first digits of its SHA-256.
+MARK = re.compile(r"\[image:([0-9a-f]{20})\]")
+#: The same for engines without groups, and what an encoder of texts reads in its place.
+PLAIN_MARK, UNSEEN = r"\[image:[0-9a-f]{20}\]", "[image]"
+#: Places that sources write: `<image 2>`; `<image>` is the first one.
+_PLACE = re.compile(r"<image ?(\d{0,3})>")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionImage:
+    """One image of a question; the table `images` explains the fields."""
+
+    image_id: str
+    reference: str | None
+    sha256: str | None
+    bytes: int | None
+    media_type: str | None
+    width: int | None
+    height: int | None
+    license: str
+
+    @property
+    def mark(self) -> str:
+        """What its question says where the image belongs."""
+        return f"[image:{self.image_id}]"
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The fields, JSON-ready."""
+        return asdict(self)
+
+
+_FIELDS = {one.name for one in fields(QuestionImage)}
+
+
+def images_of(metadata: str | None) -> list[QuestionImage]:
+    """Images that a question's metadata lists; what has another form is none of ours."""
+    if not metadata or f'"{IMAGES}"' not in metadata:
+        return []
+    listed = json.loads(metadata).get(IMAGES)
+    if not isinstance(listed, list):
+        return []
+    return [
+        QuestionImage(**one) for one in listed if isinstance(one, Mapping) and one.keys() == _FIELDS
+    ]
+
+
+def with_marks(texts: Sequence[str], images: Sequence[QuestionImage]) -> list[str]:
+    """Texts of a question with the marks of its images: at `<image N>`, else before the first."""
+    placed: set[int] = set()
+
+    def mark(found: re.Match[str]) -> str:
+        number = int(found[1] or 1)
+        if not 1 <= number <= len(images):
+            return found[0]
+        placed.add(number)
+        return images[number - 1].mark
+
+    first, *others = (_PLACE.sub(mark, text) for text in texts)
+    before = [one.mark for number, one in enumerate(images, 1) if number not in placed]
+    return ["\n".join([*before, first]), *others]
+
+
+def marks_last(text: str) -> tuple[str, str]:
+    """What an encoder of texts reads of a question, and the marks that it does not see."""
+    found = MARK.findall(text)
+    return (MARK.sub(UNSEEN, text), "".join(f"\n[image:{one}]" for one in found)) if found else (
+        text, "",
+    )  # fmt: skip
