@@ -11,7 +11,6 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ def look(data: bytes) -> tuple[str, int]:
         packed += data[at + 8 : at + 8 + length] * (data[at + 4 : at + 8] == b"IDAT")
         at += 12 + length
     row = zlib.decompressobj().decompress(packed, 1 + 3 * size)[1:]
-    pixels = [tuple(row[x : x + 3]) for x in range(0, len(row), 3)]
+    pixels = [(row[x], row[x + 1], row[x + 2]) for x in range(0, len(row), 3)]
     seen = {rgb: name for name, rgb in COLOURS.items()}
     shown = [seen.get(pixel) for pixel in pixels]
     begins = [b for a, b in zip([None, *shown], shown, strict=False) if b is not None and a != b]
@@ -111,7 +110,7 @@ class PicturePool:
         wait = 0.002 + 0.004 * uniform(model, text, "latency")
         return HttpReply(200, {**body, "usage": usage}, wait_s=wait)
 
-    def models(self) -> Mapping[str, Any]:
+    def models(self) -> dict[str, Any]:
         """The body of `/v1/models`."""
         return {"object": "list", "data": []}
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.arrays import Floats, Ints
+from routeyard.pipelines.arrays import Bools, Floats, Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.offpolicy.decisions import CannotTell, Decisions
 from routeyard.pipelines.offpolicy.estimate import OffPolicyReport, estimate_policy
@@ -46,6 +46,7 @@ def achieved(
     propensity: Floats,
     *,
     propensities: Literal["test", "context"] = "test",
+    among: Bools | None = None,
     resamples: int = 2_000,
     seed: int = 0,
 ) -> Achieved:
@@ -54,11 +55,14 @@ def achieved(
     Args:
         arm: (n,) number in `names` of the arm that the router gives each step.
         propensity: (n,) logged probability of the arm of each step; NaN unknown.
+        among: (trajectories,) which of them count; by default all.
     """
     first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
-    outcome = steps.outcome[first]
     chosen = np.array([names.index(name) for name in steps.arms])[steps.arm]
     same = np.minimum.reduceat((chosen == arm).astype(int), first).astype(bool)
+    if among is not None:
+        first, same = first[among], same[among]
+    outcome = steps.outcome[first]
     known = ~np.isnan(outcome)
     if not known.any():
         return Achieved(

@@ -114,7 +114,7 @@ def replay_steps(
         trajectories=int(steps.trajectory[-1]) + 1,
         tasks=len(steps.tasks),
         costs=costs,
-        usage=usage_cost(steps, prices),
+        usage=usage_cost(steps, [(-np.inf, prices)]),
         check=cache_check(steps, prices),
         sufficient=sufficient_arms(recorded.steps),
         prices=prices,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +22,13 @@ from routeyard.pipelines.arrays import Ints
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.trajectories.arrays import Trajectories, trajectories_of
 from routeyard.pipelines.trajectories.audit import audit_steps
-from routeyard.pipelines.trajectories.daily import DaySaving, Savings, began_between, savings
+from routeyard.pipelines.trajectories.daily import (
+    DaySaving,
+    Savings,
+    began_between,
+    break_even,
+    savings,
+)
 from routeyard.pipelines.trajectories.outcome import assumptions
 from routeyard.pipelines.trajectories.policies import policy_arms
 from routeyard.pipelines.trajectories.recorded import cache_check, usage_cost
@@ -82,12 +87,10 @@ def shadow(
     draws: dict[str, Any] = {"resamples": resamples, "seed": seed}
     chosen, past = _chosen(steps, given, periods, names, start, draws)
     arm, last = given[chosen], periods[-1][1]
-    later = began_between(steps, start, np.inf)[steps.trajectory]
-    # Outcomes of the past chose the router: they do not judge it.
-    judged = replace(steps, outcome=np.where(later, steps.outcome, np.nan))
     found = achieved(
-        judged, arm, names, propensities_of(recorded.steps, steps), propensities=propensities,
-        **draws,
+        steps, arm, names, propensities_of(recorded.steps, steps), propensities=propensities,
+        # The past chose the router: it does not judge it.
+        among=began_between(steps, start, np.inf), **draws,
     )  # fmt: skip
     saving = savings(steps, arm, periods, names, between=(start, np.inf), **draws)
     return ShadowReport(
@@ -96,8 +99,9 @@ def shadow(
         trajectories=int(steps.trajectory[-1]) + 1,
         tasks=len(steps.tasks),
         shares=_shares(steps, arm, names),
-        usage=usage_cost(steps, last),
+        usage=usage_cost(steps, periods),
         savings=saving,
+        break_even=break_even(steps, arm, periods, names, between=(start, np.inf)),
         achieved=found,
         check=cache_check(steps, last),
         findings=audit_steps(recorded.steps),

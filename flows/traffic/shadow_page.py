@@ -22,6 +22,7 @@ class ShadowReport:
         cannot: What this log cannot tell, one sentence each.
         after: Day from which the router is judged; None for the whole log.
         past: Router → what it saved before that day, where one was chosen.
+        break_even: Arm → factor on its prices at which the router saves nothing.
     """
 
     router: str
@@ -38,6 +39,7 @@ class ShadowReport:
     assumptions: list[str]
     after: str | None = None
     past: Mapping[str, DaySaving] = field(default_factory=dict)
+    break_even: Mapping[str, float] = field(default_factory=dict)
 
     def data(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -85,6 +87,11 @@ class ShadowReport:
             yield (
                 f"From {self.savings.stops} on, to the end of the log, it costs more than what was "
                 "recorded (95 %; the day was chosen by the same data)."
+            )
+        for arm, factor in self.break_even.items():
+            yield (
+                f"With the prices of {arm} times about {factor:.3g}, and the others as they are, "
+                "it would save nothing."
             )
         yield from ("", "| day | trajectories | recorded USD | router USD | saved USD (95 %) |")
         yield "| --- | ---: | ---: | ---: | ---: |"

@@ -68,34 +68,25 @@ class SourceImages:
         return [one for item in listed for one in self._one(item, place)]
 
     def _one(self, item: Any, place: str) -> Iterator[QuestionImage]:
-        said = item if isinstance(item, Mapping) else {}
-        data = item if isinstance(item, bytes) else said.get("bytes")
-        name = item if isinstance(item, str) else said.get("path") or said.get("url")
-        if item is None or item in ("", b"") or (said and not any(said.values())):
+        said = _said(item, place)
+        if said is None:
             return
+        name, data = said.get("path") or said.get("url"), said.get("bytes")
         licence = str(said.get("license") or self._source.license)
-        if not isinstance(data, bytes | None) or not isinstance(name, str | None) or not (
-            data or name
-        ):  # fmt: skip
-            raise SourceError(
-                f"expected an image as a path, an address or bytes; found {type(item).__name__}",
-                where=place,
-                next_step="map 'fields.images' to a column of paths, or of objects with 'path', "
-                "'url' or 'bytes'",
-            )
-        if data is None and name is not None and _is_address(name, place):
-            digest = hashlib.sha256(name.encode()).hexdigest()
+        if not data and _is_address(str(name), place):
+            digest = hashlib.sha256(str(name).encode()).hexdigest()
             yield QuestionImage(digest[:20], name, None, None, None, None, None, licence)
             return
-        found = self._known.get((name or "", licence)) if data is None else None
+        key = None if data else (str(name), licence)
+        found = self._known.get(key) if key else None
         if found is None:
-            found = self._read(name, data, licence, place)
-            if data is None:
-                self._known[name or "", licence] = found
-        stated = said.get("sha256")
-        if stated is not None and stated != found.sha256:
+            found = self._read(name, data or None, licence, place)
+        if key:
+            self._known[key] = found
+        if said.get("sha256") not in (None, found.sha256):
             raise SourceError(
-                f"the image {name!r} has SHA-256 {found.sha256}, and its row states {stated!r:.80}",
+                f"the image {name!r} has SHA-256 {found.sha256}, and its row states "
+                f"{said['sha256']!r:.80}",
                 where=place,
                 next_step="fetch the file again, or correct the row",
             )
@@ -119,6 +110,28 @@ class SourceImages:
             self._keep.mkdir(exist_ok=True)
             (self._keep / digest).write_bytes(data)
         return QuestionImage(digest[:20], name, digest, len(data), kind, width, height, licence)
+
+
+def _said(item: Any, place: str) -> Mapping[str, Any] | None:
+    """What a row says of one image, as an object; None where it says nothing.
+
+    Raises:
+        SourceError: it is neither a path, an address, bytes, nor an object with one of them.
+    """
+    plain = "path" if isinstance(item, str) else "bytes" if isinstance(item, bytes) else None
+    said = {plain: item} if plain else item
+    if said is None or (isinstance(said, Mapping) and not any(said.values())):
+        return None
+    if isinstance(said, Mapping):
+        name, data = said.get("path") or said.get("url"), said.get("bytes")
+        if (name or data) and isinstance(name, str | None) and isinstance(data, bytes | None):
+            return said
+    raise SourceError(
+        f"expected an image as a path, an address or bytes; found {type(item).__name__}",
+        where=place,
+        next_step="map 'fields.images' to a column of paths, or of objects with 'path', 'url' or "
+        "'bytes'",
+    )
 
 
 def _is_address(name: str, place: str) -> bool:

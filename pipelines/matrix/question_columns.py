@@ -60,8 +60,8 @@ def unseen_images(metadata: Sequence[str]) -> str:
     if not shown:
         return ""
     return (
-        f"{shown:,} of {len(metadata):,} questions have images, which no router or encoder saw: "
-        "they read the questions' texts."
+        f"{shown:,} of {len(metadata):,} questions have images, which no router saw: encoders here "
+        "read texts; only embeddings of your own (`--embeddings`) can hold images."
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.images import images_table
@@ -20,49 +23,60 @@ def images_of_questions(evidence: Evidence) -> Results:
         return
     queries = evidence.table("queries", ["query_id", "prompt", "metadata"])
     expected = images_table(queries)
-    if not expected.num_rows and not evidence.rows("images"):
-        return
     rows = evidence.whole("images").to_pylist()
-    stated = {(row["query_id"], row["place"]): row for row in rows}
-    wrong = [
-        f"{row['query_id']}|{row['place']}"
-        for row in expected.to_pylist()
-        if stated.pop((row["query_id"], row["place"]), None) != row
-    ]
-    wrong += [f"{query}|{place}" for query, place in stated]
-    marked = queries.filter(pc.is_in(queries.column("query_id"), expected.column("query_id")))
-    prompts = dict(
-        zip(*(marked.column(c).to_pylist() for c in ("query_id", "prompt")), strict=True)
-    )
-    shown = {query: set(MARK.findall(prompt)) for query, prompt in prompts.items()}
-    wrong += [
-        f"{row['query_id']} has no mark of {row['image_id']}"
-        for row in rows
-        if row["image_id"] not in shown.get(row["query_id"], ())
-    ]
-    if wrong:
+    if not expected.num_rows and not rows:
+        return
+    if wrong := _unlike(expected.to_pylist(), rows, queries):
         what = "images are not those that the questions name and mark"
         yield contradiction("images", len(wrong), len(rows), what, wrong)
         return
     yield proved("images", f"{len(rows):,} images are those that the questions name and mark")
     files = {row["sha256"]: row["reference"] for row in rows if row["sha256"] is not None}
-    if addresses := len(rows) - sum(row["sha256"] is not None for row in rows):
+    if addresses := sum(row["sha256"] is None for row in rows):
         yield believed("images", f"{addresses:,} addresses: what they lead to has no hash")
-    if evidence.images is None:
+    if files:
+        yield from _files(files, evidence.images)
+
+
+def _unlike(
+    expected: list[dict[str, Any]], rows: list[dict[str, Any]], queries: pa.Table
+) -> list[str]:
+    """Rows of the table `images` that are not what the questions say, or are not marked there."""
+    stated = {(row["query_id"], row["place"]): row for row in rows}
+    wrong = [
+        f"{row['query_id']}|{row['place']}"
+        for row in expected
+        if stated.pop((row["query_id"], row["place"]), None) != row
+    ]
+    wrong += [f"{query}|{place}" for query, place in stated]
+    named = pa.array([row["query_id"] for row in rows], pa.string())
+    marked = queries.filter(pc.is_in(queries.column("query_id"), named)).to_pylist()
+    shown = {row["query_id"]: set(MARK.findall(row["prompt"])) for row in marked}
+    wrong += [
+        f"{row['query_id']} has no mark of {row['image_id']}"
+        for row in rows
+        if row["image_id"] not in shown.get(row["query_id"], ())
+    ]
+    return wrong
+
+
+def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
+    """Whether a folder holds the files of these hashes (hash → path)."""
+    if folder is None:
         yield believed(
             "images", f"{len(files):,} files, which a release does not hold (`--images`)"
         )
         return
-    found = _hashes(evidence.images)
+    found = _hashes(folder)
     lost = [
-        f"{name or digest} is {_state(evidence.images, name)}"
+        f"{name or digest} is {_state(folder, name)}"
         for digest, name in files.items()
         if digest not in found
     ]
     if lost:
-        what = f"images have no file with their SHA-256 in {evidence.images}"
+        what = f"images have no file with their SHA-256 in {folder}"
         yield contradiction("images", len(lost), len(files), what, lost)
-    elif files:
+    else:
         yield proved("images", f"{len(files):,} files have the stated SHA-256")
 
 

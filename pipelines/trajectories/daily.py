@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,9 +160,7 @@ def step_usd(
     A step without time has the first prices. Completions of arms that did not answer are left out.
     """
     least, most, token = np.full((3, len(steps)), np.nan)
-    at = np.nan_to_num(steps.time, nan=-np.inf)
-    for number, (start, prices) in enumerate(periods):
-        inside = at >= start if number else np.ones(len(steps), bool)
+    for prices, inside in in_force(steps, periods):
         costs = replay(steps, arm, prices, names)
         price = np.array([_output(prices, name) for name in names])[arm] / 1e6
         own = np.where(costs.foreign, 0.0, costs.output)
@@ -170,6 +168,46 @@ def step_usd(
                          (token, price)):  # fmt: skip
             out[inside] = usd[inside]
     return least, most, token
+
+
+def in_force(
+    steps: Trajectories, periods: Periods
+) -> Iterator[tuple[Mapping[str, ArmPrice], Bools]]:
+    """Prices, and (n,) the steps sent from when they hold on: later ones replace earlier ones."""
+    at = np.nan_to_num(steps.time, nan=-np.inf)
+    for number, (start, prices) in enumerate(periods):
+        yield prices, at >= start if number else np.ones(len(steps), np.bool_)
+
+
+def break_even(
+    steps: Trajectories,
+    arm: Ints,
+    periods: Periods,
+    names: tuple[str, ...],
+    *,
+    between: tuple[float, float] = (-np.inf, np.inf),
+) -> dict[str, float]:
+    """Arm that `arm` pays more for than was recorded → factor on all of its prices at which `arm`
+    saves nothing, the others' prices as they are; of trajectories with both costs known.
+
+    What is saved falls linearly with that factor, so no simulation is needed.
+    """
+    answered = np.array([names.index(name) for name in steps.arms])[steps.arm]
+    means = _mean_completions(steps, names, 1, 0)[0]
+    usd = []
+    for policy in (answered, arm):
+        least, most, token = step_usd(steps, policy, periods, names)
+        usd.append((least + most) / 2 + np.where(policy != answered, token * means[policy], 0.0))
+    unknown = np.zeros(int(steps.trajectory[-1]) + 1)
+    np.add.at(unknown, steps.trajectory, np.isnan(usd[0]) | np.isnan(usd[1]))
+    told = ((unknown == 0) & began_between(steps, *between))[steps.trajectory]
+    recorded, routed = (
+        np.bincount(policy[told], one[told], len(names))
+        for policy, one in zip((answered, arm), usd, strict=True)
+    )
+    saved, more = recorded.sum() - routed.sum(), routed - recorded
+    factors = {name: 1 + saved / more[k] for k, name in enumerate(names) if more[k] > 1e-12}
+    return {name: float(one) for name, one in factors.items() if one > 0}
 
 
 def _mean_completions(

@@ -10,6 +10,7 @@ import numpy as np
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.trajectories.arrays import Trajectories
 from routeyard.pipelines.trajectories.caches import ArmPrice
+from routeyard.pipelines.trajectories.daily import Periods, in_force
 from routeyard.pipelines.trajectories.replay import replay
 
 
@@ -42,12 +43,29 @@ class UsageCost:
         )
 
 
-def usage_cost(steps: Trajectories, prices: Mapping[str, ArmPrice]) -> UsageCost:
-    """What the recorded token classes cost; tokens of an unknown class leave a step unknown, as
-    does a prompt of fewer tokens than its cached ones.
+def usage_cost(steps: Trajectories, periods: Periods) -> UsageCost:
+    """What the recorded token classes cost at the prices in force; tokens of an unknown class
+    leave a step unknown, as does a prompt of fewer tokens than its cached ones.
 
     A rule without premium has no writes: they cost as fresh tokens do.
     """
+    usd, fresh = np.full((2, len(steps)), np.nan)
+    for prices, inside in in_force(steps, periods):
+        for out, found in zip((usd, fresh), _usage_usd(steps, prices), strict=True):
+            out[inside] = found[inside]
+    known = ~np.isnan(usd)
+    told = steps.cost[known]
+    return UsageCost(
+        float(usd[known].sum()),
+        float(fresh[known].sum()),
+        None if not len(told) or np.isnan(told).any() else float(told.sum()),
+        int(known.sum()),
+        len(steps),
+    )
+
+
+def _usage_usd(steps: Trajectories, prices: Mapping[str, ArmPrice]) -> tuple[Floats, Floats]:
+    """(n,) USD of each step by its own token classes, and if all of its prompt were fresh."""
     rows = [prices.get(name, ArmPrice(None, None)) for name in steps.arms]
 
     def price(values: list[float | None]) -> Floats:
@@ -65,16 +83,7 @@ def usage_cost(steps: Trajectories, prices: Mapping[str, ArmPrice]) -> UsageCost
     usd = np.sum([np.where(n == 0, 0.0, n * p) for n, p in charged], axis=0) / 1e6
     longest = price([np.inf if one.up_to is None else one.up_to for one in rows])
     usd = np.where((steps.prompt > longest) | (rest < 0), np.nan, usd)
-    fresh = (steps.prompt * input_ + steps.completion * output) / 1e6
-    known = ~np.isnan(usd)
-    told = steps.cost[known]
-    return UsageCost(
-        float(usd[known].sum()),
-        float(fresh[known].sum()),
-        None if not len(told) or np.isnan(told).any() else float(told.sum()),
-        int(known.sum()),
-        len(steps),
-    )
+    return usd, np.asarray((steps.prompt * input_ + steps.completion * output) / 1e6)
 
 
 @dataclass(frozen=True, slots=True)

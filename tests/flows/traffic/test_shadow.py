@@ -62,6 +62,8 @@ def test_cost_and_outcomes_with_propensities(tmp_path: Path) -> None:
         found.savings.total.recorded
     )
     assert found.savings.stops is None
+    # At ten times its price the small arm costs what the large one does.
+    assert found.break_even == {"small": pytest.approx(10)}
     assert found.achieved.estimate is not None
     by_name = {one.estimator: one for one in found.achieved.estimate.values}
     assert by_name.keys() == {"ips", "snips", "dr"}
@@ -110,6 +112,10 @@ def test_the_day_on_which_new_prices_make_the_router_wrong(tmp_path: Path) -> No
     ]
     found = shadow(logs, ["always:small"], pools=pools, resamples=300)
     assert found.savings.stops == "2026-11-03"
+    # Two days at 1 and two at 30, or as many of the large one at 10.
+    assert found.break_even["small"] == pytest.approx(20 / 31, rel=0.05)
+    # Without a cache both are the same figure, each call at the price of its day.
+    assert found.usage.usd == pytest.approx(found.savings.total.recorded)
     saved = [day.saved[0] for day in found.savings.days if day.saved]
     assert saved[0] > 0
     assert saved[1] > 0
@@ -134,7 +140,10 @@ def test_the_past_chooses_a_router_and_the_future_judges_it(tmp_path: Path) -> N
     assert {day.trajectories for day in found.past.values()} == {200}
     assert [day.day for day in found.savings.days] == ["2026-11-03", "2026-11-04"]
     assert found.savings.stops == "2026-11-04"
-    assert found.achieved.with_outcome == 200  # outcomes of the past say nothing of the future
+    # Outcomes of the past say nothing of the future, and are not missing.
+    assert found.achieved.with_outcome == found.achieved.trajectories == 200
+    assert found.achieved.estimate is not None
+    assert not [one for one in found.achieved.estimate.cautions if "without outcome" in one]
     assert "Judged on trajectories from 2026-11-03 on" in "\n".join(found.lines())
     with pytest.raises(BadInput, match="no day before which one of them is chosen"):
         shadow(logs, routers, pools=pools)
