@@ -114,8 +114,6 @@ def test_the_day_on_which_new_prices_make_the_router_wrong(tmp_path: Path) -> No
     assert found.savings.stops == "2026-11-03"
     # Two days at 1 and two at 30, or as many of the large one at 10.
     assert found.break_even["small"] == pytest.approx(20 / 31, rel=0.05)
-    # Without a cache both are the same figure, each call at the price of its day.
-    assert found.usage.usd == pytest.approx(found.savings.total.recorded)
     saved = [day.saved[0] for day in found.savings.days if day.saved]
     assert saved[0] > 0
     assert saved[1] > 0
@@ -124,6 +122,17 @@ def test_the_day_on_which_new_prices_make_the_router_wrong(tmp_path: Path) -> No
     with pytest.raises(BadInput, match="is no day"):
         shadow(logs, ["always:small"],
                pools=[pools[0], pool(tmp_path / "r.json", "soon", small=1.0)])  # fmt: skip
+
+
+def test_recorded_usage_is_at_the_prices_of_each_day(tmp_path: Path) -> None:
+    # It was at the last prices, beside a table that has each day's.
+    logs = log(tmp_path / "log.jsonl", 80)
+    rows = [json.loads(line) | {"cache_read_tokens": 0} for line in logs.read_text().splitlines()]
+    logs.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    pools = [pool(tmp_path / "p.json", **PRICES), pool(tmp_path / "q.json", "2026-11-03", small=30)]
+    found = shadow(logs, ["always:small"], pools=pools, resamples=300)
+    assert found.usage.known == 80
+    assert found.usage.usd == pytest.approx(found.savings.total.recorded)
 
 
 def test_the_past_chooses_a_router_and_the_future_judges_it(tmp_path: Path) -> None:
