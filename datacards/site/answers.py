@@ -48,7 +48,7 @@ def questions(
         ask: Answers one SQL statement over `queries`, `outcomes` and what `has` names.
         ids: Questions, ascending and without a gap among those of the release.
         models: What cells name by their places here.
-        has: Which of `responses` and `verdicts` there are.
+        has: Which of `responses`, `verdicts` and `images` there are.
         longest: Characters of an answer that are kept; likewise of a prompt and of what a
             verdict read.
     """
@@ -69,6 +69,10 @@ def questions(
                 connection.register("verdicts", ask(told + _of(within)))
                 asked = _SQL["questions"].format(prompt=longest_prompt, **UNSAID)
                 connection.register("questions", ask(asked + _of(within)))
+                if "images" in has:
+                    connection.register("images", ask(_SQL["images"] + _of(within)))
+                    shown = connection.sql(_SQL["questions_with_images"]).to_arrow_table()
+                    connection.register("questions", shown)
                 told = connection.sql(_SQL["told"], params={"longest": longest}).to_arrow_table()
                 heads = connection.sql(_SQL["heads"]).to_arrow_table()
                 yield from _joined(heads, told)

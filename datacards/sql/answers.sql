@@ -12,6 +12,22 @@ SELECT query_id, task, domain, source,
        choices, "references", scorer
 FROM queries
 
+-- name: images
+SELECT query_id, place,
+       '[image:' || image_id || '] ' || coalesce(reference, 'bytes of the source') || ': '
+       || coalesce(media_type || ', ' || width || ' × ' || height || ' pixels, ' || bytes
+       || ' bytes, SHA-256 ' || sha256, 'an address; nobody checked what it leads to')
+       || ', licence ' || license AS shown
+FROM images
+
+-- name: questions_with_images
+SELECT q.* REPLACE (prompt || coalesce(chr(10) || chr(10) || shown, '') AS prompt,
+                    length + coalesce(length(shown) + 2, 0) AS length)
+FROM questions q LEFT JOIN (
+    SELECT query_id, string_agg(left(shown, 500), chr(10) ORDER BY place) AS shown
+    FROM images GROUP BY query_id
+) USING (query_id)
+
 -- name: responses
 SELECT query_id, model_id, sample, status, text FROM responses
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import routeyard
+from routeyard.datacards.site.answers import questions
 from routeyard.flows.build import run_build
 from routeyard.flows.cli import run
 from routeyard.flows.demo.loopback import in_thread
@@ -118,3 +119,17 @@ def test_evaluate_says_that_no_router_saw_them(built: tuple[Path, Path]) -> None
     assert [
         line for line in done.facts["missing"] if line.startswith("48 of 48 questions have images")
     ]
+
+
+def test_pages_name_an_image_with_its_hash_and_licence(built: tuple[Path, Path]) -> None:
+    first = min(rows(built[1], "images"), key=lambda row: str(row["query_id"]))
+    with routeyard.open_release(built[1]) as release:
+        ids, models = [first["query_id"]], ["sim-eye"]
+        (text,) = questions(
+            release.sql, ids, models, has=["images"], longest=100, longest_prompt=200
+        )
+    shown = json.loads(text)
+    named = f"{first['reference']}: image/png, {first['width']} × {first['height']} pixels"
+    assert named in shown["prompt"]
+    assert f"SHA-256 {first['sha256']}, licence Apache-2.0" in shown["prompt"]
+    assert shown["length"] == len(shown["prompt"])
