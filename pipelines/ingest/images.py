@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.io.environment import expanded
-from routeyard.pipelines.io.image_files import ENDINGS, describe_image, read_image
+from routeyard.pipelines.io.image_files import describe_image, read_image
 from routeyard.schemas import CONTRACTS
 from routeyard.schemas.images import IMAGES, QuestionImage, images_of
 from routeyard.schemas.recipe import Source
@@ -38,10 +38,10 @@ def folder_of(source: Source, base: Path) -> Path | None:
 
 
 def image_files(source: Source, base: Path) -> list[Path]:
-    """Every image file in the source's folder of images."""
+    """Every file in the source's folder of images, whatever its name ends in."""
     folder = folder_of(source, base)
     found = folder.rglob("*") if folder is not None else ()
-    return sorted(one for one in found if one.suffix.lower() in ENDINGS and one.is_file())
+    return sorted(one for one in found if one.is_file())
 
 
 class SourceImages:

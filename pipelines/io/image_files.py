@@ -11,8 +11,6 @@ from routeyard.pipelines.errors import SourceError
 
 #: Bytes and pixels of an image, at most: more is refused, as a small file may hold many pixels.
 MOST_BYTES, MOST_PIXELS = 20_000_000, 64_000_000
-#: Ending of the files that are read.
-ENDINGS = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 
 def read_image(name: str, folder: Path, place: str) -> bytes:

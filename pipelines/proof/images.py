@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.images import images_table
 from routeyard.pipelines.io.files import sha256
-from routeyard.pipelines.io.image_files import ENDINGS, MOST_BYTES
+from routeyard.pipelines.io.image_files import MOST_BYTES
 from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
 from routeyard.pipelines.proof.evidence import Evidence
 from routeyard.schemas.images import MARK
@@ -81,11 +81,11 @@ def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
 
 
 def _hashes(folder: Path) -> set[str]:
-    """SHA-256 of every image file in a folder."""
+    """SHA-256 of every file in a folder that may be an image."""
     return {
         sha256(one)
         for one in folder.rglob("*")
-        if one.suffix.lower() in ENDINGS and one.is_file() and one.stat().st_size <= MOST_BYTES
+        if one.is_file() and one.stat().st_size <= MOST_BYTES
     }
 
 
