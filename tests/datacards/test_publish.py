@@ -34,7 +34,9 @@ from routeyard.datacards import card, files, publish
 from routeyard.flows import cli
 from routeyard.flows.cli import publish
 from routeyard.pipelines.proof import prove
+from tests.support.warm import import_all
 
+import_all()
 _http.time = types.SimpleNamespace(**vars(time) | {"sleep": lambda seconds: None})
 for line in sys.stdin:
     job = json.loads(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,28 +21,40 @@ sys.exit(code)
 _ASKED = "from routeyard.flows.tracking.run import api_configured; print(api_configured())"
 
 
-def python(folder: Path, *words: str, **given: str) -> str:
+Python = Callable[..., str]
+
+
+@pytest.fixture
+def python(warm_python: list[str], tmp_path: Path) -> Python:
     """Last line of what Python prints in the folder, with no settings of Prefect but those."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
-    done = subprocess.run(
-        [sys.executable, "-c", *words],
-        cwd=folder,
-        env=kept | {"PYTHONPATH": str(ROOT), "HOME": str(folder)} | given,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()[-1]
+
+    def python(*words: str, **given: str) -> str:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+        done = subprocess.run(
+            [*warm_python, "-c", *words],
+            cwd=tmp_path,
+            env=kept | {"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)} | given,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()[-1]
+
+    return python
 
 
-def test_a_build_and_status_without_an_api_import_no_prefect(tmp_path: Path) -> None:
+def test_a_build_and_status_without_an_api_import_no_prefect(
+    tmp_path: Path, python: Python
+) -> None:
     (tmp_path / "pyproject.toml").write_text('dependencies = ["prefect"]\n')
-    assert python(tmp_path, _USED, "build", "demo", "--until", "ingest") == "False"
-    assert python(tmp_path, _USED, "status", "demo") == "False"
+    assert python(_USED, "build", "demo", "--until", "ingest") == "False"
+    assert python(_USED, "status", "demo") == "False"
 
 
 @pytest.mark.parametrize("place", ["environment", ".env", "profiles.toml", "pyproject.toml"])
-def test_an_api_is_found_wherever_prefect_finds_it(place: str, tmp_path: Path) -> None:
+def test_an_api_is_found_wherever_prefect_finds_it(
+    place: str, tmp_path: Path, python: Python
+) -> None:
     address, given = "http://127.0.0.1:9/api", {}
     if place == "environment":
         given = {"PREFECT_API_URL": address}
@@ -54,4 +66,4 @@ def test_an_api_is_found_wherever_prefect_finds_it(place: str, tmp_path: Path) -
         (tmp_path / ".prefect" / place).write_text(text)
     else:
         (tmp_path / place).write_text(f'[tool.prefect.api]\nurl = "{address}"\n')
-    assert python(tmp_path, _ASKED, **given) == "True"
+    assert python(_ASKED, **given) == "True"

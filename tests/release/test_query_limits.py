@@ -13,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 
 import pyarrow.parquet as pq
 import pytest
@@ -44,15 +45,20 @@ except RouteyardError as error:
 """
 
 
-def ask(release, body: str, *words: str) -> str:
-    """What a process with little address space prints when it runs `body`."""
-    code = ASK.format(spare=SPARE, body=textwrap.indent(body, "    ").strip())
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(release), *words],
-        capture_output=True, text=True, timeout=110, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout.strip()
+@pytest.fixture
+def ask(release, warm_python) -> Callable[[str], str]:
+    """What a process with little address space prints when it runs some code."""
+
+    def ask(body: str) -> str:
+        code = ASK.format(spare=SPARE, body=textwrap.indent(body, "    ").strip())
+        done = subprocess.run(
+            [*warm_python, "-c", code, str(release)],
+            capture_output=True, text=True, timeout=110, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout.strip()
+
+    return ask
 
 
 def within(sql: str, **limits: object) -> str:
@@ -88,8 +94,8 @@ def test_an_expression_that_hears_no_interrupt_is_ended(release) -> None:
         "SELECT count(*) FROM (SELECT DISTINCT repeat('x', 20000) || range FROM range(1000000))",
     ],
 )
-def test_an_expression_that_takes_memory_is_refused_and_takes_none_of_ours(release, sql) -> None:
-    said = ask(release, within(sql, memory_limit="200MB", timeout_s=60.0))
+def test_an_expression_that_takes_memory_is_refused_and_takes_none_of_ours(ask, sql) -> None:
+    said = ask(within(sql, memory_limit="200MB", timeout_s=60.0))
     assert said.startswith(("QueryLimit", "QueryError")), said
 
 
@@ -104,12 +110,12 @@ def test_an_expression_that_takes_memory_is_refused_and_takes_none_of_ours(relea
     ],
     ids=["long", "many", "nested", "wide"],
 )  # fmt: skip
-def test_a_large_answer_ends_at_the_limit(release, sql) -> None:
-    said = ask(release, within(sql, memory_limit="150MB", timeout_s=60.0))
+def test_a_large_answer_ends_at_the_limit(ask, sql) -> None:
+    said = ask(within(sql, memory_limit="150MB", timeout_s=60.0))
     assert said.startswith("QueryLimit"), said
 
 
-def test_rows_are_streamed_within_the_limit(release) -> None:
+def test_rows_are_streamed_within_the_limit(ask) -> None:
     # 2 GB pass through a process that may take 400 MB, and a file of them is written.
     body = """
 process = SqlProcess(Path(sys.argv[1]), memory_limit="150MB")
@@ -117,7 +123,7 @@ schema, batches = process.stream("SELECT repeat('x', 1000) AS t FROM range(20000
 print(sum(batch.nbytes for batch in batches) > 2_000_000_000)
 process.close()
 """
-    assert ask(release, body) == "True"
+    assert ask(body) == "True"
 
 
 def test_an_answer_is_written_as_it_comes(release, tmp_path) -> None:

@@ -22,6 +22,7 @@ MODULES = (
     "routeyard.flows.publish", "routeyard.flows.status", "routeyard.datacards.site",
     "routeyard.pipelines.collect.estimate", "routeyard.pipelines.evaluate",
     "routeyard.pipelines.proof", "routeyard.pipelines.scorers.mcq",
+    "routeyard.pipelines.scorers.numeric",
 )  # fmt: skip
 
 
@@ -32,6 +33,14 @@ def _asked(connection: socket.socket) -> tuple[dict[str, object], list[int]]:
     streams.frombytes(more[0][2])
     with connection.makefile("rb") as said:
         return json.loads(said.readline()), list(streams)
+
+
+def import_all() -> None:
+    """Import what most commands need."""
+    from importlib import import_module
+
+    for name in MODULES:
+        import_module(name)
 
 
 def _hash_code() -> None:
@@ -45,11 +54,9 @@ def _hash_code() -> None:
 def serve(address: str) -> dict[str, object]:
     """Answer until the last who holds our input is gone; returns in a child, with its job."""
     import gc
-    import importlib
     import selectors
 
-    for name in MODULES:
-        importlib.import_module(name)
+    import_all()
     _hash_code()
     gc.freeze()  # what is here no command has to look through
     with socket.socket(socket.AF_UNIX) as listening, selectors.DefaultSelector() as ready:
