@@ -12,7 +12,11 @@ _RE = patterns("algebra")
 
 def _is_prose(text: str) -> bool:
     """Whether a text is a sentence, which no computer algebra reads; `\\text{…}` is a unit."""
-    return len(text) > 8 and _RE["wordy"].search(_RE["group"].sub("", text)) is not None
+    return _RE["wordy"].search(_RE["group"].sub("", text)) is not None
+
+
+def _words(text: str) -> set[str]:
+    return set(_RE["word"].findall(_RE["group"].sub("", text)))
 
 
 def symbolically(one: str, other: str) -> bool:
@@ -21,7 +25,7 @@ def symbolically(one: str, other: str) -> bool:
     Raises:
         symbolic.TookTooLong: the comparison did not end in time.
     """
-    if _is_prose(one) or _is_prose(other):
+    if _is_prose(one) or _is_prose(other) or _words(one) != _words(other):
         return False
     # A fixed order makes the verdict symmetric and the cache twice as good.
     first, second = sorted((_latex(one), _latex(other)))

@@ -263,7 +263,21 @@ def same_scalar(one: str, other: str, asked: ScoringInput | None = None) -> bool
         return False  # digits and separators that fit no convention: 0,111
     if not bare or not also or _RE["base"].fullmatch(bare) or _RE["base"].fullmatch(also):
         return bool(bare) and _unbraced(bare) == _unbraced(also)
+    known, also_known = ([first] if first else _numbers(one)), ([second] if second else _numbers(other))
+    if known and also_known:
+        return any(agree(a, b, asked) for a in known for b in also_known)
+    if (first or second) and _RE["worded"].search(_RE["group"].sub("", other if first else one)):
+        return False
     return symbolically(one, other)
+
+
+def _numbers(text: str) -> list[Quantity]:
+    """The number of what is counted ("100 barrels/year"), of a calculation, of "2/3 ≈ 0.667"."""
+    if calculation := _RE["calculation"].match(text):
+        text = text[calculation.end() :]
+    counted = _RE["counted"].fullmatch(text)
+    parts = [counted[1]] if counted else _RE["about"].split(text)
+    return [one for part in parts if (one := number(part)) is not None]
 
 
 def _unbraced(text: str) -> str:
