@@ -84,6 +84,8 @@ def _unread(answer: str) -> bool:
     """Whether an answer was not read as a whole: words beside its formula, a bracket left open."""
     if answer.count("{") != answer.count("}") or len(_RE["open"].findall(answer)) % 2:
         return True
+    if _RE["scaled"].search(answer):
+        return True
     worded = _RE["worded"].search(_RE["group"].sub("", answer)) is not None
     several = len(re.findall(r"\d+", answer)) > 1
     return worded and (

@@ -84,8 +84,10 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     said = output[start:end]
     right = any(_agree(got, said, one, asked) for one in known)
     reason = f"{how}: {_shown(got)}"
-    if not right and any(rounds_to(got, value) for value, _ in known):
-        why = f"{reason}, which is a reference when rounded: the source states no tolerance"
+    scaled = _scale(said, asked.question)
+    if not right and any(rounds_to(got, one) or (scaled and agree(got, one)) for one, _ in known):
+        how = "without its M" if scaled else "when rounded: the source states no tolerance"
+        why = f"{reason}, which is a reference {how}"
         return ScoreResult("abstain", None, said, (start, end), why)
     if conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
@@ -161,6 +163,8 @@ def _agree(
         given = measured(said) or measure_at(said, got)
         if given is not None:
             return given.same_as(wanted)
+    if isinstance(got.value, Fraction) and (scale := _scale(said, asked.question)):
+        return agree(Quantity(got.value * scale), value, asked)
     if agree(got, value, asked):
         return True
     # "8!" is an exclamation, or 40320.
@@ -168,6 +172,16 @@ def _agree(
         isinstance(got.value, Fraction)
         and bool(_RE["factorial"].fullmatch(said))
         and Quantity(Fraction(factorial(int(got.value)))) == value
+    )
+
+
+def _scale(said: str, question: str) -> int:
+    """What "M" and "B" make of "1.2M"; 0 where they are none, or the question has them."""
+    scaled = _RE["scaled"].search(said)
+    return (
+        10 ** (6 if scaled[1] == "M" else 9)
+        if scaled and not _RE["unscaled"].search(question)
+        else 0
     )
 
 
@@ -225,9 +239,15 @@ def _committed_numbers(line: str, question: str | None) -> str:
             or doubted(line, start)
             or wonders(line, end)
             or (question is not None and bounds(line, start, end, question))
+            or (question is not None and _in_base(line, end, question))
         ):
             line = line[:start] + " " * (end - start) + line[end:]
     return line
+
+
+def _in_base(line: str, end: int, question: str) -> bool:
+    """Whether the digits before `end` are of a base that the question does not name."""
+    return _RE["based"].match(line, end) is not None and not _RE["asks_base"].search(question)
 
 
 def _only_a_case(line: str) -> bool:

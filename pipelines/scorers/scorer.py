@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from routeyard.pipelines.scorers.extraction.clauses import retracts
 from routeyard.pipelines.scorers.extraction.envelopes import named
 
 Outcome = Literal["correct", "incorrect", "abstain", "error"]
@@ -111,7 +112,10 @@ class Scorer:
         """
         name = asked.metadata.get("answer_in")
         if not isinstance(name, str):
-            return self.read(asked, output)
+            found = self.read(asked, output)
+            if self.decides_equality and found.span and retracts(output, found.span[0]):
+                return ScoreResult("abstain", reason="the output takes its answer back")
+            return found
         span = named(output, name)
         if span is None:
             return ScoreResult("abstain", reason=f"no {name!r} in the output, as the source asks")

@@ -97,6 +97,11 @@ def declines(text: str) -> bool:
     return _DECLINES.search(lowered(text)) is not None
 
 
+def retracts(text: str, end: int) -> bool:
+    """Whether a text ends by taking back what it said before `end`: "… just kidding"."""
+    return _RETRACTS.search(text, max(end, len(text) - 60)) is not None
+
+
 _SIGNS = " \t\n*$`\"'("
 _ASIAN = "\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
 _SENTENCE = re.compile(r"\.\s|[\n。।۔]")
@@ -142,6 +147,7 @@ _ANSWER = re.compile(any_of([*NOUNS]), re.IGNORECASE)
 _ASCII_NOUNS = tuple(filter(str.isascii, NOUNS))
 _LONGEST_NOUN = max(map(len, NOUNS))
 _DECLINES = re.compile(all_words("declines"))
+_RETRACTS = re.compile(rf"(?:{all_words('retracts')})[\s.!…)*]*$", re.IGNORECASE)
 _ASKS = any_of([word for row in ROWS for word in row.get("least", ())])
 #: "how many at least", but not "in at least one store"
 _LEAST = re.compile(rf"(?:{_ASKS})(?!\s{{0,2}}(?:\d|(?:a|one|two)\b))", re.IGNORECASE)

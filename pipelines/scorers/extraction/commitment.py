@@ -113,12 +113,16 @@ _PERIOD, _TAIL = 30, 1500
 
 
 def breaks_off(text: str, *, truncated: bool = False) -> bool:
-    """Whether an output was cut or runs in circles: it then says no more than it marks.
+    """Whether an output was cut, runs in circles or calls a tool: it says no more than it marks.
 
     Args:
         truncated: The response is known to have reached its token limit.
     """
     if truncated or unfinished(text) or _RE["dangling"].search(text, max(0, len(text) - 40)):
+        return True
+    if _RE["acts"].search(text, max(0, len(text) - 60)) or _RE["program"].search(
+        text, max(0, len(text) - 2000)
+    ):
         return True
     tail = text[-_TAIL:].rstrip()
     last = tail[-_PERIOD:]

@@ -49,6 +49,10 @@ def end_of_answer(text: str) -> int:
 def _first(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:
     for found in pattern.finditer(text, start, end):
         before = text[start : found.start()]
+        if numbered := _RE["numbered"].fullmatch(found[0]):
+            first = before.lstrip(" \t\n*#")
+            if first.startswith(f"{numbered[1]}{int(numbered[2]) - 1}"):
+                continue  # "Q1: A", "Q2: B": a list
         if before.strip() and not (len(before) < 400 and _RE["announced"].search(before)):
             return found.start()
     return end

@@ -27,6 +27,7 @@ class Wanted(NamedTuple):
         bound: It may be a bound.
         past: It may be what was so.
         end: It is the end of a span.
+        offered: The two names between which it asks to choose, as words.
         supposing: A word of the question begins suppositions elsewhere: "I Can Only Imagine".
     """
 
@@ -37,6 +38,7 @@ class Wanted(NamedTuple):
     past: bool
     end: bool
     supposing: bool
+    offered: tuple[tuple[frozenset[str], frozenset[str]], ...]
 
 
 def wanted_of(question: str, references: Sequence[Text]) -> Wanted:
@@ -49,6 +51,10 @@ def wanted_of(question: str, references: Sequence[Text]) -> Wanted:
         RE["asks_past"].search(folded.casefold()) is not None,
         RE["asks_end"].search(folded.casefold()) is not None,
         RE["supposing"].search(folded.casefold()) is not None,
+        tuple(
+            (frozenset(w.form for w in words(one["a"])), frozenset(w.form for w in words(one["b"])))
+            for one in RE["choice"].finditer(folded)
+        ),
     )
 
 
@@ -79,6 +85,10 @@ def doubt(answer: Text, start: int, end: int, wanted: Wanted) -> str:
         return "the reference is one of several alternatives"
     if _among_others(answer):
         return "the reference is one of a list"
+    if _concludes_otherwise(answer, start, end, after):
+        return "what the answer concludes is another name"
+    if any(_offered(answer, start, end, pair, wanted.said) for pair in wanted.offered):
+        return "the question offers two, and the answer names both"
     if RE["conceded"].search(said) and RE["main"].match(after):
         return "the reference is named in a clause before another answer"
     reason = RE["reason"].search(before)
@@ -92,6 +102,38 @@ def _is_supposed(before: str, after: str, wanted: Wanted) -> bool:
     if wanted.supposing or RE["supposes"].search(before):
         return not wanted.supposing
     return bool(RE["opens_if"].search(before) and RE["would_follow"].search(after.casefold()))
+
+
+def _concludes_otherwise(answer: Text, start: int, end: int, after: str) -> bool:
+    """Whether a last clause is another name: "Adams came before Jefferson, so Adams."."""
+    concluded = RE["concluded"].search(after) if answer.words[start].name else None
+    return concluded is not None and {word.form for word in words(concluded["name"])}.isdisjoint(
+        answer.forms[start:end]
+    )
+
+
+def _offered(
+    answer: Text,
+    start: int,
+    end: int,
+    both: tuple[frozenset[str], frozenset[str]],
+    asked: frozenset[str],
+) -> bool:
+    """Whether the answer has both names that a question offers, the reference not as its subject.
+
+    The subject of the last sentence that has one is the answer, where its comparative is the
+    question's: to "Which is older, A or B?" "A is younger than B" leaves it open.
+    """
+    own = frozenset(answer.forms[start:end])
+    rival = next((pair[1] - pair[0] for pair in (both, both[::-1]) if own <= pair[0]), frozenset())
+    places = [place for place, form in enumerate(answer.forms) if form in own | rival]
+    if not rival or not rival <= set(answer.forms):
+        return False
+    at = answer.words[places[-1]].start
+    begin = max((found.end() for found in RE["ends"].finditer(answer.folded, 0, at)), default=0)
+    subject = next(place for place in places if answer.words[place].start >= begin)
+    compared = RE["compared"].findall(answer.folded, begin)
+    return answer.forms[subject] not in own or not asked.issuperset(compared)
 
 
 def _is_bound(first: Word, before: str, after: str) -> bool:
