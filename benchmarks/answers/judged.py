@@ -94,7 +94,8 @@ def judged(data: Path, name: str) -> Iterator[Judged]:
             if query.reference and row.task not in mint.PROGRAMS:
                 reference = json.loads(query.reference)
                 said = reference if isinstance(reference, str) else json.dumps(reference)
-                asked = ScoringInput(str(query.question), (said,), metadata=mint.rules(row.task))
+                rules = mint.rules(row.task, said)
+                asked = ScoringInput(str(query.question), (said,), metadata=rules)
                 yield Judged(str(row.model), asked, str(row.last or ""), bool(row.success))
         return
     table: Any = pd.read_parquet(data / "judged" / f"{name}.parquet")

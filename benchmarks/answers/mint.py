@@ -2,7 +2,8 @@
 
 The rules are those of its `mint/tasks/reasoning.py`: the text of the last closed `<solution>` tag;
 two texts that `float` reads agree within `0.05 * reference`, else the reference must be a part of
-the text; of options "a)" is looked for, else the letter is a part of the text.
+the text; of TheoremQA's references whole numbers are compared with the rounded answer and others
+within 4 % (its `compare_two_numbers`), and lists are sorted; of options "a)" is looked for, else the letter is a part of the text.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from routeyard.pipelines.scorers.scorer import ScoringInput
 
 #: What its grader does: it reads proposed solutions, and numbers may be 5 % off.
 RULES = {"answer_in": "solution"}
-TOLERANT = {"gsm8k", "math", "theoremqa"}
+TOLERANT = {"gsm8k", "math"}
 #: Tasks whose references are tests of a program; `code` is measured elsewhere.
 PROGRAMS = ("mbpp", "humaneval")
 _CLOSED = re.compile(r"<solution>(.*?)</solution>", re.DOTALL)
 _OWN = "ours or open"
 
 
-def rules(task: str) -> dict[str, object]:
+def rules(task: str, reference: str) -> dict[str, object]:
     """Metadata under which `auto` reads a task by its grader's rules."""
-    return RULES | {"task": task} | ({"tolerance": 0.05} if task in TOLERANT else {})
+    if task == "theoremqa":
+        tolerance = {"absolute_tolerance": 0.5} if reference.isdigit() else {"tolerance": 0.04}
+    else:
+        tolerance = {"tolerance": 0.05} if task in TOLERANT else {}
+    return RULES | {"task": task} | tolerance
 
 
 def official(reference: str, said: str) -> bool:
