@@ -1,15 +1,8 @@
-"""SuperGLUE's canonical metrics (Wang et al. 2019), per item and per task.
-
-Per item, each task has a scorer; over a task, `task_metrics` gives what the
-leaderboard reports: accuracy (BoolQ, COPA, RTE, WiC, WSC), accuracy and
-macro F1 (CB), F1 over all answers and exact match per question (MultiRC),
-F1 and exact match (ReCoRD).
-"""
+"""SuperGLUE's canonical metrics per item (Wang et al. 2019): a class, or for ReCoRD an entity."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from routeyard.pipelines.scorers.comparison.words import normalise, tokens
@@ -88,43 +81,6 @@ def _record(asked: ScoringInput, output: str) -> ScoreResult:
     right = any(normalise(answer) == normalise(one) for one in wanted)
     reason = f"F1 {score:.3f}, exact match {right}"
     return ScoreResult.of(right, output[slice(*span)], span, reason, conflict, score)
-
-
-def task_metrics(task: str, items: Sequence[tuple[str, str, str | None]]) -> dict[str, float]:
-    """Leaderboard metrics of a classification task, in percent.
-
-    Args:
-        items: (question group, reference class, class answered or None for an
-            unreadable answer, which counts as wrong). The group matters for
-            MultiRC only, where one question has several answers to judge.
-
-    Raises:
-        ValueError: no items; a share of nothing is undefined.
-    """
-    if not items:
-        raise ValueError("SuperGLUE metrics of no items are undefined")
-    right = [want == got for _, want, got in items]
-    accuracy = 100 * sum(right) / len(right)
-    if task == "cb":
-        present = sorted({want for _, want, _ in items})
-        f1 = 100 * sum(_class_f1(name, items) for name in present) / len(present)
-        return {"accuracy": accuracy, "f1_macro": f1}
-    if task == "multirc":
-        whole: dict[str, bool] = defaultdict(lambda: True)
-        for (group, _, _), hit in zip(items, right, strict=True):
-            whole[group] = whole[group] and hit
-        return {
-            "f1a": 100 * _class_f1("yes", items),
-            "exact_match": 100 * sum(whole.values()) / len(whole),
-        }
-    return {"accuracy": accuracy}
-
-
-def _class_f1(name: str, items: Sequence[tuple[str, str, str | None]]) -> float:
-    both = sum(want == got == name for _, want, got in items)
-    wanted = sum(want == name for _, want, _ in items)
-    given = sum(got == name for _, _, got in items)
-    return 2 * both / (wanted + given) if wanted + given else 0.0
 
 
 BOOLQ = _classified("boolq")

@@ -1,4 +1,4 @@
-"""SuperGLUE: classes from free text, and the metrics of the leaderboard."""
+"""SuperGLUE: classes from free text, and the entity of ReCoRD."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.scorer import ScoringInput
-from routeyard.pipelines.scorers.superglue import CLASSES, task_metrics
+from routeyard.pipelines.scorers.superglue import CLASSES
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,3 @@ def test_record_scores_f1_and_is_correct_on_exact_match_only() -> None:
     partly = scorer.read(asked, "Answer: President Obama")
     assert partly.outcome == "incorrect"
     assert partly.score == pytest.approx(2 / 3)
-
-
-def test_cb_macro_f1_and_multirc_by_hand() -> None:
-    cb = [("", "entailment", "entailment"), ("", "entailment", "neutral"), ("", "neutral", None)]
-    # F1 of entailment 2·1/(2+1), of neutral 0/(1+1).
-    assert task_metrics("cb", cb) == pytest.approx({"accuracy": 100 / 3, "f1_macro": 100 / 3})
-    multirc = [("q1", "yes", "yes"), ("q1", "no", "yes"), ("q2", "yes", "yes"), ("q2", "no", "no")]
-    assert task_metrics("multirc", multirc) == pytest.approx({"f1a": 80.0, "exact_match": 50.0})
-    with pytest.raises(ValueError, match="undefined"):
-        task_metrics("rte", [])
