@@ -212,7 +212,7 @@ _READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {
 }
 SCORER = Scorer(
     "auto",
-    "11",
+    "12",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
 )

@@ -27,7 +27,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 
 SCORER = Scorer(
     "f1",
-    "9",
+    "10",
     read,
     threshold=THRESHOLD,
     instruction=(

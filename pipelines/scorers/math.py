@@ -185,7 +185,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "12",
+    "13",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

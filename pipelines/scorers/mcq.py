@@ -113,7 +113,8 @@ def _compared(
 
 
 # Letters of other alphabets that look the same, as single letters ("Ответ: С").
-_ALIKE = str.maketrans("АВСЕНＡＢＣＤＥＦＧＨＩＪ", "ABCEHABCDEFGHIJ")
+_STRANGE = "АВСЕНＡＢＣＤＥＦＧＨＩＪ"
+_ALIKE = str.maketrans(_STRANGE, "ABCEHABCDEFGHIJ")
 
 
 def _readable(output: str) -> tuple[str, int]:
@@ -122,7 +123,7 @@ def _readable(output: str) -> tuple[str, int]:
     if len(output) - shift > MOST_READ and end_of_answer(output[:HEAD]) == HEAD:
         shift = len(output) - (MOST_READ - HEAD)
     text = output[shift : shift + MOST_READ]
-    if not text.isascii():
+    if not text.isascii() and any(map(text.__contains__, _STRANGE)):
         text = _RE["strange"].sub(lambda m: m[0].translate(_ALIKE), text)
     return text, shift
 
@@ -269,7 +270,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
 
 SCORER = Scorer(
     "mcq",
-    "11",
+    "12",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

@@ -90,5 +90,5 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     return graded(asked, output, meteor, all_tokens, THRESHOLD, "METEOR", whole=True)
 
 
-VERSION = "6+wordnet3.1" if wordnet_file() else "6+stem"
+VERSION = "7+wordnet3.1" if wordnet_file() else "7+stem"
 SCORER = Scorer("meteor", VERSION, read, threshold=THRESHOLD, instruction=BARE_TEXT)

@@ -278,7 +278,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "12",
+    "13",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

@@ -41,4 +41,4 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     return graded(asked, output, rouge_l, all_tokens, THRESHOLD, "ROUGE-L", whole=True)
 
 
-SCORER = Scorer("rouge_l", "6", read, threshold=THRESHOLD, instruction=BARE_TEXT)
+SCORER = Scorer("rouge_l", "7", read, threshold=THRESHOLD, instruction=BARE_TEXT)

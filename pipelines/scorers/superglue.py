@@ -65,7 +65,7 @@ def _classified(task: str) -> Scorer:
         right = got in wanted
         return ScoreResult.of(right, output[slice(*span)], span, f"class {got}", conflict)
 
-    return Scorer(f"superglue_{task}", "8", read, instruction=_TASKS[task]["instruction"])
+    return Scorer(f"superglue_{task}", "9", read, instruction=_TASKS[task]["instruction"])
 
 
 def _record(asked: ScoringInput, output: str) -> ScoreResult:
@@ -92,7 +92,7 @@ WIC = _classified("wic")
 WSC = _classified("wsc")
 RECORD = Scorer(
     "superglue_record",
-    "8",
+    "9",
     _record,
     instruction='End with one line of the form "Answer: ...", naming the one entity.',
 )

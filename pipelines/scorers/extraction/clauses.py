@@ -18,6 +18,7 @@ from routeyard.pipelines.scorers.extraction.languages import (
     any_of,
     filled,
 )
+from routeyard.pipelines.scorers.patterns import hints
 
 
 def denied(text: str, start: int, end: int) -> bool:
@@ -63,7 +64,9 @@ def supposed(languages: Iterable[Language], text: str, start: int) -> bool:
     Its sentence has an "if" before it, or is in the mood of "would" behind a "suppose".
     """
     near = text[max(0, start - 240) : start].lower()
-    languages = [one for one in languages if one.hinted("supposed", near)]
+    languages = [
+        one for one in languages if one.hinted("supposed", near) or one.hinted("supposes", near)
+    ]
     if not languages:
         return False
     *before, own = _SENTENCE.split(text[max(0, start - 240) : start])
@@ -73,8 +76,9 @@ def supposed(languages: Iterable[Language], text: str, start: int) -> bool:
         (one.supposed is not None and one.supposed.search(own))
         or (
             one.supposes is not None
-            and one.supposes.search(both)
+            and one.hinted("supposes", near)
             and (one.would is None or one.would.search(f"{own} {rest}"))
+            and one.supposes.search(both)
         )
         for one in languages
     )
@@ -99,7 +103,10 @@ def declines(text: str) -> bool:
 
 def retracts(text: str, end: int) -> bool:
     """Whether a text ends by taking back what it said before `end`: "… just kidding"."""
-    return _RETRACTS.search(text, max(end, len(text) - 60)) is not None
+    tail = text[max(end, len(text) - 60) :]
+    return (
+        any(map(tail.lower().__contains__, _RETRACT_HINTS)) and _RETRACTS.search(tail) is not None
+    )
 
 
 _SIGNS = " \t\n*$`\"'("
@@ -147,6 +154,7 @@ _ANSWER = re.compile(any_of([*NOUNS]), re.IGNORECASE)
 _ASCII_NOUNS = tuple(filter(str.isascii, NOUNS))
 _LONGEST_NOUN = max(map(len, NOUNS))
 _DECLINES = re.compile(all_words("declines"))
+_RETRACT_HINTS = {part for row in ROWS for word in row.get("retracts", ()) for part in hints(word)}
 _RETRACTS = re.compile(rf"(?:{all_words('retracts')})[\s.!…)*]*$", re.IGNORECASE)
 _ASKS = any_of([word for row in ROWS for word in row.get("least", ())])
 #: "how many at least", but not "in at least one store"

@@ -60,7 +60,8 @@ class Language:
         chosen = () if row.get("glued") else row.get("choose", ())
         self.nouns = (*row["answer"], *chosen)
         self.hints = {
-            "supposed": _hints(row, "if", "suppose"),
+            "supposed": _hints(row, "if"),
+            "supposes": _hints(row, "suppose"),
             "reason": _hints(row, "because", "not"),
             "turned": ("—", "–", *_hints(row, "is")),
             "others": _hints(row, "others"),
@@ -89,7 +90,8 @@ class Language:
     def reason_in(self, text: str, start: int, end: int) -> tuple[int, bool]:
         """Where `text[start:end]` turns to a reason, else `end`; and whether to another answer."""
         lower, other, stop = lowered(text), None, end
-        if any(map(lower[start:end].__contains__, self.nouns)):
+        clause = lower[start:end]
+        if any(map(clause.__contains__, self.nouns)) and self.hinted("others", clause):
             other = self.contrast.search(text, start, end) if self.contrast else None
         if other is None:  # a reason counts in the first sentence only
             stop = min(end, start + _LONGEST_CLAUSE)

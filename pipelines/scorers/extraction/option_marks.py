@@ -46,6 +46,7 @@ _MARKS = {
     keyword: [(how, re.compile(joined(pattern), re.IGNORECASE)) for how, pattern in marks]
     for keyword, marks in table("option_keywords")["keywords"].items()
 }
+_FIRM = tuple(word for word, marks in _MARKS.items() if any(" " in how for how, _ in marks))
 _ASCII = (*_MARKS, *filter(str.isascii, CHOOSING))
 _OTHER = Words(filterfalse(str.isascii, CHOOSING))
 #: Marks that nothing follows but the answer, and those that hold nothing but the answer.
@@ -59,8 +60,10 @@ def commitments(text: str, end: int, allowed: str, options: Options) -> list[Nam
     held = (_held(one, text, end, allowed, options) for one in marks)
     found = [one for one in held if one is not None]
     starts = {one.start for one in found}
-    found += [one for one in _worded(text, end, allowed, options) if one.start not in starts]
-    found.sort(key=lambda one: one.start)
+    worded = _worded(text, end, allowed, options, firm_only=bool(found))
+    found += [one for one in worded if one.start not in starts]
+    if len(found) > 1:
+        found.sort(key=lambda one: one.start)
     firm_ones = [one for one in found if one.firm]
     return firm_ones or found
 
@@ -82,10 +85,12 @@ def _held(
     )
 
 
-def _worded(text: str, end: int, allowed: str, options: Options) -> Iterator[NamedOption]:
-    """Options that a text chooses or calls correct, in order."""
+def _worded(
+    text: str, end: int, allowed: str, options: Options, *, firm_only: bool
+) -> Iterator[NamedOption]:
+    """Options that a text chooses or calls correct, in order; weak ones, too, if asked for."""
     floor, lower = 0, lowered(text)
-    keywords = (*_ASCII, *_OTHER.of(lower), *chosen(lower))
+    keywords = _FIRM if firm_only else (*_ASCII, *_OTHER.of(lower), *chosen(lower))
     for position, keyword in occurrences(lower, keywords, end):
         if position < floor or (text[position - 1 : position].isalpha() and keyword.isascii()):
             continue

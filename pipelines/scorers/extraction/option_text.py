@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.patterns import patterns
@@ -41,9 +42,14 @@ def _likeness(said: str, content: str) -> float:
     return matcher.ratio() if matcher.quick_ratio() >= _NEAR else 0.0
 
 
+@lru_cache(maxsize=1024)
+def _longest(options: Options) -> int:
+    return max((len(content) for _, content in options), default=0)
+
+
 def beginning(text: str, options: Options) -> str:
     """As much of a text as can repeat an option, with markup around it, up to a word's end."""
-    most, text = 3 * max((len(content) for _, content in options), default=0) + 60, text.lstrip()
+    most, text = 3 * _longest(options) + 60, text.lstrip()
     return text if len(text) <= most else text[:most].rsplit(None, 1)[0]
 
 
