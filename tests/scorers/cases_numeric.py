@@ -81,7 +81,8 @@ _TABLE = r"""
 3000000 ¦ 3 million ¦ = ¦ a magnitude
 3000000 ¦ $3M ¦ = ¦ a magnitude letter behind money
 1500000 ¦ 1.5 million dollars ¦ = ¦ a decimal magnitude
-3 ¦ 3M ¦ = ¦ M without money is a unit
+3 ¦ 3M ¦ ? ¦ M without money is a unit or millions
+3000000 ¦ 3M ¦ = ¦ M that only millions explain
 2500000000 ¦ 2.5 billion ¦ = ¦ billions
 0.5 ¦ 1/2 ¦ = ¦ a fraction
 0.5 ¦ \frac{1}{2} ¦ = ¦ a LaTeX fraction
