@@ -3,7 +3,8 @@
 The rules are those of its `mint/tasks/reasoning.py`: the text of the last closed `<solution>` tag;
 two texts that `float` reads agree within `0.05 * reference`, else the reference must be a part of
 the text; of TheoremQA's references whole numbers are compared with the rounded answer and others
-within 4 % (its `compare_two_numbers`), and lists are sorted; of options "a)" is looked for, else the letter is a part of the text.
+within 4 % (its `compare_two_numbers`), and lists are sorted; of options "a)" is looked for, else
+the letter is a part of the text.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def _closed(asked: ScoringInput, output: str) -> ScoreResult:
 
 def _named(answer: str, pair: tuple[str, ...]) -> str | None:
     """Which word of the pair an answer gives: the one it opens with, else the last it says."""
-    opening = re.match(r"\W*(\w+)", answer)
+    opening = _RE["opening"].match(answer)
     if opening and opening[1].casefold() in pair and pair[0] in ("yes", "true"):
         return opening[1].casefold()
     words = "|".join(map(re.escape, pair))

@@ -35,6 +35,8 @@ def _chosen(text: str) -> str:
     """What is left when the rejected number goes: "not 7 but 9", "7, not 9"; 21'0" is 21 feet."""
     if feet := _RE["feet"].fullmatch(text[:40]):
         return feet[1]
+    if namely := _RE["namely"].search(text[:200]):
+        text = text[namely.end() :]
     if "[" in text:
         text = _RE["cited"].sub("", text)
     if "not " not in text or len(text) > 200:

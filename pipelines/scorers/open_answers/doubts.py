@@ -87,6 +87,8 @@ def doubt(answer: Text, start: int, end: int, wanted: Wanted) -> str:
         return "the reference is one of a list"
     if _concludes_otherwise(answer, start, end, after):
         return "what the answer concludes is another name"
+    if first.name and _says_another(answer, start, end, question):
+        return "the answer says in the question's words that it is another"
     if any(_offered(answer, start, end, pair, wanted.said) for pair in wanted.offered):
         return "the question offers two, and the answer names both"
     if RE["conceded"].search(said) and RE["main"].match(after):
@@ -110,6 +112,17 @@ def _concludes_otherwise(answer: Text, start: int, end: int, after: str) -> bool
     return concluded is not None and {word.form for word in words(concluded["name"])}.isdisjoint(
         answer.forms[start:end]
     )
+
+
+def _says_another(answer: Text, start: int, end: int, question: frozenset[str]) -> bool:
+    """Whether a clause says what is asked for and names another: "the capital is Ottawa"."""
+    own = set(answer.forms[start:end])
+    for said in RE["says"].finditer(answer.folded):
+        asked = {word.form for word in words(said["what"])}
+        names = {word.form for word in words(said["name"])}
+        if asked & question and names and names.isdisjoint(own | question):
+            return True
+    return False
 
 
 def _offered(
@@ -147,6 +160,8 @@ def _is_bound(first: Word, before: str, after: str) -> bool:
 def _is_of_the_past(text: str, start: int, end: int) -> bool:
     """Whether the clause of `text[start:end]` tells what was so, and another what is so today."""
     text = text.casefold()
+    if text[:start].rstrip().endswith("used to be"):
+        return True
     if not (RE["formerly"].search(text) and RE["today"].search(text)):
         return False
     begin = max((found.end() for found in RE["clause"].finditer(text, 0, start)), default=0)
