@@ -84,9 +84,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     said = output[start:end]
     right = any(_agree(got, said, one, asked) for one in known)
     reason = f"{how}: {_shown(got)}"
-    scaled = _scale(said, asked.question)
-    if not right and any(rounds_to(got, one) or (scaled and agree(got, one)) for one, _ in known):
-        how = "without its M" if scaled else "when rounded: the source states no tolerance"
+    if not right and (how := _almost(got, [value for value, _ in known], said, asked.question)):
         why = f"{reason}, which is a reference {how}"
         return ScoreResult("abstain", None, said, (start, end), why)
     if conflict:
@@ -173,6 +171,14 @@ def _agree(
         and bool(_RE["factorial"].fullmatch(said))
         and Quantity(Fraction(factorial(int(got.value)))) == value
     )
+
+
+def _almost(got: Quantity, known: list[Quantity], said: str, question: str) -> str:
+    """In what an unequal number may be meant as a reference; empty where it is none."""
+    if any(rounds_to(got, value) for value in known):
+        return "when rounded: the source states no tolerance"
+    scaled = _scale(said, question) and any(agree(got, value) for value in known)
+    return "without its M" if scaled else ""
 
 
 def _scale(said: str, question: str) -> int:

@@ -263,9 +263,20 @@ def same_scalar(one: str, other: str, asked: ScoringInput | None = None) -> bool
         return False  # digits and separators that fit no convention: 0,111
     if not bare or not also or _RE["base"].fullmatch(bare) or _RE["base"].fullmatch(also):
         return bool(bare) and _unbraced(bare) == _unbraced(also)
-    known, others = (
-        [read] if read else _numbers(text) for text, read in ((one, first), (other, second))
-    )
+    if (same := _same_worded(one, other, first, second, asked)) is not None:
+        return same
+    return symbolically(one, other)
+
+
+def _same_worded(
+    one: str,
+    other: str,
+    first: Quantity | None,
+    second: Quantity | None,
+    asked: ScoringInput | None,
+) -> bool | None:
+    """The same for what is counted, worked out or about equal; None for other expressions."""
+    known, others = ([first] if first else _numbers(one)), ([second] if second else _numbers(other))
     if known and others:
         return any(agree(a, b, asked) for a in known for b in others)
     if (first or second) and _RE["worded"].search(_RE["group"].sub("", other if first else one)):
@@ -273,7 +284,7 @@ def same_scalar(one: str, other: str, asked: ScoringInput | None = None) -> bool
     for text, against in ((one, other), (other, one)):
         if len(parts := _RE["about"].split(text)) > 1:
             return any(same_scalar(part, against, asked) for part in parts)
-    return symbolically(one, other)
+    return None
 
 
 def _numbers(text: str) -> list[Quantity]:

@@ -60,7 +60,6 @@ def wanted_of(question: str, references: Sequence[Text]) -> Wanted:
 
 def doubt(answer: Text, start: int, end: int, wanted: Wanted) -> str:
     """Why a reference that is named is not what the answer commits to; empty where it is."""
-    question = wanted.question
     if start < 0:
         return ""
     first, last = answer.words[start], answer.words[end - 1]
@@ -79,19 +78,25 @@ def doubt(answer: Text, start: int, end: int, wanted: Wanted) -> str:
         return "the reference is what was so, and another is so today"
     if _of_another_clause(answer, start, end, wanted):
         return "the question asks for what another clause says"
-    if _overruled(answer, start, end, question):
+    if _overruled(answer, start, end, wanted.question):
         return "another number or date of the answer overrules the reference"
     if _alternative(answer, start, end, before, after):
         return "the reference is one of several alternatives"
     if _among_others(answer):
         return "the reference is one of a list"
-    if _concludes_otherwise(answer, start, end, after):
-        return "what the answer concludes is another name"
-    if first.name and _says_another(answer, start, end, question):
-        return "the answer says in the question's words that it is another"
+    return _doubt_of_name(answer, start, end, before, after, wanted)
+
+
+def _doubt_of_name(
+    answer: Text, start: int, end: int, before: str, after: str, wanted: Wanted
+) -> str:
+    """The same for a reference that is named beside others."""
+    first, question = answer.words[start], wanted.question
     if any(_offered(answer, start, end, pair, wanted.said) for pair in wanted.offered):
         return "the question offers two, and the answer names both"
-    if RE["conceded"].search(said) and RE["main"].match(after):
+    if first.name and _names_another(answer, start, end, after, question):
+        return "the answer says or concludes that it is another name"
+    if RE["conceded"].search(before.casefold()) and RE["main"].match(after):
         return "the reference is named in a clause before another answer"
     reason = RE["reason"].search(before)
     if reason and _candidate(answer, start, first.start - len(before) + reason.start(), question):
@@ -106,21 +111,21 @@ def _is_supposed(before: str, after: str, wanted: Wanted) -> bool:
     return bool(RE["opens_if"].search(before) and RE["would_follow"].search(after.casefold()))
 
 
-def _concludes_otherwise(answer: Text, start: int, end: int, after: str) -> bool:
-    """Whether a last clause is another name: "Adams came before Jefferson, so Adams."."""
-    concluded = RE["concluded"].search(after) if answer.words[start].name else None
-    return concluded is not None and {word.form for word in words(concluded["name"])}.isdisjoint(
-        answer.forms[start:end]
-    )
+def _names_another(
+    answer: Text, start: int, end: int, after: str, question: frozenset[str]
+) -> bool:
+    """Whether a clause names another as what is asked for, or as what follows from the rest.
 
-
-def _says_another(answer: Text, start: int, end: int, question: frozenset[str]) -> bool:
-    """Whether a clause says what is asked for and names another: "the capital is Ottawa"."""
+    "The capital is Ottawa", "Adams came before Jefferson, so Adams."
+    """
     own = set(answer.forms[start:end])
+    concluded = RE["concluded"].search(after)
+    if concluded and own.isdisjoint(word.form for word in words(concluded["name"])):
+        return True
     for said in RE["says"].finditer(answer.folded):
-        asked = {word.form for word in words(said["what"])}
         names = {word.form for word in words(said["name"])}
-        if asked & question and names and names.isdisjoint(own | question):
+        asked = not question.isdisjoint(word.form for word in words(said["what"]))
+        if asked and names and names.isdisjoint(own | question):
             return True
     return False
 
