@@ -10,7 +10,12 @@ from routeyard.pipelines.scorers.comparison.algebra import symbolically
 from routeyard.pipelines.scorers.comparison.math_form import Form, form_of
 from routeyard.pipelines.scorers.comparison.number import numeric_answer
 from routeyard.pipelines.scorers.comparison.number_words import UNITS
-from routeyard.pipelines.scorers.comparison.one_number import looks_numeric, number, spoken_number
+from routeyard.pipelines.scorers.comparison.one_number import (
+    looks_numeric,
+    number,
+    numbers,
+    spoken_number,
+)
 from routeyard.pipelines.scorers.comparison.quantities import agree
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, plain, scan
 from routeyard.pipelines.scorers.comparison.units import Measure, measured
@@ -262,7 +267,7 @@ def same_scalar(one: str, other: str, asked: ScoringInput | None = None) -> bool
     if (first is None and looks_numeric(bare)) or (second is None and looks_numeric(also)):
         return False  # digits and separators that fit no convention: 0,111
     if not bare or not also or _RE["base"].fullmatch(bare) or _RE["base"].fullmatch(also):
-        return bool(bare) and _unbraced(bare) == _unbraced(also)
+        return bool(bare) and re.sub("[{}]", "", bare) == re.sub("[{}]", "", also)
     if (same := _same_worded(one, other, first, second, asked)) is not None:
         return same
     return symbolically(one, other)
@@ -276,7 +281,7 @@ def _same_worded(
     asked: ScoringInput | None,
 ) -> bool | None:
     """The same for what is counted, worked out or about equal; None for other expressions."""
-    known, others = ([first] if first else _numbers(one)), ([second] if second else _numbers(other))
+    known, others = ([first] if first else numbers(one)), ([second] if second else numbers(other))
     if known and others:
         return any(agree(a, b, asked) for a in known for b in others)
     if (first or second) and _RE["worded"].search(_RE["group"].sub("", other if first else one)):
@@ -285,19 +290,6 @@ def _same_worded(
         if len(parts := _RE["about"].split(text)) > 1:
             return any(same_scalar(part, against, asked) for part in parts)
     return None
-
-
-def _numbers(text: str) -> list[Quantity]:
-    """The number of what is counted ("100 barrels/year"), of a calculation, of "2/3 ≈ 0.667"."""
-    if calculation := _RE["calculation"].match(text):
-        text = text[calculation.end() :]
-    counted = _RE["counted"].fullmatch(text)
-    parts = [counted[1]] if counted else _RE["about"].split(text)
-    return [one for part in parts if (one := number(part)) is not None]
-
-
-def _unbraced(text: str) -> str:
-    return text.replace("{", "").replace("}", "")
 
 
 def _same_time(one: str, other: str) -> bool | None:

@@ -26,6 +26,15 @@ def number(text: str) -> Quantity | None:
     return None if one is not None and one.comma else one
 
 
+def numbers(text: str) -> list[Quantity]:
+    """The number of what is counted ("100 barrels/year"), of a calculation, of "2/3 ≈ 0.667"."""
+    if calculation := _RE["calculation"].match(text):
+        text = text[calculation.end() :]
+    counted = _RE["counted"].fullmatch(text)
+    parts = [counted[1]] if counted else _RE["about"].split(text)
+    return [one for part in parts if (one := number(part)) is not None]
+
+
 def looks_numeric(text: str) -> bool:
     """Whether a text is made of digits and their separators, though they fit no convention."""
     return bool(re.fullmatch(r"[-+$]*\d[\d,.']*", text))

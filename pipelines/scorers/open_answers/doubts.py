@@ -8,6 +8,12 @@ from typing import NamedTuple
 
 from routeyard.pipelines.scorers.extraction.clauses import wonders
 from routeyard.pipelines.scorers.open_answers.dates import is_month, year
+from routeyard.pipelines.scorers.open_answers.rivals import (
+    candidate,
+    names_another,
+    offered,
+    rivals,
+)
 from routeyard.pipelines.scorers.open_answers.texts import RE, Text
 from routeyard.pipelines.scorers.open_answers.words import Word, fold, is_number, words
 
@@ -92,14 +98,14 @@ def _doubt_of_name(
 ) -> str:
     """The same for a reference that is named beside others."""
     first, question = answer.words[start], wanted.question
-    if any(_offered(answer, start, end, pair, wanted.said) for pair in wanted.offered):
+    if any(offered(answer, start, end, pair, wanted.said) for pair in wanted.offered):
         return "the question offers two, and the answer names both"
-    if first.name and _names_another(answer, start, end, after, question):
+    if first.name and names_another(answer, start, end, after, question):
         return "the answer says or concludes that it is another name"
     if RE["conceded"].search(before.casefold()) and RE["main"].match(after):
         return "the reference is named in a clause before another answer"
     reason = RE["reason"].search(before)
-    if reason and _candidate(answer, start, first.start - len(before) + reason.start(), question):
+    if reason and candidate(answer, start, first.start - len(before) + reason.start(), question):
         return "the reference is named in a clause behind another answer"
     return ""
 
@@ -109,49 +115,6 @@ def _is_supposed(before: str, after: str, wanted: Wanted) -> bool:
     if wanted.supposing or RE["supposes"].search(before):
         return not wanted.supposing
     return bool(RE["opens_if"].search(before) and RE["would_follow"].search(after.casefold()))
-
-
-def _names_another(
-    answer: Text, start: int, end: int, after: str, question: frozenset[str]
-) -> bool:
-    """Whether a clause names another as what is asked for, or as what follows from the rest.
-
-    "The capital is Ottawa", "Adams came before Jefferson, so Adams."
-    """
-    own = set(answer.forms[start:end])
-    concluded = RE["concluded"].search(after)
-    if concluded and own.isdisjoint(word.form for word in words(concluded["name"])):
-        return True
-    for said in RE["says"].finditer(answer.folded):
-        names = {word.form for word in words(said["name"])}
-        asked = not question.isdisjoint(word.form for word in words(said["what"]))
-        if asked and names and names.isdisjoint(own | question):
-            return True
-    return False
-
-
-def _offered(
-    answer: Text,
-    start: int,
-    end: int,
-    both: tuple[frozenset[str], frozenset[str]],
-    asked: frozenset[str],
-) -> bool:
-    """Whether the answer has both names that a question offers, the reference not as its subject.
-
-    The subject of the last sentence that has one is the answer, where its comparative is the
-    question's: to "Which is older, A or B?" "A is younger than B" leaves it open.
-    """
-    own = frozenset(answer.forms[start:end])
-    rival = next((pair[1] - pair[0] for pair in (both, both[::-1]) if own <= pair[0]), frozenset())
-    places = [place for place, form in enumerate(answer.forms) if form in own | rival]
-    if not rival or not rival <= set(answer.forms):
-        return False
-    at = answer.words[places[-1]].start
-    begin = max((found.end() for found in RE["ends"].finditer(answer.folded, 0, at)), default=0)
-    subject = next(place for place in places if answer.words[place].start >= begin)
-    compared = RE["compared"].findall(answer.folded, begin)
-    return answer.forms[subject] not in own or not asked.issuperset(compared)
 
 
 def _is_bound(first: Word, before: str, after: str) -> bool:
@@ -245,14 +208,6 @@ def _kindred(form: str, other: str) -> bool:
     return form[:same] == other[:same] and (shorter > 2 or form == other)
 
 
-def _candidate(answer: Text, start: int, clause: int, question: frozenset[str]) -> bool:
-    """Whether the sentence has a word like the reference's before the clause that names it."""
-    sentence = max(answer.folded.rfind(end, 0, clause) for end in (". ", "\n", "? ", "! "))
-    said = [word for word in answer.words[:start] if sentence < word.start < clause]
-    wanted = answer.words[start]
-    return any(_rivals(wanted, word) for word in said if word.form not in question)
-
-
 def _alternative(answer: Text, start: int, end: int, before: str, after: str) -> bool:
     """Whether another name or number is joined to the reference by "or"."""
     if RE["renamed"].search(after.casefold()):
@@ -262,11 +217,11 @@ def _alternative(answer: Text, start: int, end: int, before: str, after: str) ->
     other = RE["alternative_after"].search(after)
     if other:
         then = next((word for word in answer.words if word.end > last.end + other.end()), None)
-        if either or (then and _rivals(last, then)):
+        if either or (then and rivals(last, then)):
             return True
     joined = RE["alternative_before"].search(before.casefold()[-80:])
     named = [word for word in answer.words[max(0, start - 2) : start] if len(word.form) > 2]
-    return bool(joined and (either or (named and _rivals(first, named[-1]))))
+    return bool(joined and (either or (named and rivals(first, named[-1]))))
 
 
 def _overruled(answer: Text, start: int, end: int, question: frozenset[str]) -> bool:
@@ -281,7 +236,7 @@ def _overruled(answer: Text, start: int, end: int, question: frozenset[str]) -> 
     others = [
         word
         for place, word in enumerate(answer.words)
-        if not start <= place < end and word.form not in question | own and _rivals(first, word)
+        if not start <= place < end and word.form not in question | own and rivals(first, word)
     ]
     behind = [answer.folded[last.end : word.start] for word in others if word.start > last.end]
     if any(RE["overrules"].fullmatch(between.casefold()) for between in behind[:4]):
@@ -296,9 +251,3 @@ def _among_others(answer: Text) -> bool:
     items = [item for item in RE["items"].split(answer.folded) if item.strip()]
     few = 3 if RE["rows"].search(answer.folded) else 4
     return len(items) >= few and all(len(item.split()) <= 4 for item in items)
-
-
-def _rivals(word: Word, other: Word) -> bool:
-    """Whether both are numbers (or dates) or both names: candidates for one answer."""
-    numbers = [is_number(form) or is_month(form) for form in (word.form, other.form)]
-    return all(numbers) or (not any(numbers) and word.name and other.name)
