@@ -27,7 +27,7 @@ VERDICTS = {
     "headroom only": "verdict: a gain is possible, no reference router was tried",
     "not routable": "verdict: this release cannot tell routers apart",
 }
-#: Figures that weigh models by a cost, and what stands for it where prices lack.
+#: Figures that weigh models by a cost, and what replaces it where prices lack.
 _OF_COST = ("cost_matched_mix", "gap_mix", "dominated_share")
 _MEASURES = {"tokens": "tokens per answer", "latency": "seconds per answer", "params": "model size"}
 #: Figure → name, kind of number and sentence.

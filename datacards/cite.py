@@ -8,7 +8,7 @@ from typing import Any
 
 
 def bibtex(facts: Mapping[str, Any]) -> str:
-    """A BibTeX entry of a release that states no citation of its own.
+    """A BibTeX entry of a release that states no citation.
 
     Args:
         facts: name, version and, if known, recipe and fingerprint.

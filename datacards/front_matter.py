@@ -33,7 +33,7 @@ def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[st
     release = facts["recipe"].get("release") or {}
     # `datasets` cannot load a table without rows, so such a table is no configuration.
     tables = {name: table for name, table in tables.items() if table.num_rows}
-    # What router authors load first stands first.
+    # What router authors load first comes first.
     first = next((name for name in ("outcomes", "labels") if name in tables), None)
     tables = {name: tables[name] for name in sorted(tables, key=lambda name: name != first)}
     configs = _configs(tables, facts.get("files") or {})
@@ -128,7 +128,7 @@ def annotators(tables: Mapping[str, pa.Table | StoredTable]) -> list[str]:
 
 
 def _sources(sources: Sequence[Mapping[str, Any]]) -> list[str]:
-    """`original`, and `extended|<hub id>` for every source that lies on a hub."""
+    """`original`, and `extended|<hub id>` for every source that is on a hub."""
     hub = sorted({str(s["hub_id"]) for s in sources if s.get("hub_id")})
     own = [] if hub and all(s.get("hub_id") for s in sources) else ["original"]
     return [*own, *(f"extended|{name}" for name in hub)]
@@ -137,7 +137,7 @@ def _sources(sources: Sequence[Mapping[str, Any]]) -> list[str]:
 def hub_license(own: str | None, of_sources: Sequence[str | None]) -> tuple[str, str | None]:
     """The hub's licence id, and a name for the card when the id is `other`.
 
-    A release without a licence of its own takes its sources' when they agree;
+    A release without its own licence takes its sources' when they agree;
     nothing stated is `unknown`, never a guess.
     """
     stated = own if own and own != "NOASSERTION" else None

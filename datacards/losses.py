@@ -26,7 +26,7 @@ def causes(tables: Mapping[str, pa.Table | StoredTable]) -> list[dict[str, Any]]
 
     Args:
         tables: queries, models, labels, responses and verdicts in contract form. Without
-            one of them nothing can be told, and the list is empty.
+            one of them nothing is known, and the list is empty.
 
     Returns:
         cause, scorer, questions, models, pairs, example, query_id and next of each.

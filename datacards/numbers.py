@@ -50,7 +50,7 @@ def card_numbers(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, Any]
             found[name] = next(iter(rows), None) if name in _ONE_ROW else rows
     found["unpriced"] = [row["model_id"] for row in found["unpriced"]]
     found["rows"] = {name: table.num_rows for name, table in tables.items()}
-    # Bounds are said only where something is open.
+    # Bounds are given only where something is open.
     found["bounds"] = any((one["high"] or 0) - (one["low"] or 0) > 1e-12 for one in found["models"])
     found["simulated"] = sum(bool(model["simulated"]) for model in found["models"])
     return found
@@ -62,7 +62,7 @@ def _count(connection: Any, tables: Mapping[str, pa.Table | StoredTable]) -> Non
         connection.execute(
             "CREATE TEMP TABLE labels (query_id VARCHAR, model_id VARCHAR, score DOUBLE)"
         )
-    # Labels of a question lie together in outcomes, under a number: no text is compared.
+    # Labels of a question are together in outcomes, under a number: no text is compared.
     if "outcomes" in tables:
         cells = f"SELECT query_no AS question, model_no AS model, {_DECIDED} FROM outcomes"
         question = model = "row_number() OVER () - 1"

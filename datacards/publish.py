@@ -22,7 +22,7 @@ class VersionPublished(BadInput):
 class HubUpload:
     """Where a release went; `sent` lists its files, `dry_run` says that nothing went.
 
-    `asked`: whether the hub could be asked what lies there; a dry run does without.
+    `asked`: whether the hub could be asked what is there; a dry run does without.
     """
 
     url: str
@@ -45,7 +45,7 @@ def publish_hub(
 
     The tag comes last: a version without its tag was cut off and is continued
     by the same call, which sends only what the hub lacks. The token is read
-    from the environment (`HF_TOKEN`) by the client and stands nowhere else.
+    from the environment (`HF_TOKEN`) by the client and is kept nowhere else.
 
     Args:
         names: Files to send, relative to `release`.

@@ -60,7 +60,7 @@ def _filled(value: Any, told: Mapping[str, Any]) -> Any:
 def last_answer(tables: Mapping[str, pa.Table | StoredTable]) -> str | None:
     """The day of the newest answer (YYYY-MM-DD), or of the newest price; None without either.
 
-    A release holds no time of its own: equal data give the same day.
+    A release does not hold the time of its making: equal data give the same day.
     """
     import duckdb
 

@@ -8,7 +8,7 @@ from importlib.metadata import distributions
 from routeyard.pipelines.errors import RouteyardError
 from routeyard.pipelines.registry import Registry
 
-#: Where each registry stands.
+#: The module of each registry.
 REGISTRIES = (
     "routeyard.pipelines.scorers:SCORERS",
     "routeyard.pipelines.curate:RULES",

@@ -23,7 +23,7 @@ class Deployed:
         name: `flow/deployment`, as `prefect deployment run` takes it.
         pool: Work pool a worker serves.
         limits: Global concurrency limit → slots.
-        scheduled: Whether runs start by themselves.
+        scheduled: Whether runs start on a schedule.
         workers: Workers of the pool that are there now; without one nothing runs.
     """
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Which files of a release went, out of how many, and where they lie now."""
+    """Which files of a release went, out of how many, and where they are now."""
 
     files: tuple[str, ...]
     of: int
@@ -127,7 +127,7 @@ def check_target(to: str) -> None:
 
 
 def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = False) -> Delivery:
-    """Check a release and send it; what lies there already is not sent again.
+    """Check a release and send it; files that are there already are not sent again.
 
     Args:
         to: `hub:org/name`, a URL (`s3://…`), or a folder.
@@ -166,7 +166,7 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
             private=private,
             dry_run=dry_run,
         )
-        unseen = "" if done.asked else "; the hub was not reached, so nobody knows what lies there"
+        unseen = "" if done.asked else "; the hub was not reached, so its contents are unknown"
         return Delivery(done.sent, len(files), size, f"{done.url} ({done.tag}){unseen}")
     place = to if is_url(to) else str(Path(to).absolute())
     if not is_url(to):

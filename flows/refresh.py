@@ -172,7 +172,7 @@ def _refresh(
 
 
 def _publish(checked: Recipe, release: Path, to: str | None, root: Path) -> str | None:
-    """Where the release lies now, when this run sent it there."""
+    """Where the release is now, when this run sent it there."""
     if to is None or (sent := publish_once(release, to, root)) is None:
         return None
     text = f"{checked.name} {release.name}: {len(sent.files)} of {sent.of} files to {sent.where}"

@@ -2,7 +2,7 @@
 
 Catalogue sources become files of rows written by us, each model and judge of the recipe is
 played by one local server, EmbedLLM is planted. The recipe that comes of it is an ordinary one
-and lies in the workspace, beside the files it reads.
+and is in the workspace, beside the files it reads.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EMBEDLLM = "ROUTEYARD_EMBEDLLM"
 REAL = "ROUTEYARD_REAL_URL"
 _BANK = "ROUTEYARD_DEMO_BANK"
 ISSUE = (
-    "This is a rehearsal: rows written for Routeyard stand in for the datasets and {} for "
+    "This is a rehearsal: rows written for Routeyard replace the datasets and {} replace "
     "the models. It shows that the recipe builds, and says nothing about any real model."
 )
 #: EmbedLLM questions of a rehearsal, of 35,673.

@@ -66,11 +66,11 @@ def reproduce(
     Args:
         paper: Name of a paper; `routeyard reproduce list` has them.
         on: Release folders, or `BENCHMARK=FOLDER`. A release of the recipe of one of the
-            paper's benchmarks stands for that one, any other for the next that has none. Where
+            paper's benchmarks is used for that one, any other for the next that has none. Where
             routers learn from one benchmark and are tested on others of which none is named,
             they are tested on its own test questions.
-        data: Build and use the shipped recipes over ROUTEYARD_DATA that stand in.
-        out: Folder for the page, the JSON and each study; a zoo that lies there goes on.
+        data: Build and use the shipped recipes over ROUTEYARD_DATA that replace the paper's.
+        out: Folder for the page, the JSON and each study; a zoo that is there goes on.
         workspace: Where releases are built that are needed and not there.
         also: Tables beside the releases: descriptors, hidden states, signals, tuned routers.
         routers: Of the paper's routers only these.
@@ -86,7 +86,7 @@ def reproduce(
 
     Raises:
         UnknownName: there is no such paper.
-        BadInput: a release stands for a benchmark that the paper does not have, there is
+        BadInput: a release is given for a benchmark that the paper does not have, there is
             neither a release nor anything to rehearse, or an argument is given that nothing of
             this paper reads.
     """
@@ -131,7 +131,7 @@ def reproduce(
 def _releases(
     paper: Paper, on: Sequence[str | Path], data: bool, workspace: Path
 ) -> dict[str, Path]:
-    """Benchmark → release that stands for it."""
+    """Benchmark → release used for it."""
     if on and data:
         why = "releases are named, so none is built over recorded data"
         raise BadInput(why, where="--on and --data", next_step="leave one of them out")

@@ -1,4 +1,4 @@
-"""Reads releases and what lies beside them, and writes the site of them."""
+"""Reads releases and the files beside them, and writes the site of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write(
 
     Args:
         results: Further folders with evaluations, zoo tables and studies; those in a
-            workspace are found by themselves.
+            workspace are found automatically.
         texts: Whether pages show questions and answers.
 
     Raises:
@@ -192,7 +192,7 @@ def _health(release: Any) -> dict[str, pa.Table]:
 def _evaluations(release: Any, looked: Sequence[Path]) -> list[EvaluationTables]:
     """Evaluations among the folders whose choices are about this release's questions.
 
-    What cannot be read is said and left out: a workspace may hold anybody's results.
+    What cannot be read is reported and left out: a workspace may hold anybody's results.
     """
     folders = [
         folder
@@ -274,14 +274,14 @@ def _beside(name: str, version: str, looked: Sequence[Path]) -> list[tuple[str, 
 
 
 def _study(name: str, text: str) -> tuple[str, str]:
-    """(its own title, what stands below it)."""
+    """(its own title, the text below it)."""
     first, _, rest = text.partition("\n")
     title = first.removeprefix("## ")
     return (title, rest) if title != first else (f"Study: {name}", text)
 
 
 def _changes(release: Path) -> list[str]:
-    """What differs from the version before, where that lies beside the release."""
+    """What differs from the version before, where that is beside the release."""
     from routeyard.pipelines.errors import RouteyardError
     from routeyard.pipelines.release.changelog import described
     from routeyard.pipelines.release.diff import diff_releases

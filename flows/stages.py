@@ -86,7 +86,7 @@ class Stage:
         wanted: (recipe, workspace) → whether this build has it.
         part_of: The stage that it is a part of, in manifests and `routeyard status`.
         runs_with: The stage of `--until` with which it runs, where that is another one.
-        each: Input of which each file is worked on by itself, at the same time.
+        each: Input of which each file is worked on alone, at the same time.
         shards: Does most of the work beforehand, in tasks that run at the same time (`--shards`).
         check: Raises where its result stops the build.
         task: Name of its Prefect task, where that is another one.
@@ -221,7 +221,7 @@ STAGES = (
         prints="{verdict}",
     ),
 )
-#: The last one: it stores no output of its own, it writes the release from those of all stages.
+#: The last one: it stores no output, it writes the release from those of all stages.
 RELEASE = Stage("release", "release", write_benchmark)
 #: What `--until` takes, in order.
 UNTIL = tuple(dict.fromkeys(stage.until for stage in (*STAGES, RELEASE)))

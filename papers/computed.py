@@ -1,4 +1,4 @@
-"""A paper's studies on the releases that stand for its benchmarks, each computed once."""
+"""A paper's studies on the releases used for its benchmarks, each computed once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from routeyard.pipelines.studies.study import Study, StudyCell
 
 @dataclass(frozen=True)
 class Computed:
-    """A study on one benchmark: its cells and curves, or why there are none.
+    """A study on one benchmark: its cells and curves, or why they are missing.
 
     Attributes:
         unlike: What of the release it leaves out, as the paper does not; empty for nothing.
@@ -37,10 +37,10 @@ class Computed:
 
 @dataclass
 class Studies:
-    """The studies of a paper on the releases that stand for its benchmarks, each made once.
+    """The studies of a paper on the releases used for its benchmarks, each made once.
 
     Attributes:
-        stands: Benchmark → the release that stands for it.
+        stands: Benchmark → the release used for it.
         asked: Name of a recipe → the counts it asks for; None where there is no such recipe.
         on_progress: Told how many studies are done, of how many, and which one is begun.
         done: (study, benchmark) → what it came to.
@@ -54,7 +54,7 @@ class Studies:
     made: int = 0
 
     def study(self, name: str, benchmark: str) -> Computed:
-        """The study on the release that stands for the benchmark."""
+        """The study on the release used for the benchmark."""
         key = (name, benchmark)
         if key not in self.done:
             self.done[key] = self._computed(name, benchmark)
@@ -66,7 +66,7 @@ class Studies:
         if stand is None:
             get = self.paper.benchmarks[benchmark].get
             return Computed(study, "", reason=f"{benchmark} is not here: {get}")
-        # The same release may stand for several benchmarks.
+        # The same release may be used for several benchmarks.
         for (other, there), known in self.done.items():
             if other == name and same_release(self.stands.get(there), stand):
                 return known
@@ -103,7 +103,7 @@ class Studies:
         return len(found)
 
     def _first(self, stand: Stand) -> int:
-        """Place of the first stand that is the same release."""
+        """Place of the first entry that is the same release."""
         return next(k for k, one in enumerate(self.stands.values()) if same_release(one, stand))
 
     def counts(self, benchmark: str) -> tuple[str, Counts]:

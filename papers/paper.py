@@ -65,7 +65,7 @@ class SmallTuning(_Row):
 
 
 class PrintedColumn(_Row):
-    """Where a printed column is found: a benchmark, a column of a study, a unit of its own."""
+    """Where a printed column is found: a benchmark, a column of a study, its own unit."""
 
     benchmark: str | None = None
     column: str | None = None
@@ -77,7 +77,7 @@ class Item(_Row):
     """A table or figure.
 
     Attributes:
-        where: Section in which it stands.
+        where: Its section of the paper.
         study: Study that computes it; empty where none can, and `lacks` says why.
         counts: It counts questions: of a release, or as a recipe asks for them.
         benchmarks: Those it is about, in the order of the paper.
@@ -153,9 +153,9 @@ class Paper:
         routers: Routers of its studies, instead of those that a study names; `zoo` runs them
             under the protocol of the zoo.
         names: Printed name of a router → ours.
-        prepare: `module:function` of the paper's folder that gives a stand-in what it lacks.
+        prepare: `module:function` of the paper's folder that gives a replacement what it lacks.
         tuning: Trainings that are made where no release is named; None makes none.
-        without: Row of a study, or what stands before its colon → what a release needs to have it.
+        without: Row of a study, or the part before its colon → what a release needs to have it.
     """
 
     name: str

@@ -10,7 +10,7 @@ from routeyard.pipelines.studies.study import StudyCell, Unit
 
 Verdict = Literal["equal", "differs", "cannot be computed"]
 
-#: Stands where the paper prints nothing.
+#: Shown where the paper prints nothing.
 NOTHING = "–"
 
 
@@ -22,7 +22,7 @@ class PrintedValue:
         text: As printed, such as `68.38±0.1` or `-20.55`.
         value: In the scale of `StudyCell.value`: a share for percentages.
         within: Half a unit of its last digit, in the same scale.
-        spread: What stands behind ±, in the same scale.
+        spread: The number after ±, in the same scale.
     """
 
     text: str
@@ -58,7 +58,7 @@ def printed_value(text: str, unit: Unit) -> PrintedValue | None:
 def verdict(printed: PrintedValue, cell: StudyCell | None, own: bool) -> Verdict:
     """What a computed cell says of a printed value.
 
-    Equal: within half a unit of the last printed digit, or the printed value lies in the 95 %
+    Equal: within half a unit of the last printed digit, or the printed value is in the 95 %
     interval. On other data than the paper's the paper's cell is not computed, whatever the value.
     """
     if cell is None or cell.value is None or not own:

@@ -111,7 +111,7 @@ class _Cells:
     def _found(
         self, one: PrintedCell, row: str, computed: Computed, stand: Stand | None
     ) -> tuple[StudyCell | None, str]:
-        """The cell of the study; for a stand-in also which data replace which."""
+        """The cell of the study; for a replacement also which data replace which."""
         cells = {(cell.row, cell.column): cell for cell in computed.cells}
         own = cells.get((row, one.study_column))
         instead = self.paper.benchmarks[one.on].instead
@@ -236,7 +236,7 @@ def reproduction(
     """Every printed value of a paper beside what its study gives on the benchmark's release.
 
     Args:
-        stands: Benchmark → the release that stands for it; what is not there is missing.
+        stands: Benchmark → the release used for it; what is not there is missing.
         asked: Name of a recipe → the counts it asks for; None where there is no such recipe.
         on_progress: Told how many studies are done, of how many, and which one is begun.
     """

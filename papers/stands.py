@@ -1,4 +1,4 @@
-"""The releases that stand for a paper's benchmarks, and whether they are the paper's own data."""
+"""The releases used for a paper's benchmarks, and whether they are the paper's own data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Counts = Mapping[tuple[str, str], float]
 
 @dataclass(frozen=True)
 class Stand:
-    """The release that stands for a benchmark.
+    """The release used for a benchmark.
 
     Attributes:
         context: Its tables, as studies read them; of a release that is only tested on, those of
@@ -72,7 +72,7 @@ def same_release(one: Stand | None, other: Stand) -> bool:
 
 
 def prepared(paper: Paper, stand: Stand) -> Stand:
-    """The stand, with replacements from the paper's folder for the data that it lacks."""
+    """The release, with replacements from the paper's folder for the data that it lacks."""
     if not paper.prepare:
         return stand
     module, _, name = paper.prepare.partition(":")
@@ -87,7 +87,7 @@ def simulated(models: pa.Table) -> bool:
 
 
 def alike(one: Stand, name: str, sizes: Mapping[str, int], release: str) -> Stand:
-    """The stand with what tells it from the paper's data: its name, simulated models, sizes."""
+    """The release with its differences from the paper's data: its name, simulated models, sizes."""
     if release != one.release:
         learnt = one.context.release
         by = f" by routers of {learnt}" if learnt != one.release else ""

@@ -63,7 +63,7 @@ def location(encoder: str) -> str:
 
 
 def names() -> list[str]:
-    """Encoders that have a name of their own here."""
+    """Encoders that have a name here."""
     return [*PACKAGED, *fetch_weights.WEIGHTS]
 
 
@@ -113,7 +113,7 @@ def load(encoder: str, batch_size: int) -> Encode:
         try:
             model = free.get_nowait()
         except Empty:
-            # Of its own: a tokenizer is not made for several threads.
+            # One each: a tokenizer is not made for several threads.
             with _LOADING:
                 model = loaded(encoder)
         vectors = model.encode(

@@ -25,7 +25,7 @@ import yaml
 from routeyard.pipelines.errors import BadInput, SourceError
 from routeyard.pipelines.io.staging import place, staging
 
-#: Where weights lie that were fetched.
+#: The folder of fetched weights.
 FOLDER = "ROUTEYARD_ENCODERS"
 
 

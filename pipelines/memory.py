@@ -128,7 +128,7 @@ def is_exhausted(error: BaseException) -> bool:
     """Whether an error, or what it was raised from, says that memory ran out.
 
     Arrow and NumPy raise kinds of `MemoryError`; DuckDB, Torch, the system, its loader and its
-    threads have words of their own.
+    threads use other words.
     """
     found: BaseException | None = error
     for _ in range(20):
@@ -147,7 +147,7 @@ def _says_so(error: BaseException) -> bool:
         return True
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
-    # Arrow's errors are of its own kinds; others have no kind.
+    # Arrow's errors have their own kinds; others have none.
     ours = isinstance(error, OSError | ImportError | RuntimeError)
     text = str(error)[:2000].lower()
     return (ours or type(error).__module__.startswith("pyarrow")) and any(

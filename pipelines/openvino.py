@@ -44,7 +44,7 @@ def through_openvino(model: Any) -> Any:
             decoder = TorchScriptPythonDecoder(under, example_input=example)
             graph = reader.convert(reader.load(decoder))
         hidden = graph.output("last_hidden_state")
-    except Exception as error:  # the library raises RuntimeError and kinds of its own
+    except Exception as error:  # the library raises RuntimeError and its own kinds
         raise SourceError(
             f"OpenVINO cannot read this encoder: {type(error).__name__}: {str(error)[:200]}",
             where="embed.encoder",

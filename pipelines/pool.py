@@ -53,7 +53,7 @@ def _base(model: Model, asked: Counter[tuple[str | None, str]]) -> str | None:
 
 
 def _axes(model: Model) -> dict[str, Any]:
-    """Where the member stands on the axes of its entry."""
+    """The member's place on the axes of its entry."""
     arm = model.arm
     if arm is None:
         return {}

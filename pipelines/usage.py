@@ -119,7 +119,7 @@ def _places(
     keys: tuple[str, ...],
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, dict[str, str]], ...], bool]:
     """Where a record with these keys may keep a class: (plain, nested, whether the cache's tokens
-    may stand beside the prompt's)."""
+    may be beside the prompt's)."""
     plain: list[tuple[str, str]] = []
     nested: dict[str, dict[str, str]] = {}
     for name, paths in _paths().items():
@@ -175,7 +175,7 @@ def _google(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
     return TokenUsage(
         # What tools gave back is read as a prompt and is not in its count.
         None if prompt is None else prompt + (tools or 0),
-        # `candidatesTokenCount` is absent where nothing was said, and leaves thoughts out.
+        # `candidatesTokenCount` is absent where nothing was written, and leaves thoughts out.
         None if silent and "totalTokenCount" not in record else (said or 0) + (thoughts or 0),
         read, None, thoughts,
         image=asked.get("IMAGE", 0) - cached.get("IMAGE", 0),

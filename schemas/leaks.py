@@ -1,4 +1,4 @@
-"""Leaks: test questions that also stand in train, word for word or as near-duplicates."""
+"""Leaks: test questions that are also in train, word for word or as near-duplicates."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _whole(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
 def leaked_tests(
     queries: pa.Table | StoredTable, splits: pa.Table, groups: Mapping[str, str] | None
 ) -> list[dict[str, Any]]:
-    """Per scheme: test questions, and how many of them also stand in train.
+    """Per scheme: test questions, and how many of them are also in train.
 
     Args:
         queries: of those on disk only a part is in memory.

@@ -20,7 +20,7 @@ MEASURED_COLUMNS = frozenset({"requested_at", "latency_s", "ttft_s"})
 #: names the figures of the certificate in other words. 7: the recipe says whose labels count
 #: (`trust`), the card gives the bounds that undecided answers leave open, and plots, split and all
 #: figures of the certificate are those that `verify` computes again. 8: the card calls a model
-#: that a program stands in for simulated, not "real, simulated". 9: `outcomes` once more by split,
+#: that a program plays simulated, not "real, simulated". 9: `outcomes` once more by split,
 #: under `data/outcomes/`.
 FORMAT = 9
 

@@ -86,7 +86,7 @@ def near_equal(a: Sequence[str], b: Sequence[str], *, long: bool | None = None) 
     if any(not word.isalpha() or word in _TELLING for word in (*left, *right)):
         return False
     if not left or not right:
-        # A word more or less that says nothing by itself.
+        # A word more or less that says nothing alone.
         return all(len(word) <= 3 for word in (*left, *right))
     return len(left) == len(right) and all(map(_misspelt, left, right))
 

@@ -2,7 +2,7 @@
 
 `pipelines/ingest` reads a stranger's file into it, `flows/audits` makes it of a release, and
 `pipelines/audit` looks for defects in it. A value that a source does not give is null: never
-wrong, zero or free. Values are as they stand in the source, also where they make no sense (a
+wrong, zero or free. Values are as the source has them, also where they make no sense (a
 cost below zero, half a token), so that an audit can name them.
 """
 

@@ -45,7 +45,7 @@ class StoredTable:
 
 @runtime_checkable
 class TableStore(Protocol):
-    """Tables by name, some of which can be had as where they lie."""
+    """Tables by name, some of which can be had as their places."""
 
     def stored(self, name: str) -> StoredTable | None: ...
 

@@ -1,4 +1,4 @@
-"""What stands in a release in place of a text that its source's licence keeps back."""
+"""What a release has in place of a text that its source's licence keeps back."""
 
 from __future__ import annotations
 

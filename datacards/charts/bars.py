@@ -12,7 +12,7 @@ from routeyard.datacards.charts.draw import PAPER, Look, draw, mark
 from routeyard.datacards.charts.words import name_axis, name_legend
 
 _BLUE, _ORANGE = "#0a7bc2", "#d0570a"
-#: Different shares up to which each has a bar of its own.
+#: Different shares up to which each has its own bar.
 _FEW = 31
 _DIAMOND = {"shape": "diamond", "filled": True, "aria": False}
 

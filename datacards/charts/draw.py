@@ -14,7 +14,7 @@ from routeyard.datacards.charts.words import clean
 
 _SVG = "http://www.w3.org/2000/svg"
 _STYLE = Path(__file__).with_name("style.json").read_text(encoding="utf-8")
-#: Between a mark's words and the address, on the questions page, of what stands behind it.
+#: Between a mark's words and the address, on the questions page, of what is behind it.
 LINK = "\u241e"
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 #: Attributes that hold coordinates; three digits after the point are beyond what is seen.
@@ -23,7 +23,7 @@ _PLACES = frozenset({"d", "transform", "x", "y", "x1", "x2", "y1", "y2"})
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Colours of a chart that stand apart from its data, and how much wider than on paper it is."""
+    """Colours of a chart that do not depend on its data, and how much wider than on paper it is."""
 
     ink: str
     soft: str
@@ -32,11 +32,11 @@ class Look:
     stretch: float = 1.0
 
     def wide(self, pixels: int) -> int:
-        """A width on paper, as wide as the place where the chart stands allows."""
+        """A width on paper, as wide as the chart's place allows."""
         return round(self.stretch * pixels)
 
 
-#: A file of its own: on white, whatever page shows it.
+#: A separate file: on white, whatever page shows it.
 PAPER = Look(ink="#1f2933", soft="#52606d", grid="#e1e5ea", background="#ffffff")
 #: Inside a page: the page's text colour, so that it reads in light and dark.
 PAGE = Look(ink="currentColor", soft="currentColor", grid="#8a94a055", background=None, stretch=1.7)
@@ -66,9 +66,9 @@ def draw(
     """SVG text of an Altair chart over `rows`.
 
     Args:
-        chart: An Altair chart without data of its own.
+        chart: An Altair chart without its own data.
         rows: What it shows: plain values, whose text is untrusted.
-        name: Prefix of every id in the SVG, so that several stand in one page and none
+        name: Prefix of every id in the SVG, so that several fit in one page and none
             depends on what was drawn before.
         title: What a screen reader says of the whole picture.
         series: Each mark's description starts with the number of its series and `|`; the

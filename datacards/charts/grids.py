@@ -33,7 +33,7 @@ def heatmap(
         value: What a cell says, with its unit.
         of: Titles of the vertical and of the horizontal axis.
         domain: Values of the lightest and the darkest colour; by default those there are.
-        share: Values are shares, told in per cent; else they are told as they are.
+        share: Values are shares, shown in per cent; else they are shown as they are.
         link: (row, column) → where a cell leads on the questions page.
     """
     import altair as alt

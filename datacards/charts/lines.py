@@ -16,7 +16,7 @@ _WIDTH, _HEIGHT = 560, 360
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """A part of the plot that has a name of its own: `low` to `high` of an axis."""
+    """A part of the plot that has its own name: `low` to `high` of an axis."""
 
     name: str
     axis: str

@@ -99,7 +99,7 @@ def cost_accuracy(
 
     A model has its colour and sign; routers are diamonds and references crosses, without hue.
     The frontier is that of models and routers. Labels go to routers and references, then to the
-    frontier, then to whatever has room; the others are told by the marks and the table beside.
+    frontier, then to whatever has room; the marks and the table beside show the others.
 
     Args:
         models: model_id, accuracy, cost (USD per 1,000 questions, above zero) and, where not all

@@ -19,7 +19,7 @@ def clean(text: str) -> str:
 
 
 def short(name: str) -> str:
-    """A name that fits beside a chart, its end kept: versions stand there."""
+    """A name that fits beside a chart, its end kept: versions are there."""
     flat = " ".join(clean(name).split())
     return flat if len(flat) <= LONGEST else flat[:20] + "…" + flat[-(LONGEST - 21) :]
 

@@ -32,7 +32,7 @@ def report(
     Args:
         one: The evaluation.
         models: All models of the release, so that colours agree with its other pages.
-        simulated: Programs stand in for the models.
+        simulated: Programs play the models.
         certificate: the certificate as JSON, or None.
         lookup: from `routeyard.datacards.reports.lookup.lookup`.
     """

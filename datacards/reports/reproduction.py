@@ -16,7 +16,7 @@ Row = Mapping[str, Any]
 
 #: Sign of a cell → its meaning. Verdicts differ by sign and word, not only by colour.
 SIGNS = {
-    "=": "within half a unit of the last printed digit, or the printed value lies in the "
+    "=": "within half a unit of the last printed digit, or the printed value is in the "
     "95 % interval",
     "≠": "outside both",
     "~": "computed on other data than the paper's, whose own cell cannot be computed here",

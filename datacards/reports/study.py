@@ -47,7 +47,7 @@ def markdown(about: Row, cells: pa.Table) -> str:
 
 
 def page(about: Row, cells: pa.Table, figure: str | None) -> str:
-    """One HTML page that asks nothing of any server; `figure` stands in it as SVG."""
+    """One HTML page that asks nothing of any server; `figure` is in it as SVG."""
     head, body = grid(about, cells)
     return single_page(
         "study.html.jinja",

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from routeyard.datacards.sql import sql_of
 from routeyard.schemas.withheld import WITHHELD
 
-#: Questions whose answers are read together: they lie by model, so each read passes over more.
+#: Questions whose answers are read together: answers are sorted by model, so each read passes over
+#: more.
 READ = 10_000
 #: Questions put together at once.
 AT_ONCE = 2_000

@@ -155,7 +155,7 @@ def _routers(ranking: list[Row]) -> list[Row]:
 
 
 def kind_of(name: str) -> str:
-    """What stands behind a name of an evaluation: a router, a single model or a reference."""
+    """What a name of an evaluation means: a router, a single model or a reference."""
     if name.startswith("single:"):
         return "model"
     return "reference" if name in REFERENCES else "router"

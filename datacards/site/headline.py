@@ -25,7 +25,7 @@ def headline(
 
     Args:
         models: Rows of the leaderboard.
-        simulated: Programs stand in for models, so that no figure is about real ones.
+        simulated: Programs play the models, so that no figure is about real ones.
     """
     rows = [] if one is None else _rows(one)
     sentence = _of_routers(one, rows) if one is not None else None
@@ -45,7 +45,7 @@ def headline(
 
 
 def answer_of(one: EvaluationTables, *, simulated: bool) -> str | None:
-    """The sentence on an evaluation alone; None where no router can be told from validation."""
+    """The sentence on an evaluation alone; None where validation distinguishes no router."""
     return _said(_of_routers(one, _rows(one)), simulated=simulated)
 
 

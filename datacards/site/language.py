@@ -88,7 +88,7 @@ def code(text: str) -> Markup:
 
 
 def markdown(text: str) -> Markup:
-    """Markdown as HTML without links, images or HTML of its own."""
+    """Markdown as HTML without links, images or raw HTML."""
     from markdown_it import MarkdownIt
 
     reader = MarkdownIt("commonmark", {"html": False}).enable("table")

@@ -1,4 +1,4 @@
-"""What the site is told of one release."""
+"""What the site shows of one release."""
 
 from __future__ import annotations
 

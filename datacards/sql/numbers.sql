@@ -53,7 +53,7 @@ FROM of_question WHERE labelled > 0
 -- The model to deploy if there were only one: the one that is furthest above the mean of the
 -- questions it was asked, and the oracle on those same questions. Without missing labels it
 -- is the most accurate; with some, who was asked easy questions only does not lead, and no
--- model stands above an oracle of other questions.
+-- model is above an oracle of other questions.
 SELECT model_id, accuracy, oracle, labelled,
        (SELECT count(*) FROM of_question WHERE labelled > 0) AS judged
 FROM of_model JOIN pool USING (model) WHERE labelled > 0

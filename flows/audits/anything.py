@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def audit_path(
     path: str | Path, *, release: str | Path | None = None, beside: str | Path | None = None
 ) -> AuditPage:
-    """Audit whatever lies at a path.
+    """Audit whatever is at a path.
 
     Args:
         release: the release that a submission was made for.

@@ -31,7 +31,7 @@ def write_health(
     """health.html, health.md, plots/ and one Parquet file per table; returns the page.
 
     Raises:
-        BadInput: the folder is neither a workspace nor a release, or `out` lies in
+        BadInput: the folder is neither a workspace nor a release, or `out` is in
             a release.
     """
     from routeyard.datacards.reports.health import health_report

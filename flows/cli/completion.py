@@ -17,7 +17,7 @@ def complete(words: Sequence[str]) -> int:
     nothing in a container's build or a service.
 
     Raises:
-        BadInput: the shell is not known, or cannot be told.
+        BadInput: the shell is not supported, or not recognised.
     """
     from typer._completion_shared import _get_shell_name, get_completion_script, install
 

@@ -29,7 +29,7 @@ def command(
     Of evaluations: best accuracy first. Each accuracy is over so many of the test questions as
     `questions` says. Where labels are missing, the order is by `accuracy_floor`, which counts
     them as wrong. Each row says which result it is from, and of which release and split scheme
-    that is. Rows of different ones stand side by side and cannot be compared.
+    that is. Rows of different ones are side by side and cannot be compared.
 
     Of bundles (`--labels`): RESULTS is the place that `routeyard submit` sends to. Each bundle
     is read as data, audited, and scored against the labels; nothing of it is run. The page has

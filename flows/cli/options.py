@@ -19,7 +19,7 @@ def sealed_off(out: Path | None) -> Path | None:
     """The path a command may write to: any but one in a release, whose seal it would break.
 
     Raises:
-        BadInput: it is a release, or lies in one.
+        BadInput: it is a release, or is in one.
     """
     if out is not None:
         from routeyard.pipelines.release.sealed_files import outside_releases

@@ -12,7 +12,7 @@ def command(recipe: str) -> Output:
     not there, a column that does not exist, a `where` that matches nothing. Recorded answers
     are read as a build reads them: columns that no row has and models that are not in the
     pool, of all recordings; then, once these and the questions are right, ids that match no
-    question or stand twice, and what the metering audit would stop. Hub datasets and providers
+    question or occur twice, and what the metering audit would stop. Hub datasets and providers
     are not asked.
 
     Example:

@@ -18,7 +18,7 @@ def command(
 ) -> Output:
     """Build a recipe end to end from fixture rows and a pool on loopback, at no cost.
 
-    Rows written for Routeyard in each dataset's own layout stand in for the datasets, one local
+    Rows written for Routeyard in each dataset's own layout replace the datasets, one local
     server plays every model, verifier and judge, and EmbedLLM is planted. The release is called
     `<recipe>-rehearsal` and its card says what it is. With --real a real small model on this
     machine answers, which takes about half a second a call.

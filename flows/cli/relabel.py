@@ -56,7 +56,7 @@ def _lines(
     for one in scorers:
         yield (
             f"source {one.source!r}: {one.questions:,} questions are read by {one.after!r}, and "
-            f"were by {one.before!r}; the models were told how to answer for {one.before!r} "
+            f"were by {one.before!r}; the models were asked to answer for {one.before!r} "
             "(`routeyard plan` says which prompts change)"
         )
     if found.recipe is None:

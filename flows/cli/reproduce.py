@@ -48,7 +48,7 @@ def command(
     Args:
         paper: Paper; `list` names them.
         on: Release folder, or BENCHMARK=FOLDER; again for more.
-        data: Build and use the recipes over ROUTEYARD_DATA that stand in.
+        data: Build and use the recipes over ROUTEYARD_DATA that replace the paper's.
         out: Folder for page, JSON and studies; a run that was stopped goes on there.
         also: Tables beside the releases (descriptors, hidden states, tuned); again for more.
         routers: Of the paper's routers only these, commas between; all by default.

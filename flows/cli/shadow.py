@@ -27,7 +27,7 @@ def command(
     """Compute what a router would have cost and achieved on a gateway's log, day by day.
 
     Costs count prompt caches. Outcomes are estimated where the log holds propensities of its own
-    choices and grades; elsewhere they are bounded, or it says why they cannot be told.
+    choices and grades; elsewhere they are bounded, or it says why they are unknown.
 
     With --after the days before choose one of several routers, and the days from then on judge it.
 

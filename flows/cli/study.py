@@ -32,7 +32,7 @@ def command(
     """A paper's table or figure on your own release, with intervals.
 
     Written as Parquet, Markdown and HTML with a plot; where the paper is about the same data,
-    its printed values stand beside ours. `pipelines/studies/README.md` lists every table and
+    its printed values are beside ours. `pipelines/studies/README.md` lists every table and
     figure of the papers.
 
     Examples:

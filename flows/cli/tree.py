@@ -41,7 +41,7 @@ class Lazy(TyperGroup):
         return [name for rows in sections(self.word).values() for name in rows]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command or group of that name, loaded; None when there is none."""
+        """The command or group of that name, loaded; None without one."""
         if cmd_name == self.word and self.word in COMMANDS:
             return command_of(self.word)
         name = f"{self.word} {cmd_name}".strip()

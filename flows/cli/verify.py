@@ -73,9 +73,9 @@ def command(
         lines.append(
             f"split scheme {scheme['scheme']!r}: of {scheme['test']:,} test questions "
             + (
-                "nobody knows how many stand word for word in train, since texts are withheld"
+                "nobody knows how many are word for word in train, since texts are withheld"
                 if scheme["verbatim"] is None
-                else f"{scheme['verbatim']:,} stand word for word in train"
+                else f"{scheme['verbatim']:,} are word for word in train"
             )
             + ("" if near is None else f" and {near:,} have a near-duplicate there")
         )

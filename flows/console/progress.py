@@ -169,5 +169,5 @@ def _usd(model: ModelProgress) -> str:
 
 
 def _made_up(*models: str) -> str:
-    """What stands before money that nobody pays, as all the models are simulated."""
+    """What precedes money that nobody pays, as all the models are simulated."""
     return "simulated " if models and _simulated.issuperset(models) else ""

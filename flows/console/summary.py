@@ -23,7 +23,7 @@ _SQL = yaml.safe_load(Path(__file__).with_name("summary.yaml").read_text(encodin
 def figures(release: Path) -> dict[str, Any]:
     """Accuracy per model and task, oracle, best single model, duplicates and cost.
 
-    Every figure is counted over labels that exist; `unlabelled` pairs are said
+    Every figure is counted over labels that exist; `unlabelled` pairs are listed
     apart, never counted as wrong.
     """
     from routeyard.pipelines.release.query.connection import connect
@@ -50,7 +50,7 @@ def figures(release: Path) -> dict[str, Any]:
             if looked_for_duplicates(manifest["recipe"])
             else None,
             "cost_usd": sum(costs.values()) if len(costs) == len(per_model) and costs else None,
-            # What is known of the others is said all the same.
+            # What is known of the others is given all the same.
             "cost_known_usd": sum(costs.values()) if costs else None,
             "cost_unknown_of": [row["model"] for row in per_model if row["model"] not in costs],
             "per_model": [{**row, "cost_usd": costs.get(row["model"])} for row in per_model],
@@ -165,9 +165,7 @@ def _signs(said: dict[str, Any]) -> list[str]:
 def _facts(said: dict[str, Any]) -> list[str]:
     facts = []
     if said["simulated"]:
-        facts.append(
-            "The pool is SIMULATED: programs stand in for models. Do not cite the figures."
-        )
+        facts.append("The pool is SIMULATED: programs play the models. Do not cite the figures.")
     facts.append(
         f"{said['questions']:,} questions x {said['models']} models: {said['labels']:,} labels, "
         f"{said['unlabelled']:,} pairs without a label (not counted), "

@@ -1,7 +1,7 @@
 """A simulated agent: what it searches for, and when it answers.
 
 It knows an answer only where a search has shown it. A stronger model more often follows the link
-from the first passage to the second, and reads the answer right where it stands.
+from the first passage to the second, and reads the answer right there.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def act(
     bridge = str(row.get("bridge", "")) if row else ""
     if bridge and bridge in found and uniform(model, question, seed, searches, "link") < skill:
         return bridge, None
-    # Lost: it looks for the question's last words, which stand in many passages.
+    # Lost: it looks for the question's last words, which are in many passages.
     return " ".join(question.split()[-3:]), None
 
 

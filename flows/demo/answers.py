@@ -12,7 +12,7 @@ from routeyard.flows.demo.bank import LETTERS, BankQuestion, bank
 from routeyard.flows.demo.models import SimulatedModel
 
 _NORMAL = NormalDist()
-#: Shares of variance: how hard the question is for everyone, how it lies to this
+#: Shares of variance: how hard the question is for everyone, how well it suits this
 #: model, and what differs from sample to sample. They sum to one, so that the
 #: chance of a right answer stays the planted strength.
 _SHARED, _OWN, _SAMPLE = 0.3, 0.45, 0.25

@@ -53,7 +53,7 @@ class Tables(Mapping[str, pa.Table]):
         self._held: dict[str, pa.Table] = {}
 
     def stored(self, name: str) -> StoredTable | None:
-        """Where a table lies as one file; None when it does not, or was given in another way.
+        """Where a table is stored as one file; None when it does not, or was given in another way.
 
         Raises:
             SourceError: questions or splits unfold to more than a person would write.
@@ -69,7 +69,7 @@ class Tables(Mapping[str, pa.Table]):
         return self._held[name]
 
     def __contains__(self, name: object) -> bool:
-        # A mapping of its own accord would read the table to find out.
+        # `Mapping.__contains__` would read the table to find out.
         return name in self._readers
 
     def __iter__(self) -> Iterator[str]:
@@ -162,11 +162,11 @@ def _read(name: str, parts: Sequence[Path]) -> pa.Table:
 def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
     """The tables with those of files or folders beside the release; rows of one table are joined.
 
-    Which table a file holds is told by its columns.
+    The columns say which table a file holds.
 
     Raises:
         BadInput: nothing is there, or a file holds none of `BESIDE`.
-        ContractError: rows break the contract, such as keys that stand there twice.
+        ContractError: rows break the contract, such as keys that occur twice.
     """
     found: dict[str, list[pa.Table]] = {}
     for place in also:
@@ -181,7 +181,7 @@ def with_beside(tables: Mapping[str, pa.Table], also: Sequence[Path]) -> Tables:
             )
             if name is None:
                 raise BadInput(
-                    f"its columns are those of no table that can stand beside a release: "
+                    f"its columns are those of no table that can be beside a release: "
                     f"{', '.join(table.column_names)}",
                     where=str(file),
                     next_step=f"known: {', '.join(BESIDE)}",

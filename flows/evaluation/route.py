@@ -99,7 +99,7 @@ def _own_encoder(wanted: str, named: str) -> None:
         raise Unsafe(
             f"the saved router wants vectors of {wanted!r}, which did not come with it",
             where="encoder",
-            next_step=f"if you trust what lies there: --encoder {wanted}",
+            next_step=f"if you trust its contents: --encoder {wanted}",
         )
 
 

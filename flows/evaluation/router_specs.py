@@ -22,7 +22,7 @@ BLIND = ("best-generalist", "random")
 def makers(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dict[str, RouterSpec]:
     """Name → router: registered names, or a mapping with routers or router classes of your own.
 
-    A mapping may hold registered names too, so that yours stand beside ours under names
+    A mapping may hold registered names too, so that yours are beside ours under names
     of your choice. None means the reference routers that the release can feed.
     """
     from routeyard.pipelines.routers import REFERENCE

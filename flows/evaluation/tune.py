@@ -59,7 +59,7 @@ def plan(
     if len(set(shared)) < len(shared):
         raise BadInput(
             f"two encoders are called {max(shared, key=shared.count)!r}, and so would their cells",
-            next_step="rename a folder, or train them into folders of their own (--out)",
+            next_step="rename a folder, or train them into separate folders (--out)",
         )
     rate = speed(settings.device, settings.precision, settings.threads)
     has = memory_of(settings.device)

@@ -153,7 +153,7 @@ def _notes(test: Core, bench: CellInputs, done: zoo.Zoo, splits: int) -> list[st
         )
     if done.leaked:
         said.append(
-            f"{done.leaked:,} test questions also stand in train, in the same words or nearly: "
+            f"{done.leaked:,} test questions are also in train, in the same words or nearly: "
             "each figure is given without them and over all rows. Routers in the presets `text` "
             "and `code` are scored over all rows by their authors."
         )
@@ -184,7 +184,7 @@ def found_here(bench: CellInputs, done: zoo.Zoo) -> str:
         try:
             said = lines(facts(test, train, kept, order(whole, bench.scheme)))
         except BadInput as why:  # labels between 0 and 1 that nobody decided
-            said = [f"- cannot be told: {why.args[0]}."]
+            said = [f"- unknown: {why.args[0]}."]
         if said:
             out += f"\nWhat the plateau study found, here with {encoder}:\n\n"
             out += "\n".join(said) + "\n"

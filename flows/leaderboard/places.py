@@ -1,4 +1,4 @@
-"""Where bundles and the benchmark's open part lie: a folder, or any address that fsspec knows."""
+"""Where bundles and the benchmark's open part are: a folder, or any address that fsspec knows."""
 
 from __future__ import annotations
 

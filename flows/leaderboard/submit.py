@@ -81,7 +81,7 @@ def submit(
         router: `file.py`, `file.py:Class`, `module:Class`, the name of a registered router, or a
             CSV or Parquet file of predictions.
         to: A folder or an address that fsspec knows.
-        release: The benchmark's open part or a release; by default what lies at `to`.
+        release: The benchmark's open part or a release; by default the one at `to`.
         name: Folder of the entry. Default: the router's name.
 
     Raises:

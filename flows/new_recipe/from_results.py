@@ -47,7 +47,7 @@ class ResultsRecipe:
 
 @dataclass(frozen=True, slots=True)
 class NoResults:
-    """Why what lies at a place is taken for questions.
+    """Why the files at a place are taken for questions.
 
     Attributes:
         error: Why no answers of models can be read there, where that is so.

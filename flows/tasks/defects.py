@@ -37,7 +37,7 @@ def defects_of(
 
 
 def leaks_of(tables: Mapping[str, Any], together: Any, upstream: set[str]) -> list[AuditFinding]:
-    """One finding for each scheme in which a test question also stands in train or validation."""
+    """One finding for each scheme in which a test question is also in train or validation."""
     from routeyard.pipelines.curate.one_question import left_apart, one_question
 
     one = one_question(tables["queries"], tables.get("duplicates"), together)
@@ -45,7 +45,7 @@ def leaks_of(tables: Mapping[str, Any], together: Any, upstream: set[str]) -> li
         AuditFinding(
             kind="leak",
             about=f"split {scheme!r}" + (", as its source published it" * (scheme in upstream)),
-            says=f"{leaked:,} of {total:,} test questions also stand in train or validation, such "
+            says=f"{leaked:,} of {total:,} test questions are also in train or validation, such "
             f"as {some[0]}",
             count=leaked,
             rows=tuple({"question": query} for query in some),

@@ -104,7 +104,7 @@ def cell(value: Any) -> Any:
 
 
 def publish_link(benchmark: str, key: str, to: str, description: str) -> None:
-    """Where something lies, in a tracked run: a link that opens, or words to copy.
+    """Where something is stored, in a tracked run: a link that opens, or words to copy.
 
     Browsers open no `file://` from a page that came by HTTP, so a folder is text.
     """

@@ -1,4 +1,4 @@
-"""What a router would have achieved on a log: estimated, bounded, or not to be told."""
+"""What a router would have achieved on a log: estimated, bounded, or unknown."""
 
 from __future__ import annotations
 

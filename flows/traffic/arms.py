@@ -55,7 +55,7 @@ class ArmsReport:
                 found[line] = "more is better at every step"
             else:
                 unclear = [" → ".join(one.names) for one in steps if one.rises is None]
-                found[line] = f"whether more is better cannot be told from {', '.join(unclear)}"
+                found[line] = f"whether more is better is unknown from {', '.join(unclear)}"
         return found
 
 

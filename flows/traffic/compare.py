@@ -43,7 +43,7 @@ class RouterComparison:
     Attributes:
         same: Questions for which both choose the same model.
         only_first, only_second: Questions that only one of them answers right.
-        notes: What is left out or cannot be told, one sentence each.
+        notes: What is left out or unknown, one sentence each.
     """
 
     first: str

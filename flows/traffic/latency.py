@@ -38,7 +38,7 @@ class LatencyReport:
         groups: Arm, task or hour → percentiles.
         promises: Arm (of every call) or the deadline's rule → what it does on the held-out hours.
         rule: How the rule with a deadline was made; None where it cannot be.
-        notes: What cannot be told, one sentence each.
+        notes: What is unknown, one sentence each.
     """
 
     by: str
@@ -175,7 +175,7 @@ def _halves(calls: _Calls, notes: list[str]) -> tuple[Bools, Bools, str]:
         return train, test, "learned on the earlier hours, measured on the later ones"
     notes.append(
         "nearly all calls are of one hour or have no time: halves of the questions are used in "
-        "place of hours, and what changes with time cannot be told"
+        "place of hours, and what changes with time is unknown"
     )
     half = np.random.default_rng(0).permutation(int(calls.group.max()) + 1) % 2 == 0
     return half[calls.group], ~half[calls.group], "learned on one half of the questions"

@@ -82,7 +82,7 @@ class OnlineReport:
             )
         yield (
             "A cascade's check is the recorded label, wrong in a share of "
-            f"{self.check_error:g} of the answers; a real check has a cost of its own."
+            f"{self.check_error:g} of the answers; a real check has its own cost."
         )
 
 
@@ -140,7 +140,7 @@ def online(
     done: dict[str, list[dict[str, Any]]] = {}
     periods: list[tuple[int, tuple[str, ...], str]] = []
     for number, order in enumerate(orders(len(rows), shuffles, seed)):
-        # The pool stands best first: what a router is to learn would be known from the order.
+        # The pool is listed best first: what a router is to learn would be known from the order.
         arms = np.random.default_rng([seed, number]).permutation(len(core.model_ids))
         at = np.ix_(order, arms)
         stream = StreamOfArms(

@@ -40,7 +40,7 @@ def read_steps(path: Path, *, session: str | None = None, prompts: bool = False)
         prompts: Keep what was asked, where the place holds it.
 
     Raises:
-        BadInput: there are none.
+        BadInput: the place has none.
     """
     if (path / "manifest.json").is_file():
         from routeyard.pipelines.release import open_release
@@ -76,7 +76,7 @@ def arm_prices(
         pool: A YAML file with `models`: `model_id`, `price_in`, `price_out`, `price_cache_read`,
             `price_cache_write` in USD per 10^6 tokens.
         caches: `ARM=RULE` each; a rule alone is that of all arms.
-        arms: Names as gateways write them, `provider/model`, whose list prices may stand in.
+        arms: Names as gateways write them, `provider/model`, whose list prices may be used.
 
     Raises:
         BadInput: the file has no models, or a rule is of no arm.

@@ -162,6 +162,6 @@ def _unknown(one: PolicyCost) -> Iterator[str]:
             "from the arm's own answers to other steps"
         )
     for why, count in one.untold.items():
-        yield f"{one.policy}: cannot be told in {count:,} of {one.steps:,} steps: {why}"
+        yield f"{one.policy}: unknown in {count:,} of {one.steps:,} steps: {why}"
     if one.untold:
         yield f"{one.policy}: what is known of it costs {one.known:.4g} USD"

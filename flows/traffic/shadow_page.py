@@ -74,7 +74,7 @@ class ShadowReport:
                 yield f"Before, {name} saved {saved} USD on {day.trajectories:,} trajectories."
             yield ""
         if total.saved is None:
-            yield "It cannot be told: no trajectory's cost is known under both."
+            yield "It is unknown: no trajectory's cost is known under both."
         else:
             known = total.trajectories - total.untold
             part = f"Of {known:,} trajectories with a known cost: r" if total.untold else "R"
@@ -107,7 +107,7 @@ class ShadowReport:
         found = self.achieved
         yield from ("", "## Would it have been as good?", "")
         if found.logged is None or found.bounds is None or found.agreeing is None:
-            yield f"It cannot be told: {found.refused}."
+            yield f"It is unknown: {found.refused}."
             return
         yield (
             f"{found.with_outcome:,} of {found.trajectories:,} trajectories have an outcome, "

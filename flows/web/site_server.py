@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from routeyard.flows.web.local_server import LocalServer, asked_here
 
-#: What the standard library opens by itself where a folder is asked for.
+#: What the standard library opens unasked where a folder is asked for.
 _PAGES = ("index.html", "index.htm")
 #: Of every answer, whatever a page says of itself: only the site's own scripts and styles run, and
 #: nothing is fetched from elsewhere, sent or framed.

@@ -1,1 +1,1 @@
-"""The folder a build works in; `stage_folders.py` says where everything lies."""
+"""The folder a build works in; `stage_folders.py` says where everything is stored."""

@@ -168,7 +168,7 @@ def _imports(name: str) -> frozenset[str]:
     path, tree = _parsed(name)
     parts = name.split(".")
     found = {".".join(parts[:n]) for n in range(1, len(parts))}
-    # `python -m pipelines.…`: a process of its own.
+    # `python -m pipelines.…`: a separate process.
     found |= {one for one in _PROGRAM.findall(_source(path)) if _is_module(one)}
     for node in _statements(tree, typing=False):
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -216,7 +216,7 @@ def _is_module(name: str) -> bool:
 
 @cache
 def _spec(name: str) -> ModuleSpec | None:
-    """Where a module lies. Its packages are not imported, as `find_spec` of `importlib` would."""
+    """The file of a module. Its packages are not imported, as `find_spec` of `importlib` would."""
     parent = name.rpartition(".")[0]
     try:
         if not parent:

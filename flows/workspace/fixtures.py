@@ -2,7 +2,7 @@
 
 A recipe may leave a path or an address to the environment (`${NAME}`). Where the
 variable is not set and somebody registered a maker for it, the maker is entered for
-as long as the recipe is worked on, e.g. a local server that stands in for a provider.
+as long as the recipe is worked on, e.g. a local server that plays a provider.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAKERS = Registry(
 
 @contextmanager
 def fixtures(recipe: Recipe, root: Path, *, serve: bool = True) -> Iterator[None]:
-    """Make what the recipe's variables stand for; one that is set is used as it is.
+    """Make what the recipe's variables point to; one that is set is used as it is.
 
     Args:
         serve: Also make what providers' addresses name; a plan asks nothing and needs none.

@@ -1,6 +1,6 @@
 """Whether a stage's folder holds what its stage wrote: sizes and SHA-256 of its files.
 
-What lies on a disk for months can lose a file, end early or have a bit flipped. A folder that
+A file kept on a disk for months can lose a file, end early or have a bit flipped. A folder that
 does not match its seal counts as not made, so that the stage is run again; nothing in it was
 paid for that the ledger does not hold.
 """

@@ -1,4 +1,4 @@
-"""The workspace: where stage outputs lie, under the fingerprint of what made them.
+"""The workspace: where stage outputs are stored, under the fingerprint of what made them.
 
     <workspace>/ledger/                       answers that were paid for
     <workspace>/stages/<stage>/<fingerprint>/ tables and stage.json of one stage
@@ -90,7 +90,7 @@ class PendingAnswers:
 
 
 class StageResult(BaseModel):
-    """A finished stage: where its tables lie, and whether they were already there."""
+    """A finished stage: where its tables are stored, and whether they were already there."""
 
     model_config = ConfigDict(frozen=True)
 

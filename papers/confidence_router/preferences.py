@@ -38,7 +38,7 @@ def _pair(context: StudyContext) -> tuple[str, str]:
 def _tested(context: StudyContext) -> Core:
     """What routers are tested on: the release beside this one, or this one's own test questions.
 
-    The test questions of the release beside this one stand behind this one's train questions.
+    The test questions of the release beside this one come after this one's train questions.
     """
     if not context.tested:
         return context.core

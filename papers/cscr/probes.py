@@ -17,7 +17,7 @@ KIND = "right_on_probes"
 
 
 def with_probes(stand: Stand) -> Stand:
-    """The stand with descriptors, where it is not the paper's data and lacks them.
+    """The release with descriptors, where it is not the paper's data and lacks them.
 
     A model's descriptor is its labels on up to 192 validation questions, of unit norm: it has the
     paper's form and none of its meaning.

@@ -17,7 +17,7 @@ from routeyard.schemas.tables import RESULTS
 
 
 def configurations(context: StudyContext) -> Sequence[StudyCell]:
-    """How many configurations lie in the plateau: the top decile, and 0.02 below the best."""
+    """How many configurations are in the plateau: the top decile, and 0.02 below the best."""
     accuracy = _of_configurations(context)
     cells = [StudyCell("configurations", "number", float(len(accuracy)), "count")]
     if len(accuracy):

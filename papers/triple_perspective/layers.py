@@ -17,7 +17,7 @@ LONGEST = 64
 
 
 def with_layers(stand: Stand) -> Stand:
-    """The stand with hidden states, where it is not the paper's data and has none.
+    """The release with hidden states, where it is not the paper's data and has none.
 
     A question's states are the mean-pooled layers of a sentence encoder: they have the paper's
     form, and say what the question is about rather than what the small model makes of it.

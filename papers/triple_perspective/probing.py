@@ -56,7 +56,7 @@ def _across(
 
 
 def _areas(context: StudyContext) -> dict[str, Bools]:
-    """`mmlu_pro: STEM` and so on → its questions, where that source stands beside others."""
+    """`mmlu_pro: STEM` and so on → its questions, where that source is beside others."""
     if _AREAS_OF not in context.cores or context.core.sources is None:
         return {}
     own = context.core.sources == _AREAS_OF
@@ -69,7 +69,7 @@ def _areas(context: StudyContext) -> dict[str, Bools]:
 
 
 def _outside(context: StudyContext, done: Mapping[str, Evaluation]) -> list[str]:
-    """Releases and areas that no router was trained on; MMLU-Pro's areas stand for it."""
+    """Releases and areas that no router was trained on; MMLU-Pro's areas replace it."""
     areas = any(name.startswith(f"{_AREAS_OF}: ") for name in done)
     out = [name for name in done if name not in context.domains]
     return [name for name in out if not areas or name != _AREAS_OF]

@@ -35,7 +35,7 @@ class Answers:
     def of(cls, table: pa.Table, free: Iterable[str] = ()) -> Answers:
         """The rows that name an arm and a question; the order of rows is kept."""
         named = pc.and_(pc.is_valid(table.column("arm")), pc.is_valid(table.column("question")))
-        # Texts are copied only where a row is left out, or where they lie in pieces.
+        # Texts are copied only where a row is left out, or where they are in pieces.
         left = table if pc.all(named, min_count=0).as_py() else table.filter(named)
         return cls(left.combine_chunks(), frozenset(free))
 
@@ -118,12 +118,12 @@ class Answers:
         return bool(values.null_count < len(values))
 
     def texts(self, column: str) -> pa.Array:
-        """A column as one array, which is a copy where it lies in pieces."""
+        """A column as one array, which is a copy where it is in pieces."""
         values = self.table.column(column)
         return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
     def lengths(self, column: str) -> Floats:
-        """(n,) characters of a text; NaN where there is none."""
+        """(n,) characters of a text; NaN where the text is missing."""
         counted = pc.utf8_length(self.texts(column)).cast(pa.float64())
         return np.asarray(counted.to_numpy(zero_copy_only=False), dtype=np.float64)
 
@@ -132,7 +132,7 @@ class Answers:
         return self._coded(column)[1]
 
     def coded(self, column: str) -> Codes:
-        """(n,) a number for each text of a column, −1 where there is none."""
+        """(n,) a number for each text of a column, −1 where the text is missing."""
         return self._coded(column)[0]
 
     def _coded(self, column: str) -> tuple[Codes, list[str]]:

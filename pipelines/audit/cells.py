@@ -15,8 +15,8 @@ FEWEST = 10
 #: (z, gap): a smaller gap asks for more deviation.
 ODD = ((3.6, 0.15), (2.8, 0.25))
 GAP = 0.25
-#: Siblings: arms nearest in accuracy on the other suites; those further off, in the mean, are none
-#: where enough are near.
+#: Siblings: arms nearest in accuracy on the other suites. Arms further off, in the mean, count only
+#: where too few are near.
 SIBLINGS, FAR, ENOUGH = 5, 0.25, 3
 
 

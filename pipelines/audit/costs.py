@@ -91,7 +91,7 @@ def scores_out_of_range(answers: Answers) -> Iterator[Found]:
         bad = (answers.score < 0) | (answers.score > 1)
     if bad.any():
         low, high = np.nanmin(answers.score), np.nanmax(answers.score)
-        says = f"{int(bad.sum()):,} scores lie outside 0 to 1 (from {low:g} to {high:g})"
+        says = f"{int(bad.sum()):,} scores are outside 0 to 1 (from {low:g} to {high:g})"
         yield Found("score", says, np.flatnonzero(bad))
 
 

@@ -60,7 +60,7 @@ def _round(value: float) -> bool:
 def _limit(values: Floats, least: int) -> float | None:
     """The value at which counts pile up with next to nothing above it; None where none does.
 
-    A pile is five counts at least, more than all that lie within a tenth below it would put on
+    A pile is five counts at least, more than all the counts within a tenth below it would put on
     any one value, five times over.
     """
     if len(values) < 20:

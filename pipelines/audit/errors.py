@@ -226,7 +226,7 @@ def _after_failure(wrong: Mask) -> float:
 
 
 def _others(answers: Answers) -> Floats:
-    """(n,) mean score of the other arms on each row's question; NaN where there is none."""
+    """(n,) mean score of the other arms on each row's question; NaN where no other has one."""
     score = np.nan_to_num(answers.score)
     known = (~np.isnan(answers.score)).astype(float)
     total = np.bincount(answers.question, weights=score, minlength=answers.n_questions)

@@ -28,7 +28,7 @@ class Found:
         rows: indices of the answers.
         severity: where it is not the check's own.
         swap: arm to which each row belongs after mending, where rows change their arm.
-        before, after: (arms,) accuracy as it stands and mended, where rows do not tell.
+        before, after: (arms,) accuracy as recorded and mended, where rows do not tell.
     """
 
     about: str

@@ -113,7 +113,7 @@ def not_at_random(answers: Answers) -> Iterator[Found]:
         harder = "harder" if found.z[a] > 0 else "easier"
         says = (
             f"{int(found.n[a]):,} of {int(found.of[a]):,} questions have a score, and those it "
-            f"lacks are {harder}: {100 * found.accuracy[a]:.1f} % as it stands, "
+            f"lacks are {harder}: {100 * found.accuracy[a]:.1f} % as recorded, "
             f"{100 * found.imputed[a]:.1f} % with missing answers by difficulty "
             f"[{100 * found.low[a]:.1f}, {100 * found.high[a]:.1f}]"
         )

@@ -113,7 +113,7 @@ def _modes(answers: Answers) -> tuple[str, Codes] | None:
 
 
 def _labels(names: Sequence[str]) -> set[str]:
-    """What stands behind the last sign of ids, where the same few labels end nearly all stems."""
+    """What follows the last sign of ids, where the same few labels end nearly all stems."""
     stems: dict[str, set[str]] = defaultdict(set)
     for name in names:
         cut = re.match(r"(.+)[@#:|/_\-. ]+([A-Za-z][\w@+]*)$", name)
@@ -199,7 +199,7 @@ def shared_ids(answers: Answers) -> Iterator[Found]:
 
 
 def leaked(answers: Answers) -> Iterator[Found]:
-    """Questions of the test split that stand in train or validation as well."""
+    """Questions of the test split that are in train or validation as well."""
     group = groups_of(answers)
     names = {"train": 0, "validation": 0, "val": 0, "dev": 0, "test": 1}
     code, known = answers.coded("split")[answers.first], answers.names("split")
@@ -211,7 +211,7 @@ def leaked(answers: Answers) -> Iterator[Found]:
     if len(bad):
         example = _ids(answers)[bad[0]]
         says = (
-            f"{len(bad):,} of {total:,} test questions also stand in train or validation "
+            f"{len(bad):,} of {total:,} test questions are also in train or validation "
             f"(such as {example})"
         )
         yield Found("split", says, _rows_of(answers, bad))

@@ -72,7 +72,7 @@ def copies(answers: Answers) -> Iterator[Found]:
         alike = common >= ALIKE * min(map(len, names)) and share[a, b] < MANY
         says = (
             f"{int(pairs[a, b]):,} long answers to the same questions ({100 * share[a, b]:.0f} %) "
-            "are equal word for word: rows of one stand under the other, or both are one model"
+            "are equal word for word: rows of one are stored under the other, or both are one model"
         )
         found = np.sort(np.concatenate(both))
         yield Found(f"{names[0]} and {names[1]}", says, found, "note" if alike else None)

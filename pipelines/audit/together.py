@@ -8,7 +8,7 @@ import numpy as np
 
 from routeyard.pipelines.audit.finding import Found
 
-#: Findings of one kind and severity up to which each stands alone, and parts that are told.
+#: Findings of one kind and severity up to which each is listed alone, and parts that are named.
 ALONE, TOLD = 2, 3
 
 

@@ -71,7 +71,7 @@ def least_usage(
 def counted(usage: Usage, price: Price, least: LeastUsage | None = None) -> float | None:
     """USD that a budget counts for an answer; null when it cannot be known.
 
-    Where an answer without text is said to have no tokens, its usage is not believed at all.
+    Where a server reports no tokens for an answer without text, its usage is not believed at all.
     """
     least = least or LeastUsage()
     prompt, completion = usage.prompt_tokens, usage.completion_tokens

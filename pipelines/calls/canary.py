@@ -2,7 +2,7 @@
 
 An endpoint that changes under a run (another model behind the name, another
 quantisation) answers them differently. They are kept in the ledger under
-purposes of their own, never enter `responses`, and are asked in every run.
+separate purposes, never enter `responses`, and are asked in every run.
 """
 
 from __future__ import annotations

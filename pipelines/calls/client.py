@@ -104,7 +104,7 @@ class Client:
         return decoded(await self._guarded(self._http.read("GET", path)), self.secret)
 
     async def lines(self, path: str) -> Iterator[dict[str, Any]]:
-        """The JSON objects in a file of lines; a line that is none is left out."""
+        """The JSON objects in a file of lines; any other line is left out."""
         content = await self._guarded(self._http.read("GET", path))
         return _objects(content, self.secret)
 

@@ -1,6 +1,6 @@
 """What a ledger knows of requests, also where they were kept under another hash.
 
-Until addresses stood in a request's hash, the provider's label did. Such answers
+Before a request's hash held the address, it held the provider's label. Such answers
 are taken where the ledger does not say that the label meant another address. And a
 server on this machine may get another port at each start: a benchmark whose label
 moved from one loopback address to another keeps its answers, once somebody has said that it is the
@@ -41,7 +41,7 @@ class KnownAnswers:
         self._others = [*_adopted(ledger, settings), *_moved(ledger, settings, benchmark)]
 
     def settled(self, asked: Sequence[Sequence[Message]]) -> dict[AnswerKey, SettledKey]:
-        """What stands for each request and sample."""
+        """What the ledger holds for each request and sample."""
         now, before = self._hashes(asked)
         return _both(self._ledger.settled(now), self._ledger.settled(list(before)), before)
 

@@ -41,7 +41,7 @@ def settle_ports(
 ) -> list[str]:
     """Note which loopback addresses of a build are one server; lines that say what was decided.
 
-    Where nothing is decided, whoever looks an answer up is told (`KnownAnswers`).
+    Where nothing is decided, `KnownAnswers` tells whoever looks an answer up (`KnownAnswers`).
     """
     said: list[str] = []
     for provider in {one.name: one for one in providers}.values():

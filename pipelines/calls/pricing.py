@@ -1,7 +1,7 @@
 """What a call costs: the provider's own figure where it can be believed, else tokens × price.
 
 A figure below what the price table makes of the tokens is not believed, in the tables as in the
-budget; a figure of 0 from a model that has a price is none. Otherwise the cost is unknown.
+budget; a figure of 0 from a model that has a price does not count. Otherwise the cost is unknown.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Price:
 
         Args:
             cache_read, cache_write: Of the prompt; where they are unknown, nothing is taken to be
-                cached. Cached tokens have a price of their own, or none that is known, unless
+                cached. Cached tokens have a separate price, or no known one, unless
                 prompts are free.
         """
         if prompt_tokens is None or completion_tokens is None:

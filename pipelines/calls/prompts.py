@@ -25,7 +25,7 @@ from routeyard.schemas.recipe.collect import Retry
 
 @dataclass(frozen=True)
 class PromptResults:
-    """What stands for each prompt, by request hash; prompts that were not asked are absent."""
+    """The result of each prompt, by request hash; prompts that were not asked are absent."""
 
     answers: Mapping[str, Attempt]
     asked: int = 0
@@ -42,7 +42,7 @@ class PromptResults:
 
 
 def request_for(settings: RequestSettings, name: str, query_id: str, prompt: str) -> Request:
-    """One user message; `name` stands for the model in the ledger."""
+    """One user message; `name` names the model in the ledger."""
     messages = [{"role": "user", "content": prompt}]
     return Request(query_id, name, settings, messages, (0,), settings.request_hash(messages))
 

@@ -93,7 +93,7 @@ class ModelReply:
 
 
 def read_json(body: bytes) -> dict[str, Any]:
-    """A JSON object, or a `CallFault` that says what stood there instead."""
+    """A JSON object, or a `CallFault` that says what was received instead."""
     if not body.strip():
         raise CallFault("empty_body", "the server answered 200 with an empty body", status=200)
     try:
@@ -125,7 +125,7 @@ def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
         if item.get("error") or item.get("finish_reason") == "error":
             raise _error_in_body(item.get("error"), data)
         index = _count(item.get("index"))
-        # The first choice of an index stands; a repeat is not another sample.
+        # The first choice of an index counts; a repeat is not another sample.
         choices.setdefault(position if index is None else index, _choice(item, tools))
     found = tuple(choices[index] for index in sorted(choices))
     if not found:
@@ -179,7 +179,7 @@ def called_tools(message: Mapping[str, Any]) -> str | None:
 
 
 def _content(value: Any) -> str | None:
-    """Text of a message; a list of parts is joined as it stands, and holds none without a text."""
+    """Text of a message; a list of parts is joined as it is; None where it has no text."""
     if isinstance(value, list):
         parts = [p["text"] for p in value if isinstance(p, dict) and isinstance(p.get("text"), str)]
         value = "".join(parts) if parts else None

@@ -39,7 +39,7 @@ class RequestSettings:
     """All of a request but its messages: one object per model, shared by its requests.
 
     `parameters` holds the base seed; sample *s* is asked with seed + *s*. `provider`
-    is `wire.address.identity_of`; `label` the name that stood there in ledgers of
+    is `wire.address.identity_of`; `label` the name used in ledgers of
     earlier versions, null where it is the same.
     """
 

@@ -1,4 +1,4 @@
-"""Server-sent events of a completion, put together into the object they stand for."""
+"""Server-sent events of a completion, put together into the object they describe."""
 
 from __future__ import annotations
 

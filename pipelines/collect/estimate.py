@@ -96,7 +96,7 @@ def estimate(
     characters += len(asks.system or "")
     pictures = asks.image_tokens(rows)
     # What was metered is known by the query's own length: frame and system message are the same
-    # in every call, so they stand in the offset.
+    # in every call, so the offset holds them.
     plain = asks.lengths(rows)
     each, error, source = _prompt_tokens(prompts, characters, plain, model, asks.system, metered)
     if source != "ledger":  # what was metered has its images

@@ -2,7 +2,7 @@
 
 A seeded pilot asks every model the same few questions. Each round after it draws new
 questions, with a known chance each, and asks them of the models that some other model is
-still too close to. A model that stands apart from all others is asked no more.
+still too close to. A model that is told apart from all others is asked no more.
 
 Each round estimates every model it asked without bias: answers known before count as they
 are, the others as predicted, and the drawn ones correct the prediction, weighted by the
@@ -103,7 +103,7 @@ def collect_informatively(
         models: How many models there are.
         plan: Pilot, rounds, the difference to resolve, and the most calls.
         answer: Given which pairs are asked by now, bool [queries, models], gives their
-            scores in [0, 1], float [queries, models]; NaN where there is none. A question
+            scores in [0, 1], float [queries, models]; NaN where a pair has no score. A question
             without a score counts as what was predicted of it.
         always: Questions that every model is asked, bool [queries].
         apart: Standard errors apart at which a model is asked no more.
@@ -174,7 +174,7 @@ class _State:
         self.tasks, self.models = tasks, models
         self.asked = np.zeros((len(tasks), models), dtype=bool)
         self.scores = np.full((len(tasks), models), np.nan)
-        # Halves by a stream of their own, so that chances do not depend on them.
+        # Halves by a separate stream, so that chances do not depend on them.
         self._half = np.random.default_rng((seed, 1)).random(len(tasks)) < 0.5
         self._rounds: list[InformativeRound] = []
         self._estimates: list[tuple[Array, Array, Array]] = []

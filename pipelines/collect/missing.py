@@ -88,7 +88,7 @@ def unanswered(status: str, billed: int, collect: Collect) -> bool:
 
 
 def settles(row: SettledKey | None, collect: Collect) -> bool:
-    """Whether nothing more is asked where this stands."""
+    """Whether nothing more is asked where this is the result."""
     if row is None:
         return False
     if row.status == "error":

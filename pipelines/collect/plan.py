@@ -244,7 +244,7 @@ def least_of(models: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def unknown(model: ModelPlan) -> list[str]:
-    """What has to be written into the recipe before this model's cost can be told."""
+    """What has to be written into the recipe before this model's cost can be computed."""
     if not model.calls or (
         model.estimate.cost_usd is not None and model.estimate.worst_cost_usd is not None
     ):

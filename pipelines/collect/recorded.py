@@ -25,7 +25,7 @@ _BATCH = 20_000
 
 @dataclass(frozen=True, slots=True)
 class RecordedImport:
-    """Responses in key order; per file, where they came from; and what has to be said of them.
+    """Responses in key order; per file, where they came from; and what to report about them.
 
     Attributes:
         places: (query_id, model_id, sample) → file and row of the answer.
@@ -49,7 +49,7 @@ def import_recorded(
     tokens × the pool's price, where both are known.
 
     Raises:
-        RecordedError: responses stand more than once and `duplicates` does not say which
+        RecordedError: responses occur more than once and `duplicates` does not say which
             counts, or one names a model outside the pool, was given to another question,
             or no row matches a question.
         RecipeError: a mapping names a column that no row has.
@@ -116,7 +116,7 @@ def _index(queries: pa.Table, entry: Recorded) -> dict[str, RecipeQuestion]:
             continue
         if source_id in index:
             raise RecordedError(
-                f"the id {source_id!r} stands in more than one source",
+                f"the id {source_id!r} is in more than one source",
                 where=f"collect.recorded, {entry.path}",
                 next_step="set 'source' to the source that these responses answer",
             )

@@ -110,7 +110,7 @@ class RecordedFileReader:
             )
 
     def notes(self) -> list[str]:
-        """What has to be said of the file, once all files were read."""
+        """What to report about the file, once all files were read."""
         return [f"{self.path.name}: {note}" for note in self._notes()]
 
     def _notes(self) -> Iterator[str]:

@@ -181,7 +181,7 @@ def amount_of(value: Any, place: str) -> float | None:
         raise RecordedError(
             f"expected an amount of 0 or more; found {value!r}",
             where=place,
-            next_step="where it stands for 'unknown', map it to null in 'fields'",
+            next_step="where it means 'unknown', map it to null in 'fields'",
         )
     return number
 
@@ -201,9 +201,9 @@ def _no_number(value: Any, place: str) -> RecordedError:
 
 
 def asks_the_same(sent: Any, asked: RecipeQuestion) -> bool:
-    """Whether a recorded prompt asks the recipe's question, whatever stands around it.
+    """Whether a recorded prompt asks the recipe's question, whatever text is around it.
 
-    Case and space do not count. Where some of the options stand beside the question, all have to.
+    Case and space do not count. Where some of the options are beside the question, all have to.
 
     Args:
         sent: A text, or a list of chat messages.

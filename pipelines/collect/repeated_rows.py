@@ -91,7 +91,7 @@ class RepeatedRows:
             counts["repeated"] += 1
 
     def check(self) -> list[str]:
-        """What has to be said of them, once all files were read.
+        """What to report about them, once all files were read.
 
         Raises:
             RecordedError: a recording whose `duplicates` is `error` has some.

@@ -1,4 +1,4 @@
-"""The answers that stand in a ledger for a plan, as the table `responses`."""
+"""The answers that a ledger holds for a plan, as the table `responses`."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def one_question(
 
 
 def _join(parent: dict[str, str], named: Iterable[tuple[str, str | None]]) -> None:
-    """Join the questions that have one name; the smallest id stands for a group."""
+    """Join the questions that have one name; the smallest id names a group."""
     first: dict[str, str] = {}
     for query, name in named:
         if name is None:
@@ -71,7 +71,7 @@ def left_apart(
 ) -> list[tuple[str, int, int, Sequence[str]]]:
     """(scheme, leaked test questions, test questions, some of them) of schemes that leak.
 
-    A test question leaks where one that is one with it stands in train or validation.
+    A test question leaks where one that is joined with it is in train or validation.
     """
     found: list[tuple[str, int, int, Sequence[str]]] = []
     for scheme in sorted(splits.column("scheme").unique().to_pylist()):

@@ -55,7 +55,7 @@ class AxisStep:
 
     @property
     def rises(self) -> bool | None:
-        """Whether more is surely better (True) or surely worse (False); None cannot be told."""
+        """Whether more is surely better (True) or surely worse (False); None if unknown."""
         return True if self.gain[1] > 0 else False if self.gain[2] < 0 else None
 
 
@@ -88,7 +88,7 @@ def _lines(
             continue
         others = [other for other in AXES if other != axis and row.get(other) is not None]
         if axis == "effort":
-            # An effort may be a budget or a prompt of its own.
+            # An effort may be a separate budget or prompt.
             others = [one for one in others if not _follows(models, row, one)]
         fixed = ", ".join(f"{one} {row[one]}" for one in others)
         lines[str(row["base_model"]), fixed].setdefault(row[order], row)

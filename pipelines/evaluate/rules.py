@@ -113,7 +113,7 @@ def mean_budget(scores: Floats, cost: Floats, budget: float) -> Floats:
     """(n, m) probabilities of the best mix per question with mean cost at most `budget`.
 
     Prompt-to-Leaderboard's linear program, max Σ p·score, Σ p·cost ≤ C, Σ p = 1, on
-    every question by itself. Its solution mixes at most two models: corners of the
+    each question alone. Its solution mixes at most two models: corners of the
     upper hull of (cost, score).
 
     Args:

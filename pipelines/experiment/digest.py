@@ -12,7 +12,7 @@ import numpy as np
 
 from routeyard.pipelines.matrix.examples import Examples, Queries
 
-#: Bytes that are hashed at once, of arrays that may lie on disk.
+#: Bytes that are hashed at once, of arrays that may be on disk.
 _BLOCK = 1 << 24
 #: Texts that are hashed at once.
 _TEXTS = 4096

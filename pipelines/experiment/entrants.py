@@ -1,4 +1,4 @@
-"""Who takes part: registered routers, a class of one's own, a table of predictions."""
+"""Who takes part: registered routers, a user's class, a table of predictions."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def made(spec: RouterSpec) -> Router:
             raise BadInput(
                 f"{spec.given!r} is one router with one seed, and several seeds were asked for",
                 next_step=f"pass the class {found.__name__} itself: each fit makes one with "
-                "a seed of its own",
+                "its own seed",
             )
         one: Router = spec.given
         return one

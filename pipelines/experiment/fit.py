@@ -71,7 +71,7 @@ class PredictionStore:
     code: Mapping[str, str] = field(default_factory=dict)
 
     def record(self, name: str) -> FitRecord | None:
-        """The record of a fit; None where there is none or it cannot be read."""
+        """The record of a fit; None where it is missing or cannot be read."""
         try:
             found = json.loads((self.folder / f"{name}.json").read_text(encoding="utf-8"))
             return FitRecord(**{**found, "not_as_published": tuple(found["not_as_published"])})

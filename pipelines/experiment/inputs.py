@@ -30,7 +30,7 @@ from routeyard.pipelines.matrix.row_blocks import every
 
 @dataclass(frozen=True)
 class CellInputs:
-    """Where the files lie, and what they hold.
+    """The files' paths, and what they hold.
 
     Attributes:
         folder: of the files.
@@ -129,7 +129,7 @@ class Ground:
     Attributes:
         validation, test: questions with a label; `asked_before` and `asked` without them.
         order: (m,) models, best on train first.
-        clean: (t,) questions of `test` that do not also stand in train.
+        clean: (t,) questions of `test` that are not also in train.
     """
 
     train: Examples

@@ -130,7 +130,7 @@ def seeds_of(given: int | str | Sequence[int]) -> tuple[int, ...]:
     """Seeds of fits: n for 0 … n−1, seeds themselves (`42,7` as text), or `zoo`.
 
     Raises:
-        BadInput: it is none of these, or a seed occurs twice.
+        BadInput: it is neither, or a seed occurs twice.
 
     >>> seeds_of("3"), seeds_of("42,7"), seeds_of("zoo")[:2]
     ((0, 1, 2), (42, 7), (42, 1337))
@@ -147,7 +147,7 @@ def seeds_of(given: int | str | Sequence[int]) -> tuple[int, ...]:
         found = ()
     if not found or len(set(found)) < len(found) or min(found) < 0:
         raise BadInput(
-            f"expected at least one fit, each with a seed of its own; got {given!r}",
+            f"expected at least one fit, each with its own seed; got {given!r}",
             where="seeds",
             next_step="give a number such as 5, seeds such as 42,1337, or zoo",
         )

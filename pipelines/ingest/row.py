@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 _NEEDED = ("id", "question", "scorer")
 #: Places that an error shows.
 _SHOWN = 3
-#: Stands for queries that no rule decides: neither form nor reference is asked for.
+#: Takes the rule's place for queries that no rule decides: neither form nor reference is asked for.
 _NO_RULE = Scorer(NO_RULE, "0", lambda asked, output: ScoreResult("abstain"), needs_reference=False)
 
 

@@ -1,7 +1,7 @@
 """`$NAME` in a recipe's paths and addresses: read from the environment, in one way, never shown.
 
 What a variable expands to may be a secret; errors name the variable and the text
-as it stands in the recipe.
+as the recipe has it.
 """
 
 from __future__ import annotations

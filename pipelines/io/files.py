@@ -155,7 +155,7 @@ def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterat
         raise SourceError(
             f"the header names {twice[0]!r} several times: one would hide the other",
             where=f"{path}:1",
-            next_step="give each column a name of its own",
+            next_step="give each column its own name",
         )
     for row in reader:
         if None in row or (None in row.values() and not short_rows):
@@ -168,7 +168,7 @@ def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterat
 
 
 def _delimiter(header: str) -> str:
-    """The sign that stands most often between the names of the header; of equals the comma."""
+    """The sign that is most often between the names of the header; of equals the comma."""
     return max((",", "\t", ";"), key=header.count)
 
 

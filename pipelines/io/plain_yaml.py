@@ -29,7 +29,7 @@ else:
 
 
 class _Loader(_Parser):
-    """Safe, and a key that stands twice in one mapping is an error: which one counts?"""
+    """Safe, and a key that occurs twice in one mapping is an error: which one counts?"""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()
@@ -38,7 +38,7 @@ class _Loader(_Parser):
             if isinstance(key, Hashable):
                 if key in seen:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key!r} stands twice", key_node.start_mark
+                        None, None, f"the key {key!r} occurs twice", key_node.start_mark
                     )
                 seen.add(key)
         return super().construct_mapping(node, deep)
@@ -48,7 +48,7 @@ def read_text(text: str, *, where: str) -> Any:
     """The one document in `text`.
 
     Raises:
-        RecipeError: not YAML; an alias, a tag that makes objects, a key that stands
+        RecipeError: not YAML; an alias, a tag that makes objects, a key that occurs
             twice, a number that is not finite, or more than `DEEPEST` levels.
     """
     try:
@@ -82,7 +82,7 @@ def _flat(text: str, where: str) -> None:
         depth += isinstance(token, _OPEN) - isinstance(token, _CLOSE)
         if depth > DEEPEST:
             raise RecipeError(
-                f"lists and mappings lie more than {DEEPEST} levels deep in one another",
+                f"lists and mappings are nested more than {DEEPEST} levels deep",
                 where=f"{where}:{token.start_mark.line + 1}",
                 next_step="write it flatter",
             )

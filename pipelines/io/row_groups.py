@@ -44,7 +44,7 @@ def _in_dictionary(about: pq.FileMetaData) -> set[str]:
 
 
 def positions_within(values: pa.Array, known: pa.Array) -> Ints:
-    """`positions` in ids that stand in order, of which those between the values are looked at."""
+    """`positions` in sorted ids, of which those between the values are looked at."""
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
     ends = pc.min_max(values.dictionary).as_py()

@@ -132,7 +132,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def literal(path: str) -> str:
-    """A path for DuckDB in which no sign stands for other files."""
+    """A path for DuckDB in which no sign matches other files."""
     return "".join(f"[{sign}]" if sign in "[*?" else sign for sign in path)
 
 

@@ -2,7 +2,7 @@
 
 One long text that a dictionary holds once and a million rows point to takes some kilobytes, and
 gigabytes when it is read; so do rows that are all alike, and zeros that were packed. So a file is
-read column by column, and its values are counted as they would lie in memory.
+read column by column, and its values are counted as they would be in memory.
 
 A reader that looks for some rows leaves out row groups whose smallest and largest value, or count
 of nulls, say that none is there. So a file with false statistics shows other rows to a query than

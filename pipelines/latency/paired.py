@@ -34,7 +34,7 @@ class PairedPercentile:
 
 
 def tasks_needed(share: float) -> int:
-    """Tasks of which the slowest lies above the percentile in 97.5 % of samples.
+    """Tasks of which the slowest is above the percentile in 97.5 % of samples.
 
     >>> tasks_needed(0.99), tasks_needed(0.95)
     (368, 72)

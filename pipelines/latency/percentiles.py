@@ -20,7 +20,7 @@ class Percentile:
     """One percentile of some calls, in seconds, with its 95 % interval.
 
     Attributes:
-        capped: Too few calls lie above it to bound it from above: `high` is the slowest call seen,
+        capped: Too few calls are above it to bound it from above: `high` is the slowest call seen,
             and the true percentile may be larger.
     """
 
@@ -96,7 +96,7 @@ def by_group(
 
 
 def _capped(share: float, calls: int) -> bool:
-    """Whether the slowest call may lie below the percentile, in more than 2.5 % of samples."""
+    """Whether the slowest call may be below the percentile, in more than 2.5 % of samples."""
     return bool(share**calls > 0.025)
 
 

@@ -17,7 +17,7 @@ class PromiseReport:
     """A promise such as "p95 ≤ 2 s", and what a policy does under it.
 
     Attributes:
-        kept: `no` and `yes` where the interval of the percentile lies on one side of the limit.
+        kept: `no` and `yes` where the interval of the percentile is on one side of the limit.
         excess_s: Seconds by which the percentile is above the limit; negative below.
         violations: Share of calls above the limit, with its interval.
         accuracy: Mean score of the calls with one, late answers counted as they are.

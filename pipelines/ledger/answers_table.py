@@ -1,4 +1,4 @@
-"""The answers that stand in a ledger, as one table, without a recipe or queries."""
+"""The answers that a ledger holds, as one table, without a recipe or queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
 
 
 def answers_table(ledger: Ledger, *, purpose: str = "collect") -> pa.Table:
-    """The standing attempt of every (request, sample) of a purpose; columns of `SCHEMA`."""
+    """The attempt that counts of every (request, sample) of a purpose; columns of `SCHEMA`."""
     return pa.Table.from_batches(_batches(ledger, purpose), schema=SCHEMA)
 
 

@@ -37,11 +37,11 @@ class GroupCommit:
 
     Args:
         commit: Makes a group durable, or raises.
-        run: Runs one piece of work in a transaction of its own, or raises.
+        run: Runs one piece of work in a separate transaction, or raises.
         idle: Called every `idle_seconds`, busy or not, at most one piece of work later.
         now: Seconds by a clock that nobody sets.
 
-    After a fault nothing more is accepted, and every waiting caller is told:
+    After a fault nothing more is accepted, and every waiting caller gets it:
     an answer that is not kept would be paid for twice.
 
     Attributes:
@@ -146,7 +146,7 @@ class GroupCommit:
             return
         try:
             work()
-        except Exception as error:  # any fault ends the ledger, and its callers are told
+        except Exception as error:  # any fault ends the ledger, and its callers get it
             self.failed = error
 
 

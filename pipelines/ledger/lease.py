@@ -110,8 +110,8 @@ def is_lapsed(unmoved_s: float, server_silent_s: float | None) -> bool:
     """Whether a lease may be ended by others.
 
     Args:
-        server_silent_s: Seconds since the renewal by the database server's clock; null where
-            there is none. One that lies outside the lease says either that it has run out, or
+        server_silent_s: Seconds since the renewal by the database server's clock; null without
+            one. A time outside the lease says either that it has run out, or
             that the server's clock was set: then the heartbeat alone decides.
     """
     if server_silent_s is not None and 0 <= server_silent_s < Lease.ends_after_s():

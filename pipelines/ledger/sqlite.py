@@ -197,15 +197,15 @@ def _one_name(path: Path) -> None:
         raise BadInput(
             "the ledger's file has a second name (a hard link): used by both, answers are lost",
             where=str(path),
-            next_step=f"make it a file of its own: cp {path.name} own && mv own {path.name}",
+            next_step=f"make it a separate file: cp {path.name} own && mv own {path.name}",
         )
 
 
 def _begun(path: Path) -> tuple[sqlite3.Connection, bool]:
     """The writing connection, with its tables, and whether every attempt has a checksum.
 
-    SQLite does not wait where two begin one file at once: who changes it to WAL is told that it
-    is locked.
+    SQLite does not wait where two begin one file at once: who changes it to WAL gets an error
+    that it is locked.
     """
     until = time.monotonic() + _PATIENCE_S
     while True:
@@ -229,7 +229,7 @@ def _begun(path: Path) -> tuple[sqlite3.Connection, bool]:
 
 
 def _set_journal(connection: sqlite3.Connection, path: Path) -> None:
-    """Choose the journal that is safe where the file lies.
+    """Choose the journal that is safe on the file's file system.
 
     Raises:
         BadInput: another process, perhaps of another host, has the file open with the other one.

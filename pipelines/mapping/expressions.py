@@ -61,7 +61,7 @@ def shuffled(items: Sequence[Any], by: str) -> list[Any]:
 
 
 def boxed(text: str) -> str:
-    r"""Content of the last `\boxed{…}`; empty when there is none."""
+    r"""Content of the last `\boxed{…}`; empty without one."""
     start = text.rfind("\\boxed{")
     depth = 0
     for end in range(start, len(text)) if start >= 0 else ():

@@ -36,9 +36,9 @@ def text_of(
     A list or an object is no text: its Python would be asked, or read as an answer.
 
     Args:
-        mapped: The mapping, and `field`, the key it stands under: for the error.
+        mapped: The mapping, and `field`, its key: for the error.
         place: File and row.
-        within: Where in the recipe the key stands.
+        within: Where in the recipe the key is.
         error: Raised where it is no text.
     """
     if value is None:

@@ -152,7 +152,7 @@ class Core:
         """(n, m) 1 right, 0 wrong, NaN without a label.
 
         Raises:
-            BadInput: labels lie between 0 and 1 and there is no column `correct`.
+            BadInput: labels are between 0 and 1 and there is no column `correct`.
         """
         if self.correct is self.labels:
             return self.labels
@@ -161,7 +161,7 @@ class Core:
             return np.asarray(told)
         if not every(lambda y: np.isnan(y) | (y == 0) | (y == 1), self.labels):
             raise BadInput(
-                "labels lie between 0 and 1, and nothing says which of them are right",
+                "labels are between 0 and 1, and nothing says which of them are right",
                 next_step="hand the decisions over: Core(correct=…), or labels with a "
                 "column 'correct'",
             )

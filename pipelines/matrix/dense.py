@@ -127,7 +127,7 @@ def read_outcomes(
 
     Rows of queries and models that are not named are left out. `correct` is `labels` itself where
     the two are equal. Without any response there are no costs.
-    In memory stand the matrices (8 bytes per cell each) and one row group of the file.
+    Memory holds the matrices (8 bytes per cell each) and one row group of the file.
 
     Raises:
         ContractError: a column is missing.

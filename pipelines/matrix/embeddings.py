@@ -74,7 +74,7 @@ def _wrong(encoder: str, what: str) -> BadInput:
 
 
 def width_of(embeddings: StoredTable) -> int:
-    """Numbers in a vector of a file, from its footer; 0 where there are none."""
+    """Numbers in a vector of a file, from its footer; 0 without any."""
     about = pq.read_metadata(embeddings.path)
     for group in map(about.row_group, range(about.num_row_groups)):
         if group.num_rows:

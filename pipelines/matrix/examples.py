@@ -20,7 +20,7 @@ class Arms:
 
     Attributes:
         model: number of the model that is asked; arms of one model have the same.
-        budget: tokens of the longest answer; NaN without a limit of its own.
+        budget: tokens of the longest answer; NaN without its own limit.
         price_in, price_out: USD per token; NaN unknown.
     """
 
@@ -93,11 +93,11 @@ class Queries:
         """The embeddings.
 
         Raises:
-            BadInput: there are none.
+            BadInput: the release has none.
         """
         if self.embeddings is None:
             raise BadInput(
-                "this router needs embeddings of the questions, and there are none",
+                "this router needs embeddings of the questions, and the release has none",
                 next_step="pass --embed (from Python: embed=True) or --embeddings FILE, or release "
                 "with `include_embeddings: true`",
             )
@@ -122,12 +122,12 @@ class Queries:
         """The hidden states (n, L, d).
 
         Raises:
-            BadInput: there are none, or not of every question.
+            BadInput: the release has none, or not of every question.
         """
         how = "routeyard hidden-states RELEASE --model FOLDER --out states; then --also states"
         if self.hidden is None:
             raise BadInput(
-                "this router needs hidden states of the questions, and there are none",
+                "this router needs hidden states of the questions, and the release has none",
                 next_step=how,
             )
         missing = np.isnan(self.hidden[:, 0, 0])

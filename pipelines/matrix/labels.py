@@ -54,7 +54,7 @@ def label_matrix(tables: Mapping[str, pa.Table | StoredTable], *, where: str) ->
     labels = tables.get("labels")
     if labels is None:
         raise BadInput(
-            f"{where} needs labels, and there are none",
+            f"{where} needs labels, and the release has none",
             where="tables['labels']",
             next_step="run the label stage first",
         )

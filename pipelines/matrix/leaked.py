@@ -1,4 +1,4 @@
-"""Test questions that also stand in train: with the same words, or as near-duplicates."""
+"""Test questions that are also in train: with the same words, or as near-duplicates."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def near(core: Core, test: Ints, train: Ints) -> Bools | None:
 
 
 def leaked(core: Core, scheme: str, test: Ints) -> Bools:
-    """(t,) these questions, those that stand in train in either way."""
+    """(t,) these questions, those that are in train in either way."""
     train = np.flatnonzero(core.splits[scheme] == "train")
     alike = near(core, test, train)
     found = np.zeros(len(test), dtype=bool) if alike is None else alike

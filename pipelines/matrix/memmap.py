@@ -1,6 +1,6 @@
 """Arrays as large as a release: in memory while they are small, on disk when they are not.
 
-A large one lies in a file without a name in the temporary folder (`TMPDIR`) and is mapped into
+A large one is stored in a file without a name in the temporary folder (`TMPDIR`) and is mapped into
 memory. Values and results are the same, but its pages can be taken back, so what a process needs
 is what it works on. The file goes with the array, also when the process is killed.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from routeyard.pipelines.arrays import Array, Ints
 from routeyard.pipelines.errors import DiskFull
 
-#: Bytes from which an array lies on disk.
+#: Bytes from which an array is stored on disk.
 LARGE = 128 << 20
 #: Rows that are worked on together.
 ROWS = 1 << 16
@@ -53,7 +53,7 @@ def on_disk_if_large(values: Array) -> Array:
 
 
 def on_disk(values: Any) -> bool:
-    """Whether an array lies in a mapped file."""
+    """Whether an array is in a mapped file."""
     while isinstance(values, np.ndarray):
         values = values.base
     return isinstance(values, memoryview | mmap.mmap)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from routeyard.pipelines import memory
 from routeyard.pipelines.matrix import memmap
 
-#: Bytes that an evaluation works on for each question beside what lies on disk, and how many
+#: Bytes that an evaluation works on for each question beside what is on disk, and how many
 #: matrices of a number for each question and model it holds at once, which are in memory while
 #: they are small: measured at 9, 27 and 100 million labels (`flows/SCALE.md`).
 EACH, MATRICES = 400, 20

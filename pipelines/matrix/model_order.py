@@ -16,7 +16,7 @@ from routeyard.pipelines.matrix.ranking import mean_costs, ranked
 
 
 def not_test(splits: Mapping[str, NDArray[np.str_]], n: int) -> Ints:
-    """Rows that no scheme tests on; all rows where there are none."""
+    """Rows that no scheme tests on; all rows without a scheme."""
     tested = np.zeros(n, dtype=bool)
     for split in splits.values():
         tested |= split == "test"

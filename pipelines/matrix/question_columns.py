@@ -108,6 +108,6 @@ def _options(parts: Iterable[pa.Array]) -> Ints:
 
 
 def _told(said: pa.Array) -> pa.Array:
-    """JSON objects; an empty one where there is none."""
+    """JSON objects; an empty one where missing."""
     known = pc.and_(pc.is_valid(said), pc.not_equal(said, ""))
     return pc.if_else(pc.fill_null(known, False), said, "{}")

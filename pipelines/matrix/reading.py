@@ -26,7 +26,7 @@ from routeyard.pipelines.matrix.question_columns import names_of, read_asked
 from routeyard.schemas import SPLITS, StoredTable
 from routeyard.schemas.stored import TableStore
 
-#: Tables that are read where they lie.
+#: Tables that are read from disk part by part.
 _IN_PARTS = ("queries", "splits", "outcomes", "verdicts", "embeddings")
 
 
@@ -111,7 +111,7 @@ def from_tables(
 def core_of(tables: Mapping[str, pa.Table], *, whole: bool = True) -> Core:
     """Core of a release's tables by name; those that an evaluation does not read are ignored.
 
-    Queries, splits, outcomes, verdicts and embeddings that lie on disk are read there, part
+    Queries, splits, outcomes, verdicts and embeddings on disk are read from there, part
     by part; of `queries` only the columns of `asked` are read.
 
     Args:

@@ -16,7 +16,7 @@ from routeyard.pipelines.matrix import memmap
 
 
 def by_rows(work: Callable[..., Any], *values: Array) -> Any:
-    """`work(*values)`, for work that gives each row the same whatever rows stand beside it.
+    """`work(*values)`, for work that gives each row the same whatever rows are beside it.
 
     Args:
         values: arrays of n rows each.

@@ -1,7 +1,7 @@
 """Texts of a release's questions: a tuple where they are few, one mapped Arrow array where not.
 
 A Python string takes 50 bytes beside its letters. `Texts` is a sequence of strings like a tuple;
-its letters lie in a file without a name in the temporary folder, and a part of it is its rows.
+its letters are in a file without a name in the temporary folder, and a part of it is its rows.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _letters(part: pa.Array) -> tuple[Ints, memoryview]:
 
 
 def array_of(texts: Sequence[str]) -> pa.Array:
-    """Texts as one array, where they lie if they lie on disk."""
+    """Texts as one array, from disk if they are there."""
     return texts.array() if isinstance(texts, Texts) else pa.array(texts, pa.string())
 
 
@@ -136,5 +136,5 @@ def together(first: Sequence[str], second: Sequence[str]) -> Sequence[str]:
 
 
 def parts_of(texts: Sequence[str]) -> Iterator[pa.Array]:
-    """Texts as arrays, one at a time if they lie on disk."""
+    """Texts as arrays, one at a time if they are on disk."""
     return texts.parts() if isinstance(texts, Texts) else iter([pa.array(texts, pa.string())])

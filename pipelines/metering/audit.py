@@ -124,7 +124,7 @@ OneFinding = TypeVar("OneFinding", bound=Gated)
 def apply_waivers(
     findings: Iterable[OneFinding], waivers: Sequence[Waiver]
 ) -> tuple[tuple[OneFinding, ...], tuple[tuple[OneFinding, Waiver], ...]]:
-    """(findings that stand, findings a waiver covers with that waiver).
+    """(unresolved findings, findings a waiver covers with that waiver).
 
     A waiver names a gate whole (`metering`) or one check of it (`metering:latency`).
     """

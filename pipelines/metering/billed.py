@@ -1,4 +1,4 @@
-"""What usage costs as providers bill it: each class of tokens at the price of its own."""
+"""What usage costs as providers bill it: each class of tokens at its price."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MILLION = Decimal(1_000_000)
 
 
 #: Class → its price in the list, and the one it takes where it has none. Images are read at the
-#: price of text where they have none of their own; sound and cached tokens never are.
+#: price of text where they have no separate price; sound and cached tokens never are.
 _PRICED = {
     "fresh": ("input_mtok",),
     "cache_read": ("cache_read_mtok",),

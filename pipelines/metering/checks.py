@@ -160,8 +160,8 @@ def _served(known: MeteringInput, model_id: str, answers: AnswerColumns) -> Iter
 def _slow(known: MeteringInput, model_id: str, answers: AnswerColumns) -> Iterator[Problem]:
     """Modified z-score (Iglewicz and Hoaglin 1993) of log latency: 0.6745 (x − median) / MAD.
 
-    The spread of a fast server is milliseconds, so that any hiccup of the machine lies far
-    outside it: a slow call also lies `latency_floor_s` above the median, and there are at
+    The spread of a fast server is milliseconds, so that any hiccup of the machine is far
+    outside it: a slow call is also `latency_floor_s` above the median, and there are at
     least `latency_min_outliers` of them.
     """
     limits = known.thresholds

@@ -44,7 +44,7 @@ def with_list_prices(pool: Pool, *, batch: bool = False) -> Pool:
     (recorded answers), by the name that a model states.
 
     Args:
-        batch: The models are asked by batch files, which have prices of their own.
+        batch: The models are asked by batch files, which have separate prices.
     """
     unpriced = [model for model in pool.models if _lacks_price(model) and _provider(model, pool)]
     if not unpriced:

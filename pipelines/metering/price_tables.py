@@ -163,7 +163,7 @@ def _per_million(value: Any) -> float | None:
         price = float(value)
     except (TypeError, ValueError):
         return None
-    # Minus one stands for "depends on where it is routed": unknown.
+    # Minus one means "depends on where it is routed": unknown.
     return round(price * 1e6, 9) if math.isfinite(price) and price >= 0 else None
 
 

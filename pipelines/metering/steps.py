@@ -13,7 +13,7 @@ from routeyard.schemas import RESPONSES
 def as_answers(steps: pa.Table) -> pa.Table:
     """One row for each call of `steps`, under the model that was asked.
 
-    A call that several trajectories share was metered once and stands once. The text of a search
+    A call that several trajectories share was metered once and is listed once. The text of a search
     is what it said and the arguments of its calls, which is what its tokens are made of.
     """
     seen: set[tuple[str, int]] = set()

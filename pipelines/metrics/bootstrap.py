@@ -28,7 +28,7 @@ BLOCK_BYTES = 32 << 20
 _EXACT = 1 << 24
 #: Bytes of counts that pass through a product at once: they stay in the processor's cache.
 PASSING_BYTES = 1 << 20
-#: Resamples in a block, however many queries there are: values that lie on disk are read once
+#: Resamples in a block, however many queries there are: values on disk are read once
 #: for each block.
 TOGETHER = 16
 
@@ -178,7 +178,7 @@ def interval(
     Args:
         value: The statistic itself. Drawing again pushes a distance, an entropy or the largest of
             several to one side, as far as to miss it. The replicates are then moved so that their
-            median is the value, and the ends kept where it or any replicate lies.
+            median is the value, and the ends kept where it or any replicate is.
 
     >>> [round(end, 4) for end in interval(np.array([0.5, 0.5, 0.75]), value=0.25)]
     [0.25, 0.4875]

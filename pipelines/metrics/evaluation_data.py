@@ -33,7 +33,7 @@ class EvaluationData:
         measure: first of the cost measures, the one comparisons use.
         single: best single model on train, what one would deploy instead.
         best_on_test: most accurate single model on test, the target of QNC.
-        leaked: (n,) test questions that also stand in train; None where nobody looked.
+        leaked: (n,) test questions that are also in train; None where nobody looked.
     """
 
     split: str
@@ -55,7 +55,7 @@ class EvaluationData:
 
     @property
     def clean(self) -> Bools | None:
-        """(n,) test questions that do not also stand in train; None where all or none do."""
+        """(n,) test questions that are not also in train; None where all or none do."""
         if self.leaked is None or not self.leaked.any() or self.leaked.all():
             return None
         return ~self.leaked

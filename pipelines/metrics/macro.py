@@ -31,7 +31,7 @@ def macro(column: Floats, tasks: Names) -> float:
 def _drawn(routed: Routed, columns: Floats) -> Floats:
     """(resamples, c) macro means of columns (n, c), tasks as drawn.
 
-    The questions of a task stand side by side, so that each is looked at once, not once a task.
+    The questions of a task are side by side, so that each is looked at once, not once a task.
     """
     draws, width = routed.data.draws, columns.shape[1]
     task = np.unique(routed.data.test.tasks, return_inverse=True)[1]

@@ -1,7 +1,7 @@
 """Why routers stop short of the oracle: hard queries, agreement, exchanged wins, collapse.
 
-Where a metric needs right or wrong it takes `correct`, the court's decisions
-(`Core.decided`: 1, 0 and NaN for missing), never a threshold of its own.
+Where a metric needs right or wrong it takes `correct`, the decisions
+(`Core.decided`: 1, 0 and NaN for missing), never its own threshold.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OracleGap:
     Attributes:
         hard: mean gap on the hard subset; None when it is empty.
         easy: mean gap on the other solvable queries; None without any.
-        share_explained: part of the total gap that lies on hard queries; None
+        share_explained: part of the total gap that is on hard queries; None
             when there is no gap.
     """
 

@@ -29,14 +29,14 @@ def accuracy_ceiling_metric(routed: Routed) -> MetricValue | None:
 
 @metric
 def accuracy_without_leaks_metric(routed: Routed) -> MetricValue | None:
-    """Mean score of the chosen answers over the test questions that do not also stand in train,
-    with the same words or as near-duplicates; absent where none does.
+    """Mean score of the chosen answers over the test questions that are not also in train,
+    with the same words or as near-duplicates; absent where none is.
     """
     leaked = routed.data.leaked
     if leaked is None or not leaked.any():
         return None
     hit = at_choice(routed.data.test.labels, routed.choice)
-    return routed.mean(np.where(leaked, np.nan, hit), "every test question stands in train")
+    return routed.mean(np.where(leaked, np.nan, hit), "every test question is in train")
 
 
 def _with_missing_as(routed: Routed, score: float) -> MetricValue | None:

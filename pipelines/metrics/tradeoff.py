@@ -237,7 +237,7 @@ def value_at(rate: Floats, performance: Floats, x: float) -> Floats:
 
 
 def first_reaching(rate: Floats, performance: Floats, target: Floats) -> Floats:
-    """(...,) least x with Φ(x) ≥ target; NaN where there is none."""
+    """(...,) least x with Φ(x) ≥ target; NaN without one."""
     goal = np.asarray(target)[..., None]
     reached = performance >= goal - 1e-12
     first = np.argmax(reached, axis=-1)[..., None]

@@ -87,7 +87,7 @@ def _blocks(to: Any, manager: Made) -> tuple[list[tuple[Any, list[int]]], list[l
     """(values, places) of each block, and the labels of each axis."""
     state, arguments = manager.state, manager.arguments
     if isinstance(state, tuple) and len(state) >= 4 and isinstance(state[3], dict):
-        # Before pandas 1.3: everything lay in the state.
+        # Before pandas 1.3: the state held everything.
         held = next(iter(state[3].values()))
         blocks = [(b["values"], b["mgr_locs"]) for b in held["blocks"]]
         axes = held["axes"]
@@ -96,7 +96,7 @@ def _blocks(to: Any, manager: Made) -> tuple[list[tuple[Any, list[int]]], list[l
         blocks = [block.arguments[:2] for block in given if _is_block(block)]
         axes = arguments[1]
         if len(blocks) != len(given):
-            raise ValueError("a block that is none")
+            raise ValueError("not a block")
     else:
         raise ValueError("a data frame without blocks")
     labels = [listed(to, to.of(axis)) for axis in axes]

@@ -14,8 +14,8 @@ from routeyard.pipelines.pickles.machine import Made, Name, Refused
 if TYPE_CHECKING:
     import numpy as np
 
-#: How deep a value may be nested, and how many values it may stand for once shared ones
-#: are counted at every place where they stand.
+#: How deep a value may be nested, and how many values it may hold once shared ones
+#: are counted at every place where they occur.
 MAX_DEPTH, MAX_VALUES = 40, 500_000_000
 #: Cells of all columns together: many columns may name the same bytes.
 MAX_CELLS = 200_000_000
@@ -40,7 +40,7 @@ def plain(value: Any) -> Any:
 
 
 class Plain:
-    """One conversion; a value that stands in several places is converted once."""
+    """One conversion; a value that occurs in several places is converted once."""
 
     def __init__(self) -> None:
         self._done: dict[int, Any] = {}
@@ -72,7 +72,7 @@ class Plain:
         self._open.add(at)
         weight, made = self._made(value)
         if weight > MAX_VALUES:
-            raise ValueError(f"it stands for more than {MAX_VALUES:,} values")
+            raise ValueError(f"it holds more than {MAX_VALUES:,} values")
         self._open.discard(at)
         self._done[at], self._weights[at] = made, weight
         return made
@@ -106,7 +106,7 @@ class Plain:
 
 
 def _named(name: Name) -> None:
-    """A bare name is a value only where it stands for `missing`."""
+    """A bare name is a value only where it means `missing`."""
     if (name.module.partition(".")[0], name.name) in (("pandas", "NA"), ("pandas", "NaT")):
         return
     raise Refused(f"the pickle asks for {name}, which data do not need")

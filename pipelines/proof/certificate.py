@@ -86,7 +86,7 @@ def certificate_of_tables(evidence: Evidence) -> Results:
     elif exact:
         yield proved("certificate", f"intervals of {resamples:,} resamples follow from the seed")
     else:
-        says = f"intervals agree with {_FEW} resamples of their own (`--full` computes all)"
+        says = f"intervals agree with {_FEW} separate resamples (`--full` computes all)"
         yield consistent("certificate", says)
     yield from _routers(evidence, told, fresh)
 

@@ -104,7 +104,7 @@ def _compared(evidence: Evidence, sample: pa.Table, expected: pa.Table) -> Resul
     """Each expected verdict against the stored one of the same scorer and version."""
     stored = _of(evidence, sample)
     there = {_key(row): row for row in stored}
-    others = {key[:4] for key in there}  # a verdict of another version stands in its place
+    others = {key[:4] for key in there}  # a verdict of another version is in its place
     wrong, absent, same = [], [], Counter[str]()
     for row in expected.select([*_KEY, "scorer", "scorer_version", *_READ]).to_pylist():
         found = there.get(_key(row))

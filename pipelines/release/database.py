@@ -151,7 +151,7 @@ def stored_rows(path: Path, names: Iterable[str], *, views: bool = True) -> dict
     Only of a file that holds the release's own definitions.
 
     Args:
-        views: Tables of `VIEWS` are views; in the oldest releases they were none.
+        views: Tables of `VIEWS` are views; in the oldest releases they were tables.
     """
     import duckdb
 

@@ -99,7 +99,7 @@ def wide_schema(models: Sequence[str]) -> pa.Schema:
 
 
 def wide_rows(queries: pa.Array, scores: np.ndarray[Any, Any], models: Sequence[str]) -> pa.Table:
-    """Labels of some queries as query × model: float32 scores, null where there is none."""
+    """Labels of some queries as query × model: float32 scores, null where missing."""
     columns = [
         pa.array(scores[:, m].astype(np.float32), from_pandas=True) for m in range(len(models))
     ]

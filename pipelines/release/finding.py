@@ -29,7 +29,7 @@ def first_line(error: BaseException) -> str:
     """The first line of what an error says, or its name: what a finding says of a file.
 
     Raises:
-        OutOfMemory: the fault is this machine's, and nothing can be said of the file.
+        OutOfMemory: the fault is this machine's, and nothing is known about the file.
     """
     if (memory := named(error, "reading a release")) is not None:
         raise memory from error

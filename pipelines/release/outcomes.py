@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 class Block:
     """Outcomes of `queries` (first row, one past the last) as arrays of (queries, models).
 
-    `score`, `correct`, `contested` are NaN or −1 where there is none, and `labelled`,
+    `score`, `correct`, `contested` are NaN or −1 where missing, and `labelled`,
     `answered` say which pairs have a label and a response.
     """
 
@@ -224,7 +224,7 @@ def _block(
 
 
 def _total(values: pa.ChunkedArray, at: Array, n: Array) -> Array:
-    """Sum per cell in order of samples; NaN where a value is unknown or there is none."""
+    """Sum per cell in order of samples; NaN where a value is unknown or missing."""
     flat = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
     out = np.full(len(n), np.nan)
     if int(n.max(initial=0)) <= 1:

@@ -137,7 +137,7 @@ class OpenRelease:
         return self._table(self._known(table)).to_pandas()
 
     def matrix(self, measure: str = "score") -> Matrix:
-        """A measure as (queries × models) float32; NaN where there is none.
+        """A measure as (queries × models) float32; NaN where missing.
 
         Args:
             measure: `score` and `correct` of the label; `cost_usd` (USD), `prompt_tokens`,

@@ -22,7 +22,7 @@ def queries_of(release: OpenRelease, split: str | None = None) -> pa.Table:
     """The queries of a release, or of one of its splits.
 
     Raises:
-        BadInput: there are none.
+        BadInput: the release has none.
     """
     found = of_split(release, release.arrow("queries"), split)
     if not found.num_rows:

@@ -30,7 +30,7 @@ class StorageError(RouteyardError):
 
 @dataclass(frozen=True, slots=True)
 class UploadResult:
-    """Where a release went, which files were sent and which lay there already."""
+    """Where a release went, which files were sent and which were there already."""
 
     url: str
     sent: tuple[str, ...]

@@ -1,6 +1,6 @@
 """Training of the small networks: masked cross-entropy, early stopping on validation.
 
-Not a router of its own; `mlp`, `matrix_factorisation` and the pair routers
+Not a router; `mlp`, `matrix_factorisation` and the pair routers
 share it.
 """
 
@@ -60,7 +60,7 @@ def seeded(build: Any, seed: int) -> Any:
 def drawn(draw: Any, generator: Any) -> Any:
     """`draw()` with the process-wide generator in the state of `generator`, which moves on.
 
-    For torch's distributions, which take no generator of their own.
+    For torch's distributions, which take no generator.
     """
     import torch
 

@@ -2,7 +2,7 @@
 
 A router with a network says its arrays itself (`arrays`, `restore`); of any other
 its attributes are written: numbers, words, arrays and tuples, lists and dicts of
-them. What is none of these is refused, not guessed.
+them. Anything else is refused, not guessed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from routeyard.pipelines.routers.base import Router
 
 FORMAT = 1
 _WORDS, _ARRAYS = "router.json", "router.safetensors"
-#: What reading a stranger's folder can raise: any value may stand anywhere.
+#: What reading a stranger's folder can raise: any value may be anywhere.
 SURPRISES = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, OSError,
     RecursionError, RuntimeError, TypeError, ValueError,
 )  # fmt: skip
-#: Encoder of a router whose own encoder was trained and lies in its folder, under this name.
+#: Encoder of a router whose own encoder was trained and is in its folder, under this name.
 TUNED = "./encoder"
 #: What such a folder may hold: weights as arrays, words and numbers.
 _PLAIN = (".safetensors", ".json", ".txt", ".model", ".md")
@@ -92,10 +92,10 @@ def is_saved(folder: Path) -> bool:
 
 
 def tuned_encoder(folder: Path) -> Path:
-    """The encoder that lies in a saved router's folder.
+    """The encoder in a saved router's folder.
 
     Raises:
-        BadInput: there is none, or it holds files that could run code, such as pickles.
+        BadInput: it is missing, or it holds files that could run code, such as pickles.
     """
     place = folder / TUNED
     files = [path for path in sorted(place.rglob("*")) if not path.is_dir()]
@@ -113,12 +113,12 @@ def tuned_encoder(folder: Path) -> Path:
         modules = json.loads((place / "modules.json").read_text(encoding="utf-8"))
         kinds = [(str(module["type"]), str(module["path"])) for module in modules]
     except SURPRISES as error:
-        raise BadInput(f"the saved router's encoder is none: {error}", where=str(place)) from error
+        raise BadInput(f"the saved encoder cannot be read: {error}", where=str(place)) from error
     for kind, part in kinds:
         known = kind.startswith("sentence_transformers.") and kind.rpartition(".")[2] in _MODULES
         if not known or not (place / part).resolve().is_relative_to(place.resolve()):
             raise Unsafe(
-                f"an encoder of a saved router names code or files of its own: {kind!r}, {part!r}",
+                f"an encoder of a saved router names its own code or files: {kind!r}, {part!r}",
                 where=str(place / "modules.json"),
                 next_step="do not use it; train the router again with `routeyard zoo tune`",
             )
@@ -168,7 +168,7 @@ def load(folder: Path) -> tuple[Router, dict[str, Any]]:
 
 
 def _state(router: Router, state: Any) -> dict[str, Any]:
-    """Attributes that were saved; none may stand in for a method."""
+    """Attributes that were saved; none may replace a method."""
     for name in state:
         if callable(getattr(type(router), name, None)) or name.startswith("__"):
             raise ValueError(f"its state holds {name!r}, which is a method")

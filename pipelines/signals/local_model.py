@@ -16,7 +16,7 @@ class LocalModel:
     """A loaded causal LM with its tokenizer, in evaluation mode on one device.
 
     `max_length` is the longest input in tokens that the model has positions for; `system` is the
-    message that it is told before each user message.
+    message sent before each user message.
     """
 
     name: str

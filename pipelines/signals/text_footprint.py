@@ -34,7 +34,7 @@ def text_footprints(
     """`descriptors` rows of kind `text_footprint`, vectors of shape (k,), unit norm.
 
     Args:
-        texts: per model, its answer to each probe; None where there is none. A probe that
+        texts: per model, its answer to each probe; None where missing. A probe that
             some model did not answer is dropped for all, or the footprint would tell who
             was asked what; the metadata name it.
         steps: words from the beginning of an answer that count (T); None: all of them.

@@ -132,7 +132,7 @@ class StudyContext:
     def compared(
         self, makers: Mapping[str, Maker], core: Core | None = None, **settings: Any
     ) -> Evaluation:
-        """Routers of these makers; on a core of one's own, with this release's scheme."""
+        """Routers of these makers; on another core, with this release's scheme."""
         store = self.kept([one for one in makers.values() if isinstance(one, RouterSpec)])
         return evaluate(
             self.core if core is None else core,

@@ -45,14 +45,14 @@ def fed(study: Study, context: StudyContext) -> tuple[StudyContext, str]:
 
 
 def leaks(study: Study, context: StudyContext) -> str:
-    """How many test questions of the release also stand in train; empty where none does."""
+    """How many test questions of the release are also in train; empty where none is."""
     if "splits" not in study.needs or not context.core.splits:
         return ""
     core, scheme = context.core, context.default_scheme()
     rows = core.rows(scheme, "test")
     n = context.once("leaked", lambda: int(np.sum(leaked(core, scheme, rows))))
     return (
-        f"{n:,} of {len(rows):,} test questions also stand in train, in the same words or nearly; "
+        f"{n:,} of {len(rows):,} test questions are also in train, in the same words or nearly; "
         "figures are over all of them."
         if n
         else ""

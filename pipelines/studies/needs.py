@@ -92,7 +92,7 @@ def check(study: Study, context: StudyContext, *, one_of_many: bool = False) -> 
         raise BadInput(
             f"the study {study.name!r} does not read {' and '.join(unread)}",
             where=f"paper {study.paper}, {study.item}",
-            next_step="leave it out; a release of its own is studied by a command of its own",
+            next_step="leave it out; another release is studied by its own command",
         )
     missing = lacking(study, context)
     if missing:

@@ -104,7 +104,7 @@ def trajectories_of(steps: pa.Table) -> Trajectories:
 
 
 def seconds(table: pa.Table, name: str) -> Floats:
-    """(n,) seconds since 1970 of a column of ISO 8601 times; NaN where there is none."""
+    """(n,) seconds since 1970 of a column of ISO 8601 times; NaN where missing."""
     if name not in table.column_names or table.column(name).null_count == table.num_rows:
         return np.full(table.num_rows, np.nan)
     import duckdb

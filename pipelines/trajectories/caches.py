@@ -68,7 +68,7 @@ def cache_rule(name: str) -> CacheRule:
     """The rule of that name.
 
     Raises:
-        UnknownName: there is none.
+        UnknownName: no rule has the name.
     """
     if name not in _rules():
         raise UnknownName(
@@ -98,7 +98,7 @@ def rule_of(provider: str | None, model: str) -> str | None:
 def price_of_row(row: Mapping[str, Any], rule: str | None = None) -> ArmPrice:
     """Price and cache of a row of `models`, or of a model in a pool file.
 
-    Without a price of cache reads a model is taken to have no cache, which is said.
+    Without a price of cache reads a model is taken to have no cache, which is reported.
     """
     named = rule or rule_of(row.get("provider"), str(row["model_id"])) or "none"
     read = row.get("price_cache_read")

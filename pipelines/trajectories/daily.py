@@ -28,7 +28,7 @@ class DaySaving:
         saved: Recorded minus routed cost of the day with its 95 % interval, tasks resampled; None
             where a cost is unknown. The ends allow for as much and as little cache as is possible,
             and for completions of arms that did not answer.
-        untold: Trajectories whose cost under either policy cannot be told; left out.
+        untold: Trajectories whose cost under either policy is unknown; left out.
     """
 
     day: str

@@ -1,4 +1,4 @@
-"""Cost of whole policies with intervals by task, and what of it cannot be told."""
+"""Cost of whole policies with intervals by task, and what of it is unknown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class PolicyCost:
     """What a policy costs over all trajectories, in USD.
 
     Attributes:
-        usd: Sum over all steps; None where it cannot be told.
+        usd: Sum over all steps; None where it is unknown.
         bounds: The same with as much and as little cache as is possible.
         each: USD per trajectory with its 95 % interval, tasks resampled.
         saved: USD per trajectory below the first policy, paired, with its interval.
@@ -32,7 +32,7 @@ class PolicyCost:
         read_tokens, prompt_tokens: Of all steps, as the rules say (most cache).
         lost: USD that switches cost because the new arm had no cache.
         estimated: Steps whose completion is estimated from the arm's own answers elsewhere.
-        untold: Reason → steps whose cost cannot be told.
+        untold: Reason → steps whose cost is unknown.
     """
 
     policy: str
@@ -62,7 +62,7 @@ def policy_costs(
     """Costs of each policy, the first of which the others are compared with.
 
     A completion of an arm that did not answer is estimated by the mean of its completions in other
-    steps, resampled with the tasks; of an arm that never answered it cannot be told.
+    steps, resampled with the tasks; of an arm that never answered it is unknown.
     """
     group = _groups(steps, seed)
     output = np.array([price_of(prices, name).output for name in names], dtype=np.float64)

@@ -34,7 +34,7 @@ class UsageCost:
     def lines(self) -> Iterator[str]:
         """The cost in words."""
         if not self.known:
-            yield "recorded usage: cached tokens or prices are unknown, so its cost cannot be told"
+            yield "recorded usage: cached tokens or prices are unknown, so its cost is unknown"
             return
         more = "" if self.recorded is None else f"; the log itself says {self.recorded:.6g}"
         yield (

@@ -27,7 +27,7 @@ class SufficientArms:
         """The labels in words."""
         if not self.labels.num_rows:
             yield (
-                "cheapest sufficient arm: cannot be told of any step, as no two arms went on from "
+                "cheapest sufficient arm: unknown at every step, as no two arms went on from "
                 "the same prompt"
             )
             return
@@ -37,7 +37,7 @@ class SufficientArms:
         )
         yield (
             f"cheapest sufficient arm at {self.labels.num_rows:,} prompts from which several arms "
-            f"went on: {told}; of the other steps it cannot be told"
+            f"went on: {told}; at the other steps it is unknown"
         )
 
 

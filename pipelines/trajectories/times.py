@@ -11,7 +11,7 @@ from routeyard.pipelines.errors import SourceError
 def epoch(value: Any) -> float | None:
     """Seconds since 1970 of a number or an ISO 8601 text; None where it is neither."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        # Nanoseconds and milliseconds are told by their size.
+        # Nanoseconds and milliseconds are distinguished by their size.
         return value / 1e9 if value > 1e17 else value / 1e3 if value > 1e11 else float(value)
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()

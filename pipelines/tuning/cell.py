@@ -1,7 +1,7 @@
 """One fit of a grid: a router, an encoder, an amount of data, frozen or trained, a seed.
 
 Its folder is named after it and holds `run.json`, written last: a cell that has one is
-done. Beside it lie the saved router and its scores on validation and test questions, as
+done. Beside it are the saved router and its scores on validation and test questions, as
 a table that `evaluate` and `zoo run` take for a router. A cell that was killed has
 checkpoints instead, and goes on from the newest.
 """
@@ -104,7 +104,7 @@ def whole(core: Core, scheme: str) -> str:
 
 
 def drawn(core: Core, scheme: str, rows: int) -> Examples:
-    """So many train questions, by a hash of their ids: a smaller draw lies in a larger one."""
+    """So many train questions, by a hash of their ids: a larger draw contains a smaller one."""
     train = core.training(scheme)
     keys = [hashlib.sha256(q.encode()).hexdigest() for q in train.queries.query_ids]
     few = np.sort(np.argsort(np.array(keys))[:rows])

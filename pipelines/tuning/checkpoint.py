@@ -26,7 +26,7 @@ class Progress:
     """Attributes:
     step: optimiser steps done.
     best: (routing accuracy, −squared error) of the best look on validation.
-    best_step: the step after which it was; its weights lie in `best-<step>.safetensors`.
+    best_step: the step after which it was; its weights are in `best-<step>.safetensors`.
     waited: looks since.
     ended: whether training is over.
     looks: every look: step, accuracy, error, mean train loss since the one before.

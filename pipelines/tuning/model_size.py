@@ -70,7 +70,7 @@ def size_of(place: str, *, causal: bool = False) -> Size:
         causal: a language model with a head, not an encoder.
 
     Raises:
-        SourceError: there is none.
+        SourceError: it is missing.
     """
     import torch
     from transformers import AutoConfig, AutoModel, AutoModelForCausalLM

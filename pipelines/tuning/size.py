@@ -33,7 +33,7 @@ def size_of(name: str) -> Size:
     """The size of an encoder by any of its names.
 
     Raises:
-        SourceError: there is none.
+        SourceError: it is missing.
     """
     return size_at(encoders.location(encoders.unpooled(encoders.full_name(name))[0]))
 

@@ -65,7 +65,7 @@ def asked(text: str) -> ChoiceRequest:
     high = 1.0 if rule in ("utility", "threshold", "sufficient") else np.inf
     if not 0 <= value <= high or np.isinf(value):
         raise BadInput(
-            f"the rule {rule!r} needs a value, and {written!r} is none",
+            f"the rule {rule!r} needs a value; got {written!r}",
             next_step=f"write {rule}:VALUE with {VALUES[rule]}",
         )
     return ChoiceRequest(rule, value)

@@ -1,7 +1,7 @@
 """Whether switches away from a submission's habits are right more often than skill explains.
 
 A router that has not seen the labels is about as right, against its own habit, where it leaves it
-as where the habit lies: its gain by leaving cannot be nearly the whole of what there is to gain.
+as where it keeps it: its gain by leaving cannot be nearly the whole of what there is to gain.
 Choices that were swapped to right answers afterwards are right nearly always, and never wrong
 where the habit was right.
 """
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Choices = NDArray[np.int64]
 
-#: Switches below which nothing is said, p-value of a finding, and share of the switches of which
-#: the choice is right where the habit is wrong, from which no skill explains it.
+#: Switches below which nothing is reported, p-value of a finding, and share of the switches of
+#: which the choice is right where the habit is wrong, from which no skill explains it.
 FEWEST, LEVEL, SHARE = 20, 1e-4, 0.9
 
 
@@ -97,10 +97,10 @@ def _skill(right: Floats, choice: Choices, habit: Choices, away: NDArray[np.bool
     return float(wins / number) if number else 0.5
 
 
-#: Changes below which nothing is said; what honest skill may add to the rate that train questions
-#: lead to expect, in log-odds, and the level of that test; the share of gains from which skill
-#: is no excuse, and the level there. Of 14,400 pairs of honest routers on eight matrices, four of
-#: them never looked at before, none fails (`python -m benchmarks audit --resubmitted 20`).
+#: Changes below which nothing is reported; what honest skill may add to the rate that train
+#: questions lead to expect, in log-odds, and the level of that test; the share of gains from which
+#: skill is no excuse, and the level there. Of 14,400 pairs of honest routers on eight matrices,
+#: four of them never looked at before, none fails (`python -m benchmarks audit --resubmitted 20`).
 _CHANGES, _SKILL, _RARE, _NEARLY_ALL, _RAREST = 15, 1.5, 1e-3, 0.8, 1e-4
 
 

@@ -2,7 +2,7 @@
 
 arXiv 2606.07587: kNN is in the top tier and the first five are close (section 4.1,
 Table 1); selections collapse onto a few models, on hard questions as on all (section
-5.1, Figure 4); most of the gap to the oracle lies on hard questions (Table 3).
+5.1, Figure 4); most of the gap to the oracle is on hard questions (Table 3).
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class CellResult:
         peak_mb: largest resident memory of the process meanwhile, 10^6 bytes.
         reason: why the router refused this release; None when it did not.
         not_as_published: what of its published settings the fit could not honour, `; ` between.
-        clean_accuracy: on the test questions that do not also stand in train; None without any.
+        clean_accuracy: on the test questions that are not also in train; None without any.
     """
 
     cell: ZooCell
@@ -85,7 +85,7 @@ class Ranking:
     Attributes:
         winner: the cell of seed 42 with the chosen setting; its scores are evaluated.
         mean, sd: of test accuracy over the seeds; sd is 0 for one seed.
-        clean: mean of that on the test questions that do not also stand in train.
+        clean: mean of that on the test questions that are not also in train.
         validation: mean validation accuracy that the choice was made by.
         seeds: how many.
         fit_s: mean seconds of a fit of the winner; `total_s` of fits in all its cells.
@@ -150,7 +150,7 @@ def ranking(results: Sequence[CellResult]) -> Ranking | None:
     by_setting: dict[str, list[float]] = {}
     for r in judged:
         by_setting.setdefault(r.cell.architecture, []).append(float(r.val_accuracy or 0.0))
-    # max keeps the first of equals, and cells stand in the order of the settings.
+    # max keeps the first of equals, and cells are in the order of the settings.
     chosen = max(by_setting, key=lambda text: float(np.mean(by_setting[text])))
     own = [r for r in good if r.cell.architecture == chosen]
     mean, sd = spread([float(r.test_accuracy or 0.0) for r in own])

@@ -68,7 +68,7 @@ def markdown(
         references: name → test accuracy of what is no router.
         refused: (router, encoder) → why.
         over_splits: as `Zoo` has them.
-        leaks: whether test questions stand in train, so that each figure is given twice.
+        leaks: whether test questions are in train, so that each figure is given twice.
         all_rows: whether the figure over all test questions comes first then, and orders rows.
     """
     encoders = sorted({encoder for _, encoder in rankings})
@@ -160,7 +160,7 @@ def overall(
     """(mean, sd) over encoders of a router's means; sd 0 for one encoder.
 
     Args:
-        clean: of the means without the test questions that stand in train, where there are any.
+        clean: of the means without the test questions that are in train, where there are any.
     """
     own = [one for (name, _), one in sorted(rankings.items()) if name == router]
     means = [s.clean if clean and s.clean is not None else s.mean for s in own]
@@ -210,7 +210,7 @@ def checked_results(named: str, folder: Path) -> str:
         named: a path from `folder`, or the text itself.
 
     Raises:
-        BadInput: it is missing, or is none.
+        BadInput: it is missing, or is no report.
     """
     path = None if named.lstrip().startswith("{") else folder / named
     try:

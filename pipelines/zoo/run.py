@@ -34,7 +34,7 @@ from routeyard.pipelines.zoo.protocol import (
     second_stage,
 )
 
-#: Of the fit that `evaluate` asks for when nothing is said.
+#: Of the fit that `evaluate` asks for by default.
 OWN_SEED = EvaluationSettings().seeds[0]
 #: Runs jobs somewhere and yields what they come to, in any order.
 Map = Callable[[Iterable[cells.Job]], Iterator[CellResult]]
@@ -50,7 +50,7 @@ class Zoo:
     references: name → test accuracy of best single model, task map oracle and so on.
     over_splits: (router, encoder) → test accuracies of its winner, fitted anew, on other draws
         of the split; of (`SINGLE`, "") those of the best single model.
-    leaked: how many test questions also stand in train.
+    leaked: how many test questions are also in train.
     """
 
     results: list[CellResult]
@@ -79,7 +79,7 @@ def run(
     Without `search` the first setting of each, once, and what it says of train is kept too.
 
     Args:
-        folder: where cells lie; those that are there are not run again.
+        folder: where cells are stored; those that are there are not run again.
         store: where predictions are kept; by default beside the cells.
         code: router → hash of the code that decides its figures.
         seeds: of the first stage, then of the second.
@@ -144,7 +144,7 @@ def _over_splits(
 
 
 def leaks(core: Core, scheme: str) -> int:
-    """How many of the test questions that have a label also stand in train."""
+    """How many of the test questions that have a label are also in train."""
     rows = core.rows(scheme, "test")
     return int(leaked(core, scheme, rows[~np.isnan(core.labels[rows]).all(axis=1)]).sum())
 

@@ -38,7 +38,7 @@ class CurationRule(Strict):
     rule: str
     """Name of the rule."""
     parameters: dict[str, object] = Field(default_factory=dict)
-    """Its parameters; they may stand beside `rule` as well."""
+    """Its parameters; they may be beside `rule` as well."""
 
     @model_validator(mode="before")
     @classmethod
@@ -69,7 +69,7 @@ class Recipe(Strict):
     """
 
     name: Name = Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")
-    """Name of the benchmark; releases lie in releases/<name>."""
+    """Name of the benchmark; releases are in releases/<name>."""
     version: Name = Field(pattern=r"^\d+\.\d+\.\d+$")
     """Version to release; one that exists is never overwritten."""
     sources: list[Source] = Field(min_length=1)

@@ -1,4 +1,4 @@
-"""Axes of a model of the pool: one entry that stands for every arm it can be asked as."""
+"""Axes of a model of the pool: one entry that describes every arm it can be asked as."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_ARMS = 1_000
 
 
 class Arm(Strict):
-    """Where a member of the pool stands on the axes of the entry that it comes from."""
+    """The place of a member of the pool on the axes of the entry that it comes from."""
 
     of: Name
     """The entry: the model that all its arms are."""

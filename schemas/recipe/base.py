@@ -41,7 +41,7 @@ class Strict(BaseModel):
         extra="forbid",
         frozen=True,
         validate_default=True,
-        # A budget without end is none.
+        # An infinite budget would be no limit.
         allow_inf_nan=False,
         # A value in the wrong place may be a key.
         hide_input_in_errors=True,

@@ -169,9 +169,9 @@ class Pool(Strict):
     file: str | None = None
     """YAML file with models and providers, relative to the recipe."""
     prices: str | None = None
-    """Dated price table (YAML, JSON or CSV) for models that state no price of their own."""
+    """Dated price table (YAML, JSON or CSV) for models that state no price."""
     models: list[Model] = Field(default_factory=list)
-    """The models; an entry with axes stands for all its arms."""
+    """The models; an entry with axes describes all its arms."""
     providers: list[Provider] = Field(default_factory=list)
     """The endpoints that serve them."""
 

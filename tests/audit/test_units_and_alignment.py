@@ -63,7 +63,7 @@ def test_arms_of_one_set_of_questions_are_clean(seed: int) -> None:
         ("ids_misaligned", one_suite_off, "copper on chess", "they are 2 rows behind the question"),
         ("ids_misaligned", right_is_wrong, "delta", "right and wrong are exchanged"),
         ("ids_misaligned", in_another_order, "delta", "rows that are in another order"),
-        ("scores_copied", nearly_a_copy, "birch and ember", "scores of one stand under the other"),
+        ("scores_copied", nearly_a_copy, "birch and ember", "of one are stored under the other"),
     ],
 )
 def test_scores_of_other_questions_and_other_arms_are_named(

@@ -12,7 +12,7 @@ from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.routers import ROUTERS
 
-TOLD = "test questions also stand in train"
+TOLD = "test questions are also in train"
 
 
 def planted(core: Core, *, duplicates_known: bool) -> tuple[Core, np.ndarray, np.ndarray]:

@@ -344,7 +344,7 @@ CORRUPTIONS: dict[str, tuple[str, Corrupt]] = {
         "manifest",
         manifest(lambda m: m.update(version="9.9.9"), reseal=False),
     ),
-    "a key that stands twice": (
+    "a key that occurs twice": (
         "manifest",
         lambda r: (r / "manifest.json").write_text(
             (r / "manifest.json").read_text().replace("{", '{"name": "tiny",', 1)

@@ -199,7 +199,7 @@ SHAPES: dict[str, tuple[Rows, str, list[str], str] | str] = {
         "Capital of France?", ["Paris"], "em",
     ),
     "chat": "no column holds the answers",
-    "classes": "stand for classes",
+    "classes": "mean classes",
     "several": "several questions a row",
 }  # fmt: skip
 LACKING: dict[str, Rows] = {

@@ -33,7 +33,7 @@ def test_verify_counts_test_questions_that_stand_in_train(write, tables, capsys)
     release = write(tables).path
     assert run(["verify", str(release)]) == 0
     assert (
-        "split scheme 'dense': of 2 test questions 1 stand word for word in train"
+        "split scheme 'dense': of 2 test questions 1 are word for word in train"
         in capsys.readouterr().out
     )
     assert run(["verify", str(release), "--json"]) == 0

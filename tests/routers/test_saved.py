@@ -131,7 +131,7 @@ def test_an_encoder_of_a_stranger_is_made_of_plain_parts(
     assert tuned_encoder(tmp_path) == place
     bad = [*good, {"idx": 1, "name": "1", "path": part, "type": kind}]
     (place / "modules.json").write_text(json.dumps(bad))
-    with pytest.raises(Unsafe, match="code or files of its own"):
+    with pytest.raises(Unsafe, match="its own code or files"):
         tuned_encoder(tmp_path)
 
 

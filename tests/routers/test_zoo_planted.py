@@ -216,7 +216,7 @@ def test_what_cannot_be_learnt_from_is_refused_with_a_reason(name: str) -> None:
 def test_what_a_release_lacks_is_named_with_the_way_to_it(name: str) -> None:
     whole, _ = planted(30, 0)
     bare = dataclasses.replace(whole.queries, signals={}, hidden=None)
-    with pytest.raises(BadInput, match=r"needs|there are none") as refused:
+    with pytest.raises(BadInput, match=r"needs|release has none") as refused:
         fitted(name, dataclasses.replace(whole, queries=bare, descriptors={}))
     assert "--also" in str(refused.value)
 

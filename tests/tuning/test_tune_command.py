@@ -92,7 +92,7 @@ def test_the_router_is_asked_as_any_other(
     (moved / "encoder" / "pytorch_model.bin").unlink()
     modules = moved / "encoder" / "modules.json"
     modules.write_text(modules.read_text().replace("sentence_transformers.", "os."))
-    with pytest.raises(Unsafe, match="code or files of its own"):
+    with pytest.raises(Unsafe, match="its own code or files"):
         saved.tuned_encoder(moved)
     shutil.rmtree(moved / "encoder")
     with pytest.raises(BadInput, match="lacks its encoder"):

@@ -37,7 +37,7 @@ def test_winners_are_given_with_and_without_them(leaking, tmp_path, monkeypatch)
     routers = "knn,task-map,eagle:text"
     assert run(["zoo", "run", str(release), "--routers", routers, "--out", "z", *COMMAND]) == 0
     page = Path("z/table.md").read_text()
-    assert "20 test questions also stand in train" in page
+    assert "20 test questions are also in train" in page
     assert "| router | none, without leaked | none, all rows | tfidf, without leaked |" in page
     choices = pq.read_table("z/tfidf/choices.parquet").to_pandas()
     standings = {one["router"]: one for one in json.loads(Path("z/standings.json").read_text())}
@@ -76,5 +76,5 @@ def test_where_nothing_leaks_there_is_one_figure_and_holes_are_said(tmp_path, mo
     assert run([*command, "--no-report"]) == 0
     page = Path("z/table.md").read_text()
     assert "| router | none | tfidf | seeds |" in page
-    assert "stand in train" not in page
+    assert "are also in train" not in page
     assert "33.3% of the test labels are missing" in page

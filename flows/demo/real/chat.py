@@ -200,7 +200,7 @@ def _draw(logits: Floats, sampling: Sampling, random: np.random.Generator) -> in
     weights = np.exp((logits - logits.max()) / sampling.temperature)
     if sampling.top_p < 1:
         order = np.argsort(-weights, kind="stable")
-        # What lies before a token is short of the share: the token is one of the fewest.
+        # What comes before a token is short of the share: the token is one of the fewest.
         before = weights[order].cumsum() - weights[order]
         weights[order[before >= sampling.top_p * weights.sum()]] = 0
     shares = weights.cumsum()

@@ -16,7 +16,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.fetch_weights import WEIGHTS, Weights, fetch, home
 from routeyard.pipelines.io.staging import replacing
 
-#: A GGUF file of one's own, in place of the one that is fetched.
+#: A user's GGUF file, in place of the one that is fetched.
 VARIABLE = "ROUTEYARD_REAL_GGUF"
 _NAME, _FILE = "smollm2-gguf", "model.gguf"
 #: Endpoint's name → llama.cpp's file type; null is the file as it was fetched (Q4_1).

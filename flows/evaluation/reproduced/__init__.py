@@ -1,1 +1,1 @@
-"""What `routeyard reproduce` reads: the releases that stand for benchmarks, and the zoo on them."""
+"""What `routeyard reproduce` reads: the releases used for benchmarks, and the zoo on them."""

@@ -27,7 +27,7 @@ from routeyard.pipelines.matrix.reading import core_of
 def stands_of(
     paper: Paper, releases: Mapping[str, Path], also: Sequence[Path], cache: Path, resamples: int
 ) -> dict[str, Stand]:
-    """Benchmark → the release that stands for it, with what its paper puts in where it lacks it.
+    """Benchmark → the release used for it, with what its paper puts in where it lacks it.
 
     Args:
         releases: Benchmark → folder of its release.

@@ -32,7 +32,7 @@ def zoo_figures(
     cache: Path,
     beside: Sequence[str] = (),
 ) -> ZooFigures:
-    """Figures of the paper's routers on a release; cells that lie there are not fitted again.
+    """Figures of the paper's routers on a release; cells that are there are not fitted again.
 
     Args:
         encoders: As `routeyard zoo run` takes them; empty for those of the paper's that are here.

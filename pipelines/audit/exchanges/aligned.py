@@ -1,4 +1,4 @@
-"""Scores that stand under other questions than the other arms' scores do.
+"""Scores that are stored under other questions than the other arms' scores do.
 
 What is hard for one arm is hard for another: scores of any two arms correlate over the questions of
 a suite. Where the ids are row numbers and a file has its rows in another order, they do not, and
@@ -217,7 +217,7 @@ def _says(value: float, usual: float, offset: int | None) -> str:
         f"of {usual:.2f}"
     )
     if offset is not None:
-        return f"{about}: they are {_rows(offset)} the question that they stand under"
+        return f"{about}: they are {_rows(offset)} the question that they are stored under"
     if value < -UNRELATED:
         return f"{about}: right and wrong are exchanged, or other questions"
     return f"{about}: answers at random, or rows of other questions"
@@ -243,7 +243,7 @@ def same_scores(answers: Answers) -> Iterator[Found]:
             continue
         says = (
             f"their scores on {int(common[a, b]):,} questions have a correlation of "
-            f"{pair[a, b]:.2f}: scores of one stand under the other, or both are one model"
+            f"{pair[a, b]:.2f}: scores of one are stored under the other, or both are one model"
         )
         rows = np.flatnonzero((answers.arm == a) | (answers.arm == b))
         yield Found(f"{names[0]} and {names[1]}", says, rows)

@@ -1,6 +1,6 @@
 """Styles of arms: the words with which their answers open and close, compared over suites.
 
-A model opens and closes its answers with words of its own, whatever it is asked. Over what a
+A model opens and closes its answers with its own words, whatever it is asked. Over what a
 suite's questions bring, an arm's shares of such words are alike on every suite.
 """
 

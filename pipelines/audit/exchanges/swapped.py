@@ -60,7 +60,7 @@ def _by_scores(answers: Answers) -> list[tuple[int, int, int]]:
     whose scores are alike on the other suites cannot be told apart: little evidence is expected.
     Of made matrices whose arms are known, 3 in 100 honest ones have a finding. Of 210 exchanges
     that move an accuracy of 19 models on 38 tasks (Open LLM Leaderboard) by 10 points or more, 65 %
-    are told and 2 % wrongly; of the 57 with an expected log-likelihood ratio of ln(N / 0.05) =
+    are found and 2 % wrongly; of the 57 with an expected log-likelihood ratio of ln(N / 0.05) =
     11.8, N the number of possible exchanges, 96 %; of the 40 below 4, 2 %.
     """
     ratio = np.triu(evidence_of_scores(answers), 1)

@@ -14,7 +14,7 @@ Line = Mapping[str, Any]
 
 
 async def results(client: Client, said: Line) -> dict[str, Line]:
-    """custom_id → line, from the output and the error file; the first line stands."""
+    """custom_id → line, from the output and the error file; the first line counts."""
     found: dict[str, Line] = {}
     for name in ("output_file_id", "error_file_id"):
         if isinstance(said.get(name), str):
@@ -38,7 +38,7 @@ def reply_of(line: Line | None, status: str, secret: Secret) -> ModelReply:
 
 
 def _body(line: Line | None, status: str) -> Line:
-    """The completion's object, or the fault that stands there instead."""
+    """The completion's object, or the fault that was received instead."""
     if line is None:
         why = f"the batch {status} without a result for this request"
         raise CallFault(f"batch_{status}", why, maybe_billed=False)

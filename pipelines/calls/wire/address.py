@@ -41,7 +41,7 @@ def address_of(provider: Provider) -> str:
 
 
 def identity_of(provider: Provider) -> str:
-    """What stands for the provider in a request's hash: its address, whatever it is called.
+    """What identifies the provider in a request's hash: its address, whatever it is called.
 
     A loopback address that a recipe leaves to the environment changes its port at
     each start of the server; such a one is known by the provider's name.

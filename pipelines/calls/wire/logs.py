@@ -32,7 +32,7 @@ class _Filter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         said = plain = record.getMessage()
-        # Whole ones first: pieces of one may stand in another.
+        # Whole ones first: one may contain pieces of another.
         for secret in self.secrets:
             said = secret.whole(said)
         for secret in self.secrets:

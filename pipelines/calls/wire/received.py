@@ -61,7 +61,7 @@ def completion(data: Mapping[str, Any], secret: Secret, *, tools: bool = False) 
         CallFault: it carries an error, or no answer.
     """
     with cleaned(secret):
-        # Twice: reading joins the parts of a text, in which a key may stand cut.
+        # Twice: reading joins the parts of a text, in which a key may be cut.
         return secret.clean(reply_from(secret.clean(dict(data)), tools=tools))
 
 

@@ -24,7 +24,7 @@ from routeyard.schemas.recipe.pool import Provider
 
 _Value = TypeVar("_Value")
 HIDDEN = "[key]"
-#: Characters of a key that are hidden wherever so many of them stand in a row: texts
+#: Characters of a key that are hidden wherever so many of them occur in a row: texts
 #: are cut by servers, and a piece is a key to whoever guesses the rest.
 _PIECE = 12
 #: A part of an address that is at least so long may be a token.
@@ -60,7 +60,7 @@ class Secret:
 
     @cached_property
     def _values(self) -> tuple[str, ...]:
-        # The longest first: one may stand in another.
+        # The longest first: one may contain another.
         given = {text for text in (self.value, *self.others) if text}
         given |= _encoded(self.value or "")
         return tuple(sorted(given, key=lambda text: (-len(text), text)))
@@ -70,7 +70,7 @@ class Secret:
         return re.compile("|".join(map(_forms, self._values))) if self._values else None
 
     def hide(self, text: str) -> str:
-        """The text without the secrets, in whatever form they stand in it."""
+        """The text without the secrets, in whatever form it holds them."""
         return self._without_pieces(self.whole(text))
 
     def whole(self, text: str) -> str:
@@ -82,7 +82,7 @@ class Secret:
         for start in range(len(key) - _PIECE + 1):
             after = 0
             while (at := text.find(key[start : start + _PIECE], after)) >= 0:
-                # Nothing of it stands to the left: that would have been found before.
+                # None of it is to the left: that would have been found before.
                 length = _PIECE
                 while text[at : at + length + 1] == key[start : start + length + 1]:
                     if start + length >= len(key):

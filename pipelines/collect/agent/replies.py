@@ -1,4 +1,4 @@
-"""What an agent is told, and how what it says is read: a search, several, or an answer."""
+"""The messages sent to an agent, and how its replies are read: a search, several, or an answer."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _call(name: Any, arguments: Any) -> tuple[str, str | None]:
 def after(
     said: AgentReply, found: tuple[str, ...], step: int, agent: Agent, *, last: bool
 ) -> list[Mapping[str, Any]]:
-    """The messages that follow a search: what was said, and what it found.
+    """The messages that follow a search: the agent's reply, and what the search found.
 
     Ids of calls are ours: a server's own would make the same step another request each time.
 

@@ -44,7 +44,7 @@ PURPOSE = "agent"
 
 @dataclass(frozen=True)
 class AgentRun:
-    """Where the trajectories stand.
+    """The state of the trajectories.
 
     Attributes:
         missing: Model → steps that asking again may bring; trajectories behind them wait.

@@ -24,7 +24,7 @@ LONGEST_QUERY = 500
 
 @dataclass(frozen=True, order=True)
 class Passage:
-    """A text of the corpus; `title` is empty where there is none."""
+    """A text of the corpus; `title` is empty where the text has no title."""
 
     title: str
     text: str
@@ -73,7 +73,7 @@ class Corpus:
         return [self.passages[int(k)] for k in best if scores[k] > 0]
 
     def shown(self, query: str) -> str:
-        """What the tool says: passages with titles, or that there is none."""
+        """What the tool says: passages with titles, or that none was found."""
         found = self.find(query)
         if not found:
             return "No passage was found. Try other words."

@@ -52,7 +52,7 @@ class Trajectory:
         return relay.first if len(self.steps) < relay.steps else relay.then
 
     def take(self, answered: AnsweredKey, agent: Agent, corpus: Corpus, *, given_up: bool) -> None:
-        """Go on with what stands for the step that was asked.
+        """Go on with the result of the step that was asked.
 
         Args:
             given_up: It was billed so often without an answer that it is asked no more.

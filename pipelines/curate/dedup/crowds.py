@@ -16,7 +16,7 @@ from routeyard.pipelines.arrays import Bools, Floats, Ints, Vectors
 #: Share of a tile's pairs that are near the threshold from which float64 decides all of them
 #: in one product.
 MANY = 1 / 64
-#: Rounding of cosines in a float64 product; what lies closer to the threshold is given back.
+#: Rounding of cosines in a float64 product; what is closer to the threshold is given back.
 ROUNDING = 1e-13
 
 
@@ -45,7 +45,7 @@ class Crowds:
         norms: (n,) their lengths.
         pad: Cosines in float32 are off by less.
         rows: (m,) rows of the points that tiles are made of.
-        weights: (m,) how many rows each stands for; 0 for those whose pairs must be listed.
+        weights: (m,) how many rows each represents; 0 for those whose pairs must be listed.
     """
 
     def __init__(

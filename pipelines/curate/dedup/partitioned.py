@@ -1,7 +1,7 @@
 """Near-duplicate pairs of more vectors than one machine holds, exact across borders.
 
 Rows are halved again and again, each time along one of the leading principal
-components. ‖a − b‖ ≥ |u·a − u·b| for unit u, so two vectors with cosine ≥ δ lie
+components. ‖a − b‖ ≥ |u·a − u·b| for unit u, so two vectors with cosine ≥ δ are
 within r = √(2 − 2δ) of each other along u. The half below a cut also takes the rows
 up to r above it: of any such pair both rows are in the half of the lower one, and
 so, halving by halving, both are in some part. Each part is searched on its own;

@@ -108,7 +108,7 @@ def near_duplicate_pairs(vectors: Vectors, threshold: float, alike: Bools | None
 
 
 def _weights(first: Ints, alike: Bools | None) -> Ints:
-    """(n,) rows that each row stands for, where it and its copies are all alike; 0 elsewhere."""
+    """(n,) rows that each row represents, where it and its copies are all alike; 0 elsewhere."""
     if alike is None:
         return np.zeros(len(first), dtype=np.int64)
     copies = np.bincount(first, minlength=len(first))

@@ -32,7 +32,7 @@ def query_vectors(
     embeddings = tables.get("embeddings")
     if embeddings is None:
         raise BadInput(
-            f"{where} needs embeddings, and there are none",
+            f"{where} needs embeddings, and the release has none",
             where="tables['embeddings']",
             next_step="set the recipe's 'embed' section",
         )

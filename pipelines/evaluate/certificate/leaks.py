@@ -1,4 +1,4 @@
-"""Numbers of test questions that also stand in train."""
+"""Numbers of test questions that are also in train."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from routeyard.pipelines.matrix.leaked import near, verbatim, withheld
 
 
 def leaks(core: Core, scheme: str) -> dict[str, int | None]:
-    """Numbers of test questions of a scheme, and of those that stand in train as well.
+    """Numbers of test questions of a scheme, and of those that are in train as well.
 
     `verbatim`: with the same words as a train question; null where texts are withheld.
     `near_duplicates`: in a group of near-duplicates with one; null when nobody looked for any.

@@ -81,7 +81,7 @@ def pool_figures(
     Args:
         cost: (n, m) of the certificate's measure, known of every labelled answer, or None.
         single: position of the best single model.
-        no_cost: why there is none.
+        no_cost: why it is missing.
     """
     y = core.labels
     compared = np.flatnonzero(~np.isnan(y[:, single]))

@@ -198,7 +198,7 @@ def specialist_stability(labels: Floats, tasks: Names) -> Floats | None:
         both = ~np.isnan(a) & ~np.isnan(b)
         if both.sum() > 2 and a[both].std() > 1e-12 and b[both].std() > 1e-12:
             r = float(np.corrcoef(a[both], b[both])[0, 1])
-            # The correction is for reliabilities; a negative one is none.
+            # The correction is for reliabilities; a negative value is not one.
             found.append(2 * r / (1 + r) if r > 0 else r)
     return np.array(found) if found else None
 

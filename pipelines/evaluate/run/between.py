@@ -22,7 +22,7 @@ from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice
 from routeyard.pipelines.routers.base import Queries
 
-#: Accuracy over the test questions that do not also stand in train.
+#: Accuracy over the test questions that are not also in train.
 WITHOUT_LEAKS = "accuracy_without_leaks"
 
 

@@ -60,7 +60,7 @@ def battles_on(
     """
     if core.embeddings is None:
         raise BadInput(
-            "pair routers need embeddings of the questions, and there are none",
+            "pair routers need embeddings of the questions, and the release has none",
             next_step="pass --embed (from Python: embed=True) or --embeddings FILE, or release "
             "with `include_embeddings: true`",
         )
@@ -122,7 +122,7 @@ def trained(
 
 
 def first_of(battles: Battles, n: int, seed: int = 0) -> Battles:
-    """n of the battles drawn once by a seed, so that a smaller draw lies in a larger one."""
+    """n of the battles drawn once by a seed, so that a larger draw contains a smaller one."""
     rows = np.sort(np.random.default_rng(seed).permutation(len(battles.outcome))[:n])
     return Battles(
         battles.vectors[rows], battles.model_ids, battles.first[rows], battles.second[rows],

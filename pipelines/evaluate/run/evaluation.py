@@ -198,7 +198,7 @@ def _check_names(routers: Mapping[str, Maker]) -> None:
 
 
 def _told(done: Fitted) -> dict[str, Any]:
-    """What is to be said of routers, where there is anything."""
+    """What is to be reported about routers, where there is anything."""
     found = {"no_chances": done.no_chances, "not_as_published": done.not_as_published}
     return {name: said for name, said in found.items() if said}
 

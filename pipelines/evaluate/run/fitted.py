@@ -100,7 +100,7 @@ def fitted(
 
 
 def _on_validation(data: EvaluationData, fit: Fit) -> float | None:
-    """Accuracy of a fit on the validation questions; None where there are none, or where it
+    """Accuracy of a fit on the validation questions; None without any, or where it
     cannot be asked about them, as a table of test questions.
 
     Who names one of several routers by its accuracy on the test questions names the luckiest;

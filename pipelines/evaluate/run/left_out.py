@@ -75,7 +75,7 @@ def missing(facts: Mapping[str, Any]) -> list[str]:
         )
     if facts["leaked"]:
         words.append(
-            f"{facts['leaked']:,} of {n:,} test questions also stand in train, in the same words "
+            f"{facts['leaked']:,} of {n:,} test questions are also in train, in the same words "
             "or nearly: `accuracy_without_leaks` is over the others, and routers are ranked by it "
             "unless all have a preset of their authors (`text`, `code`)"
         )

@@ -103,7 +103,7 @@ def trained_elsewhere(train: Core, test: Core, scheme: str, test_scheme: str) ->
 
 
 def few(train: Examples, n: int, seed: int = 0) -> Examples:
-    """n questions drawn by a seed, in their order; a smaller draw lies in a larger one."""
+    """n questions drawn by a seed, in their order; a larger draw contains a smaller one."""
     rows = np.sort(np.random.default_rng(seed).permutation(len(train.queries))[:n])
     return train.take(rows)
 

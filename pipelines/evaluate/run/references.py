@@ -25,7 +25,7 @@ def reference_scores(data: EvaluationData) -> dict[str, Floats]:
     for task in distinct(test.tasks):
         at = np.flatnonzero(test.tasks == task)
         per_task[at] = np.nan_to_num(levels(take_rows(test.labels, at)), nan=-1.0)
-    # Levels say what the sweep needs; where labels are missing they may rank a stand-in wrongly.
+    # Levels say what the sweep needs; where labels are missing they may rank a replacement wrongly.
     off = np.flatnonzero(best(per_task, data.available(), data.order) != chosen)
     per_task[off, chosen[off]] = take_rows(per_task, off).max(axis=1) + 1e-9
     oracle = by_rows(lambda y: np.nan_to_num(y, nan=-1.0), test.labels)
@@ -51,7 +51,7 @@ def plain_references(data: EvaluationData) -> list[MetricRow]:
     if data.leaked is not None and data.leaked.any():
         column = np.where(data.leaked, np.nan, columns["best single"])
         drawn = data.draws.means(column[:, None])[:, 0]
-        name, why = "accuracy_without_leaks", "every test question with a label stands in train"
+        name, why = "accuracy_without_leaks", "every test question with a label is in train"
         rows.append(column_metric("best single", name, split, column, drawn, why))
     for name in data.prices:
         cost = data.own_costs(name)

@@ -131,7 +131,7 @@ def told(folder: Path) -> dict[str, Any]:
 
 def _broken(path: Path, why: str) -> BadInput:
     return BadInput(
-        f"{path.name} is none of an evaluation: {(why.splitlines() or ['damaged'])[0][:300]}",
+        f"{path.name} is no table of an evaluation: {(why.splitlines() or ['damaged'])[0][:300]}",
         where=str(path),
         next_step="`routeyard evaluate RELEASE --out FOLDER` writes it",
     )

@@ -1,6 +1,6 @@
 """The catalog: one YAML per source dataset, by domain; a recipe names one with `catalog:`.
 
-An entry says where the dataset lies, how its columns become a query, what is known of
+An entry says where the dataset is stored, how its columns become a query, what is known of
 it (`about`) and two or three rows in its own column layout (`fixture`), written by us.
 Read `README.md` for how to add one.
 """

@@ -19,7 +19,7 @@ _YES_NO = re.compile(
     r"must)\b",
     re.IGNORECASE,
 )
-#: Names of columns whose whole numbers stand for classes.
+#: Names of columns whose whole numbers mean classes.
 _CLASS = re.compile(r"^(?:label|labels|class|gold|target|cls|y)(?:[ _-]?(?:id|idx|index))?$", re.I)
 
 
@@ -147,7 +147,7 @@ def _counted(guess: Guess, column: str, answer: str, numbers: set[int], options:
 
 
 def _by_label(guess: Guess, column: str, table: Table) -> bool:
-    """Map an answer that is one of the labels stored with the options; false when it is none."""
+    """Map an answer that is one of the labels stored with the options; false when it is not."""
     if not guess.labels:
         return False
     listed = table.values(f"{{{{ {guess.labels} }}}}")
@@ -188,7 +188,7 @@ def read_classes(guess: Guess, table: Table) -> None:
     elif _CLASS.match(column) and all(re.fullmatch(r"-?\d", number) for number in numbers):
         guess.drop("references")
         guess.doubts.append(
-            f"{column!r}, whose numbers ({', '.join(sorted(numbers))}) stand for classes: write "
+            f"{column!r}, whose numbers ({', '.join(sorted(numbers))}) mean classes: write "
             "their names into the recipe, as in fields.references: "
             f"\"{{{{ ['no', 'yes'][{column} | int] }}}}\""
         )

@@ -48,7 +48,7 @@ class Guess:
         reasons: Field → why this column.
         doubts: What a person has to check, because the rows that were read cannot tell.
         origins: Field → the column that it was first taken from.
-        labels: Expression of the labels stored with the options; empty where there are none.
+        labels: Expression of the labels stored with the options; empty without any.
         used: Columns that something was taken from.
     """
 

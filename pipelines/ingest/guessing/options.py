@@ -15,7 +15,7 @@ _LABELS = ("label", "key", "letter", "id", "option", "index")
 
 @dataclass(frozen=True, slots=True)
 class StoredOptions:
-    """Expressions over a row: its options' texts and their labels (empty where there are none)."""
+    """Expressions over a row: its options' texts and their labels (empty without any)."""
 
     texts: str
     labels: str

@@ -27,7 +27,7 @@ _FIELDS = {
 }  # fmt: skip
 #: Rank of a name from which it may be that of something else than a model.
 _MODELS = 8
-#: Columns of a question's text that can stand for its id.
+#: Columns of a question's text that can replace its id.
 _ASKED = ("query", "question", "prompt")
 
 

@@ -35,7 +35,7 @@ class Role:
         return TESTS[self.values](there) and not few
 
     def column(self, columns: Sequence[str], table: Table) -> str | None:
-        """The column with the best name whose values fit; None when there is none."""
+        """The column with the best name whose values fit; None without any."""
         by_plain = {plain(column): column for column in reversed(columns)}
         named = [by_plain[name] for name in self.names if name in by_plain]
         if not self.strict_name:  # `the_question_en`, `Correct Answer (text)`

@@ -118,7 +118,7 @@ def _share(texts: Sequence[str], fits: Callable[[str], bool]) -> float:
 
 
 def _middle_length(texts: Sequence[str]) -> int:
-    """Words of the text in the middle by length; 0 where there is none."""
+    """Words of the text in the middle by length; 0 without any."""
     lengths = sorted(len(text.split()) for text in texts if text.strip())
     return lengths[len(lengths) // 2] if lengths else 0
 

@@ -21,7 +21,7 @@ from routeyard.pipelines.ingest.importers.inspect_events import steps_of_sample
 _STAMP = re.compile(r"^\d{4}-\d{2}-\d{2}T[\d-]+")
 #: Inspect's letters. `N` (no answer given) has no number here: it is not a wrong answer.
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5}
-#: Names that stand for no model: a placeholder, or a solver that calls none.
+#: Names that name no model: a placeholder, or a solver that calls none.
 _NO_MODEL = re.compile(r"^\W*$|^(?:hardcoded|mockllm|none|placeholder)(?:/|$)", re.IGNORECASE)
 
 

@@ -36,7 +36,7 @@ def found_files(path: Path, patterns: Sequence[str], layout: str) -> list[Path]:
     """The file itself, or the files below a folder that match, in order of name.
 
     Raises:
-        SourceError: there is none; states the expected layout.
+        SourceError: the file is missing; states the expected layout.
     """
     if path.is_file():
         return [path]

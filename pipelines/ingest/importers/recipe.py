@@ -87,7 +87,7 @@ def write_yaml(content: dict[str, Any], importer: Importer, path: Path) -> None:
     head = (
         f"# {importer.title}, imported from files of the format `{importer.name}`.\n"
         f"# Upstream: {importer.url} (licence as stated there: {importer.license}).\n"
-        "# queries.parquet and responses.parquet lie beside this file.\n"
+        "# queries.parquet and responses.parquet are beside this file.\n"
     )
     # Recipes are read without aliases: through JSON no part is held twice.
     plain = json.loads(json.dumps(content))

@@ -66,7 +66,7 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
 
 
 def _call(value: Any, where: str, *, graded: bool) -> dict[str, Any] | None:
-    """What was generated; None for a call that failed, was not made or stands for an example."""
+    """What was generated; None for a call that failed, was not made or is an example's."""
     call = {} if value is None else reading.obj(value, where)
     absent = not call.get("success") or (call.get("generated_answer") is None and not graded)
     return None if absent or call.get("provider") == "placeholder" else call

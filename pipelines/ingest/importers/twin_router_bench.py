@@ -16,7 +16,7 @@ from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.ingest.importers.conversations import messages_in
 
-#: From the cheapest to the strongest; a model of the pool is whatever stands for a tier.
+#: From the cheapest to the strongest; a model of the pool is whatever serves a tier.
 TIERS = ("low", "mid", "mid_high", "high")
 _COLUMNS = ("id", "benchmark", "messages", "target_tier_id")
 

@@ -71,7 +71,7 @@ class ImportReport:
     lacks: tuple[str, ...]
     #: Calls of models on the way to the answers, in `steps.parquet`; 0 where none are recorded.
     steps: int = 0
-    #: The rule that would read graded answers with text; None where there are none.
+    #: The rule that would read graded answers with text; None without any.
     scorer_agreement: ScorerAgreement | None = None
 
 

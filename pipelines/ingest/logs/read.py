@@ -134,8 +134,8 @@ def _numbered(table: pa.Table, log: Log) -> pa.Table:
         ).fetchall()[0]
         if alone:
             log.doubts.append(
-                f"{alone:,} of {rows:,} calls name no session: each is taken as a task of its own, "
-                "so that prompt caches and intervals by task cannot be told"
+                f"{alone:,} of {rows:,} calls name no session: each is taken as a separate task, "
+                "so that prompt caches and intervals by task are unknown"
             )
         if known and distinct < known:
             log.doubts.append(f"{known - distinct:,} steps repeat a number: all are numbered anew")

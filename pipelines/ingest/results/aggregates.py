@@ -38,7 +38,7 @@ def why_pairs(table: pa.Table) -> str:
         return ""
     return (
         f"{pair[0]!r} and {pair[1]!r} name the two models of a battle: rows say which answer was "
-        "preferred, and no answer has a score of its own (`routeyard import` reads alpaca_eval)"
+        "preferred, and no answer has its own score (`routeyard import` reads alpaca_eval)"
     )
 
 

@@ -117,7 +117,7 @@ def _path_of_models(table: pa.Table) -> tuple[str, Literal["choice", "question"]
 
 
 def _any_path(table: pa.Table) -> str | None:
-    """The part of the path that stands for the model where nothing else does."""
+    """The part of the path that names the model where nothing else does."""
     paths, varied = _paths(table)
     crossing = [name for name in varied if _crosses(table, name)]
     return next(iter(crossing or varied or paths), None)

@@ -33,7 +33,7 @@ from routeyard.pipelines.ingest.results.values import (
     texts,
 )
 
-#: Roles of values that a row has of itself: what stands around a set is not taken for them.
+#: Roles of values that a row has of itself: values around a set are not taken for them.
 _OF_ROWS = (
     "cost", "prompt_tokens", "completion_tokens", "latency", "error", "status", "served_model",
     "attempt",
@@ -158,7 +158,7 @@ def _question(done: Assigned, around: set[str]) -> None:
 
 
 def _unnamed_question(done: Assigned, used: frozenset[str], around: set[str]) -> None:
-    """Take what stands around lists of answers, a text or a part of the path for the question."""
+    """Take the value around lists of answers, a text or a part of the path for the question."""
     table, outer = done.table, frozenset(done.roles.values())
     if found := [c for c in candidates(table, "question", outer) if _of_list(done, c, around)]:
         done.roles["question"] = found[0].column
@@ -251,7 +251,7 @@ def _texts_of(done: Assigned, around: set[str]) -> None:
             continue
         free = taken(done) | frozenset(around)
         if role != "text" and done.roles.get("question") in around:
-            free = taken(done)  # what stands around a question's answers is the question's
+            free = taken(done)  # the value around a question's answers is the question's
         if role == "prompt":
             free = free - {done.roles.get("question", "")}
         found = candidates(done.table, role, free)
@@ -273,7 +273,7 @@ def _of_question(done: Assigned, name: str, *, otherwise: bool = False) -> bool:
     """Whether a column says the same for all answers to a question, so that it is no answer.
 
     Args:
-        otherwise: What is said where no question has two answers.
+        otherwise: The message where no question has two answers.
     """
     if "question" not in done.roles or done.unique("arm") < 2:
         return otherwise

@@ -103,7 +103,7 @@ _COMMA, _THOUSANDS = r"^ *[-−+]?\d+(,\d+)? *%?$", r"^ *[-−+]?[1-9]\d{0,2}(,\
 def point_for_comma(column: pa.Array) -> pa.Array:
     """Texts with a decimal comma as texts with a point, where all are such numbers.
 
-    `1,250` alone is a thousand; beside `0,5`, or `1,25`, the comma stands before decimals.
+    `1,250` alone is a thousand; beside `0,5`, or `1,25`, the comma precedes decimals.
     """
     there = pc.utf8_trim_whitespace(column.drop_null())
     there = there.filter(pc.not_equal(there, ""))

@@ -85,7 +85,7 @@ def with_missing(table: pa.Table, totals: dict[str, int]) -> tuple[pa.Table, lis
 def with_unlisted(table: pa.Table) -> tuple[pa.Table, list[ReadingNote]]:
     """The table of lists of successes with a row of score 0 for each question that others solved.
 
-    Questions that no arm solved stand in no list, so that all accuracies are too high.
+    Questions that no arm solved are in no list, so that all accuracies are too high.
     """
     keys = table.select(["arm", "question", "suite"]).to_pylist()
     every = {row["question"]: row["suite"] for row in keys}

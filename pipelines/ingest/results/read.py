@@ -42,7 +42,7 @@ class AggregatesOnly(SourceError):
 
 @dataclass(slots=True)
 class _Beside:
-    """What lies beside the answers: groups without any, API calls and figures of whole arms."""
+    """What is beside the answers: groups without any, API calls and figures of whole arms."""
 
     refused: list[_Refused] = field(default_factory=list)
     calls: list[ApiCalls] = field(default_factory=list)
@@ -160,7 +160,7 @@ def _of_harness(name: str, logs: list[Path], path: Path, files: int) -> Results:
 
 
 def _not_twice(sets: list[AnswerSet]) -> list[AnswerSet]:
-    """The sets without whole documents as records of their own, where sets inside are answers."""
+    """The sets without whole documents as separate records, where sets inside are answers."""
     inner = {name for one in sets if one.group.trail != DOCUMENT for name in one.group.files}
     return [one for one in sets if one.group.trail != DOCUMENT or not inner & {*one.group.files}]
 
@@ -223,7 +223,7 @@ _FEW = 5
 
 
 def _unread_rows(refused: Sequence[_Refused]) -> Iterator[ReadingNote]:
-    """Rows of files that lie beside the answers and were not read, and why."""
+    """Rows of files that are beside the answers and were not read, and why."""
     for one in refused:
         group = one.group
         if group.trail in ((), ("(list)",)) and group.rows >= _FEW * len(group.files):

@@ -1,7 +1,7 @@
 """Sets of records inside JSON documents: lists of objects, maps of them, and ids per outcome.
 
 Nothing here knows a benchmark. A list of objects is a set; so is an object whose values are
-alike, with its keys as a column; what stands around a set is true of each of its records.
+alike, with its keys as a column; the values around a set are true of each of its records.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RecordSet:
         trail: Keys that lead to it, `*` for those of a map: sets of one kind share it.
         records: Column → value; nested keys are joined by dots, keys of maps are `(key 0)`, …
         at: Where a person finds each record.
-        around: Column → value of what stands around the set.
+        around: Column → value around the set.
     """
 
     trail: tuple[str, ...]
@@ -132,7 +132,7 @@ def _map_of_objects(
 def _map_of_lists(
     value: dict[str, Any], trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
 ) -> Iterator[RecordSet] | None:
-    """The set of a map from an id to its attempts; None where the value is none."""
+    """The set of a map from an id to its attempts; None for any other value."""
     if len(value) < 2 or not all(_records(one) for one in value.values()):
         return None
     pairs = [(key, n, one) for key, part in value.items() for n, one in enumerate(part)]
@@ -177,7 +177,7 @@ def _records(part: Any) -> bool:
 
 
 def _scalars(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands beside a set: plain values, and those one or two levels down."""
+    """Plain values beside a set, also one or two levels down."""
     found: dict[str, Any] = {}
     for key, one in value.items():
         if isinstance(one, dict) and len(one) <= 50:

@@ -110,7 +110,7 @@ def without_marks(text: str) -> str:
 
 
 def word(text: str) -> float | None:
-    """Score of a word or of a number in text, with `%` as hundredths; NaN where it is none."""
+    """Score of a word or of a number in text, with `%` as hundredths; NaN for any other text."""
     short = plain(text)
     if short in WORDS:
         return WORDS[short]
@@ -145,7 +145,7 @@ def amount(text: str) -> float | None:
 
 
 def numbers(column: Column, read: Callable[[str], float | None] = word) -> np.ndarray | None:
-    """Values as float64, NaN where there is none; None where they are no numbers or words.
+    """Values as float64, NaN where missing; None where they are no numbers or words.
 
     Of texts at least 95 in 100 have to be numbers or words of a score.
     """
@@ -234,7 +234,7 @@ def scale_of(values: np.ndarray, name: str) -> ScoreScale | None:
 
 
 def _beyond_one(low: float, high: float, inside: float, name: str) -> ScoreScale | None:
-    """The scale of preferences, percents and points; None where values are none of them."""
+    """The scale of preferences, percents and points; None where values are neither."""
     if plain(name).endswith(("preference", "pref")) and low >= 1 and high <= 2:
         return ScoreScale(
             1, 2, "from 1 (the other is preferred) to 2 (this is preferred)", sure=False

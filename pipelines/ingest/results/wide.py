@@ -46,7 +46,7 @@ def model_columns(table: pa.Table) -> tuple[dict[str, dict[str, str]], bool]:
     """Model → field → column, and whether the names are surely those of models.
 
     A column is a model's own score, or one of several fields that each model has (`m_response`,
-    `score:m`, nested `m.score`). Two models at least; empty where there are none.
+    `score:m`, nested `m.score`). Two models at least; else empty.
     """
     scored = _scored_models(table)
     patterned = all(found["score"] != model for model, found in scored.items())
@@ -74,7 +74,7 @@ def _scored_models(table: pa.Table) -> dict[str, dict[str, str]]:
 
 
 def _are_scores(column: Column) -> bool:
-    """Whether values can be scores, or are none at all."""
+    """Whether values can be scores, or are all missing."""
     found = numbers(column)
     return found is not None and (
         bool((found != found).all()) or scale_of(found, "rate") is not None
@@ -82,7 +82,7 @@ def _are_scores(column: Column) -> bool:
 
 
 def _has_own_score(table: pa.Table, models: dict[str, dict[str, str]]) -> bool:
-    """Whether a row has a score of its own beside nested figures, which are then parts of it."""
+    """Whether a row has its own score beside nested figures, which are then parts of it."""
     used = {column for fields in models.values() for column in fields.values()}
     nested = all("." in found["score"] for found in models.values())
     own = [n for n in table.column_names if n not in used and "." not in n and n[:1] != "("]
@@ -127,7 +127,7 @@ def _ends_with_model(name: str) -> bool:
 
 
 def _without_parent(fields: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
-    """Models without the one key that all of them stand under, as `results.gpt-4` does."""
+    """Models without the one key that all of them are under, as `results.gpt-4` does."""
     parents = {model.partition(".")[0] for model in fields}
     parent = next(iter(parents), "")
     inside = len(fields) >= 2 and len(parents) == 1 and not FAMILY.search(parent)

@@ -1,6 +1,6 @@
 """Which calls of a test ask for nothing but what the program changes in their arguments.
 
-`sort(xs)` on a line of its own does, and so do a call whose result is never read again and
+`sort(xs)` on a separate line does, and so do a call whose result is never read again and
 `assert sort(xs) is None`. Where the result is used, what it is compared with may be
 computed from an argument that the program has emptied first.
 """
@@ -56,7 +56,7 @@ def _only_changes(node: ast.AST, read: set[str]) -> ast.AST | None:
 class Left:
     """What calls for nothing left changed, where a later call whose result is used is given it.
 
-    `f(x)` on a line of its own, then `assert f(x) == sorted(x)`: what is expected may be
+    `f(x)` on a separate line, then `assert f(x) == sorted(x)`: what is expected may be
     computed from what the first call emptied. Such a test has to hold a second time, in which
     the program is given what the first call made of `x`, and the test keeps what it was.
 
@@ -105,7 +105,7 @@ class Left:
 
 
 def _held(value: Any) -> Iterator[Any]:
-    """What can be changed in place, however deep it lies."""
+    """What can be changed in place, however deep it is nested."""
     if isinstance(value, (list, dict, set, bytearray)):
         yield value
     if isinstance(value, (list, tuple)):

@@ -14,7 +14,7 @@ from typing import Any
 
 from .modules import Shown, installed
 
-# The package is loaded by path under a name of its own, because the folders
+# The package is loaded by path under a separate name, because the folders
 # above it must not come onto the path of a bare interpreter.
 _BOOT = """
 import importlib.util, sys
@@ -34,7 +34,7 @@ class NoIsolation(Exception):
 
 
 class JailBroken(Exception):
-    """The jail failed, not the program: nothing can be said of the program."""
+    """The jail failed, not the program: nothing is known about the program."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,11 +177,11 @@ def _new_root(owner: int, settings: dict[str, Any]) -> None:
 
 
 def _free(places: Sequence[str], wanted: list[str]) -> str:
-    """The first place that none of the wanted paths lies in."""
+    """The first place that holds none of the wanted paths."""
     for place in places:
         if not any(f"{path}/".startswith(f"{place}/") for path in wanted):
             return place
-    raise OSError(f"what a program may load from lies in each of {', '.join(places)}")
+    raise OSError(f"paths that a program may load from are in each of {', '.join(places)}")
 
 
 def _needed(modules: list[str]) -> list[str]:

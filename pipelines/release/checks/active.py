@@ -56,7 +56,7 @@ def _svg(data: bytes, _: Manifest) -> Iterator[str]:
     if re.search(r"<!ENTITY|<\?xml-stylesheet|<!DOCTYPE[^>]*\[", text, re.I):
         yield "declares entities or a style sheet from elsewhere"
         return
-    # Without entities of its own an XML document cannot grow while it is read.
+    # Without its own entities an XML document cannot grow while it is read.
     for element in ElementTree.fromstring(text).iter():  # noqa: S314
         tag = str(element.tag)
         if tag not in _DRAWN and not tag.startswith(_DESCRIBED):

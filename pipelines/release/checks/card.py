@@ -38,8 +38,8 @@ def check_card(
 
     It must be, word for word, what the tables give. Where the release names another
     version of this code or an earlier format, whose template may have used other words,
-    or an add-on was not fetched, each line that differs is compared with the one that it
-    stands for (`compare_lines`).
+    or an add-on was not fetched, each line that differs is compared with the one
+    in its place (`compare_lines`).
 
     Args:
         unchecked: Gets the lines that have nothing to be compared with.
@@ -101,10 +101,10 @@ class ComparedLines:
 def compare_lines(
     card: list[str], fresh: list[str], rows: Iterable[str] = (), models: Iterable[str] = ()
 ) -> ComparedLines:
-    """Each line of a card with figures or names against the line of the fresh card it stands for.
+    """Each line of a card with figures or names against the line of the fresh card in its place.
 
     Names are those of models and verdicts. A line in the same words must have the same figures
-    and names. A line in other words stands for one of the lines in its place that have other
+    and names. A line in other words matches one of the lines in its place that have other
     words too, and must have the figures and names of one of them. What is left has nothing to be
     compared with; its figures must be in the fresh card.
 

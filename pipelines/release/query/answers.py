@@ -36,7 +36,7 @@ def ending(path: Path) -> str:
     """The ending of a file that an answer can be written to.
 
     Raises:
-        UnknownName: it is none of `.csv`, `.json`, `.md`, `.parquet`.
+        UnknownName: it is not one of `.csv`, `.json`, `.md`, `.parquet`.
     """
     known = [*_ENDINGS, ".parquet"]
     if path.suffix not in known:
@@ -144,7 +144,7 @@ def _values(name: str, column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Python's values of a column.
 
     Raises:
-        BadInput: one lies outside what Python can hold, such as a date after the year 9999.
+        BadInput: one is outside what Python can hold, such as a date after the year 9999.
     """
     try:
         found: list[Any] = column.to_pylist()

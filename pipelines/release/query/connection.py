@@ -75,7 +75,7 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
     return connection
 
 
-#: Where `outcomes` lies there, its row numbers need not be looked up.
+#: Where `outcomes` is there, its row numbers need not be looked up.
 _FROM_OUTCOMES = {
     "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
     "FROM memory.main.outcomes WHERE n_samples IS NOT NULL",
@@ -85,7 +85,7 @@ _FROM_OUTCOMES = {
 def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, str]) -> None:
     """The names that the database has under `numbered`, as views of the sealed files.
 
-    A release made before summaries lay there as files counts them from its tables.
+    A release made before summaries were stored as files counts them from its tables.
     """
     connection.execute("ATTACH ':memory:' AS numbered")
     responses = "memory.main.responses"
@@ -95,7 +95,7 @@ def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, s
         connection.execute(f"CREATE TABLE {responses} AS SELECT * FROM incoming")
         connection.unregister("incoming")
     known = dict(_FROM_OUTCOMES) if "outcomes" in views else {}
-    if summaries:  # since then rows are known to stand in the order of their numbers
+    if summaries:  # since then rows are known to be in the order of their numbers
         known |= {"queries": _counted(views["queries"], "query_no::INTEGER")}
         known |= {"models": _counted(views["models"], "model_no::SMALLINT")}
     known |= {name: f"SELECT * FROM {_rows(path)}" for name, path in summaries.items()}

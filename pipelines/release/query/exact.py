@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.release.query.errors import QueryError
 
-#: DuckDB's types that reach Arrow as something else: a zone or digits lost, or bytes of its own.
+#: DuckDB's types that reach Arrow as something else: a zone or digits lost, or its own bytes.
 INEXACT = frozenset(
     {"interval", "time with time zone", "time_ns", "uhugeint", "bit", "bignum", "variant"}
 )
-#: In the unit of the column: where a day ends, and what stands for infinity.
+#: In the unit of the column: where a day ends, and the value of infinity.
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _ENDLESS = 2**63 - 1
 _LARGEST, _SMALLEST = Decimal(10**38 - 1), Decimal(1 - 10**38)
@@ -87,7 +87,7 @@ def _kinds(kind: Any) -> Iterator[str]:
     yield kind.id
     if kind.id in ("list", "array", "struct", "map", "union"):
         for _, part in kind.children:
-            if hasattr(part, "id"):  # an array's size is none
+            if hasattr(part, "id"):  # an array's size is not
                 yield from _kinds(part)
 
 

@@ -33,7 +33,7 @@ def query_release(
 ) -> pa.Table:
     """Answer of one SQL statement as an Arrow table.
 
-    It is found in a process of its own, whose address space is limited and which is
+    It is found in a separate process, whose address space is limited and which is
     ended when the time is up; neither a single expression nor a large answer passes.
 
     Raises:

@@ -22,7 +22,7 @@ class KMeansRouter:
 
     The number of clusters is chosen on the validation questions by squared
     error. A cluster's mean is drawn towards the model's overall mean as if one
-    more question of that mean stood in it.
+    more question of that mean were in it.
     """
 
     name = "kmeans"

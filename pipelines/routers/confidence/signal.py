@@ -26,7 +26,7 @@ FEW = 10
 class Confidence(ABC):
     """Score = a signal brought to [0, 1] by a fixed function that rises with confidence.
 
-    Nothing is trained: what is learnt from train is only what stands where a signal is
+    Nothing is trained: what is learnt from train is only the value where a signal is
     missing, a model's mean confidence, or its mean label where it never shows any.
     `calibrated` puts a logistic curve per model on top, fitted on the train labels, so that
     models with different habits can be compared; it may also turn a signal round that

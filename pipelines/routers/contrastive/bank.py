@@ -35,7 +35,7 @@ def bank_of(
     """
     if not descriptors:
         raise BadInput(
-            "this router needs descriptors of the models, and there are none", next_step=HOW
+            "this router needs descriptors of the models, and the release has none", next_step=HOW
         )
     kinds = [k for k in ORDER if k in descriptors] + sorted(set(descriptors) - set(ORDER))
     if kind not in (None, "mixed", *kinds):

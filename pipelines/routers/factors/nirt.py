@@ -24,7 +24,7 @@ class NIRT(Trained):
     cross-entropy. Rule as for MIRT.
 
     In the paper a language model names 25 abilities of clusters and says which are
-    relevant. There is none here: r_i is a softmax of a linear map of the embedding,
+    relevant. Here no model is asked: r_i is a softmax of a linear map of the embedding,
     learnt with the rest, and with `scaled` times their number, so that the abilities
     enter with weight 1 on average. The published layers are 25-512-1 with Adam 2e-3 and
     r_i unscaled (preset `code`); weights enter by their absolute value, as there.

@@ -19,8 +19,8 @@ class LinearArms:
         self.theta = np.zeros((arms, features))
 
     def bounds(self, x: Floats, alpha: float) -> Floats:
-        """(m,) θ_m·x + α·sqrt(xᵀ A_m⁻¹ x), rounded: equal rows differ in their last bit by where
-        they stand."""
+        """(m,) θ_m·x + α·sqrt(xᵀ A_m⁻¹ x), rounded: equal rows differ in their last bit by
+        their place."""
         spread = self._inverse @ x
         bound = self.theta @ x + alpha * np.sqrt(np.maximum(spread @ x, 0.0))
         return np.asarray(np.round(bound, 12))

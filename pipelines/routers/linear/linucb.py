@@ -19,7 +19,7 @@ class LinUCB:
     over the shuffled train questions, then frozen: scores are θ_m·x (α = 0).
     The inverse is kept by the Sherman-Morrison formula. Full information replayed
     offline would be another method; this one hides what a bandit does not see, which
-    is why it stands below the others.
+    is why it is below the others.
 
     Its result depends on the order, so its seeds are orders and five are reported.
     x is the embedding on its leading `size` principal directions with a constant

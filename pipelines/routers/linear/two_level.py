@@ -15,13 +15,13 @@ class TwoLevel:
     """Our own router for pools of arms, such as models × efforts.
 
     Task: first the quality of each model, the mean over its arms, by one ridge regression on the
-    questions' embeddings (`alpha`); then how far each of its arms lies from that, by another with
+    questions' embeddings (`alpha`); then how far each of its arms is from that, by another with
     a stronger penalty (`alpha_arm`), since arms of one model answer alike. The score of an arm is
     the sum, clipped to [0, 1]. Rule: the best arm, which is the best arm of the model that has it;
     selection rules weigh its costs. A model without arms has one level, as in `ridge`.
 
     An arm that lacks labels of some questions is compared with the others by how far each answer
-    lies from its own arm's mean.
+    is from its own arm's mean.
     """
 
     name = "two-level"

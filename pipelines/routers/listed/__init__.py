@@ -29,7 +29,7 @@ class Traits:
             is for routers of other people only.
         selection: the rule of its paper.
         scale: what its scores mean. Those of a `probability` lie in [0, 1]; others are
-            said to be none, and rules that weigh chances against cost refuse them.
+            no chances, and rules that weigh chances against cost refuse them.
         needs: of `embeddings`, `tasks`, `costs`, `arms`, and of `GIVEN`; a release may lack them.
         stochastic: whether a seed changes the fit, so that five are run.
         online: whether it learns question by question, so that its seeds are

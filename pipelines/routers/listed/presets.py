@@ -132,7 +132,7 @@ def _with_limits(router: Any) -> None:
 def with_presets(router: Any) -> Any:
     """The class, which now takes `preset`; settings that are given besides win over its own.
 
-    `as_published=True` is the preset `text`, where there is none `code`. An object has
+    `as_published=True` is the preset `text`, without one `code`. An object has
     `preset`, `as_published` (whether it is another than `routeyard`), in
     `not_as_published` what differs, and `scale` where its scores then mean something else.
     """

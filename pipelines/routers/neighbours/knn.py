@@ -34,7 +34,7 @@ def nearest(vectors: Vectors, train: Vectors, k: int) -> tuple[Ints, Floats]:
     for first in range(0, len(vectors), size):
         similarity = vectors[first : first + size] @ train.T
         if len(same):
-            # Products of equal vectors differ in their last bit by where they stand.
+            # Products of equal vectors differ in their last bit by their place.
             similarity[:, same[:, 0]] = similarity[:, same[:, 1]]
         part = np.argpartition(-similarity, k - 1, axis=1)[:, :k]
         least = np.take_along_axis(similarity, part, axis=1).min(axis=1)
@@ -51,7 +51,7 @@ def nearest(vectors: Vectors, train: Vectors, k: int) -> tuple[Ints, Floats]:
 
 
 def _same(vectors: Vectors) -> Ints:
-    """(d, 2) rows whose vector stands before, and the first row that has it."""
+    """(d, 2) rows whose vector occurs before, and the first row that has it."""
     whole = np.ascontiguousarray(vectors)
     rows = whole.view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1]))).ravel()
     _, first, back = np.unique(rows, return_index=True, return_inverse=True)

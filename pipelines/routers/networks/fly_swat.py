@@ -1,4 +1,4 @@
-"""Fly-swat or cannon: one meta-model that is told which model it is asked about."""
+"""Fly-swat or cannon: one meta-model with the model it is asked about as an input."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FlySwat(Trained):
     question's projection before the hidden layer, so that all models share every
     weight but their own vector: that is what sets it apart from an MLP with a head
     per model. The plateau study lists this paper under the name TagRouter; both
-    stand here under their own names.
+    are here under their own names.
     """
 
     name = "fly-swat"

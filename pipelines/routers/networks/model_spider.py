@@ -104,7 +104,7 @@ def ordered(scores: Any, place: Any, known: Any) -> Any:
     """
     import torch
 
-    # In rising order, unlabelled ones last, those strictly below stand in front: one running
+    # In rising order, unlabelled ones last, those strictly below come first: one running
     # logsumexp serves all models of a question.
     level, order = place.masked_fill(known <= 0, torch.inf).sort(dim=1)
     ranked = scores.gather(1, order)

@@ -29,7 +29,7 @@ class RouterDC(Trained):
     on all train questions comes first (`matrix.ranking.ranked`).
 
     The paper tunes mDeBERTa; here a linear map or one hidden layer of the frozen
-    embedding stands in its place. The published code keeps the checkpoint that is
+    embedding takes its place. The published code keeps the checkpoint that is
     best on the test questions, which is not followed; that its positive can be the
     question itself, and a good model its own rival where it also is among the worst, only
     with `ties` `position`. Its clusters come from t-SNE and K-means; here K-means alone.
@@ -130,7 +130,7 @@ def to_models(
         at = good[:, column : column + 1]
         high = cosine.gather(1, at)
         counts = (good_order.gather(1, at)[:, 0] > 0).to(cosine.dtype)
-        # Where the good model also stands among the bad ones it is no rival of itself.
+        # Where the good model is also among the bad ones it is no rival of itself.
         rivals = low if as_coded else low.masked_fill(bad == at, -torch.inf)
         each = torch.logsumexp(torch.cat([high, rivals], dim=1), dim=1) - high[:, 0]
         total = total + each * counts

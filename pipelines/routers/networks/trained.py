@@ -291,7 +291,7 @@ def head(width: int, start: Vectors) -> Any:
 
 
 def dropped(x: Any, share: float, noise: Any) -> Any:
-    """Dropout with a generator of its own, so that fits in threads do not share one."""
+    """Dropout with its own generator, so that fits in threads do not share one."""
     import torch
 
     if noise is None or share <= 0:

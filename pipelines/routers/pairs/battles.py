@@ -33,7 +33,7 @@ class Battles:
     validation: Battles | None = None
 
     def position(self, model: str) -> int:
-        """Where a model stands in `model_ids`.
+        """Position of a model in `model_ids`.
 
         Raises:
             BadInput: it fought no battle.
@@ -80,7 +80,7 @@ def from_preferences(
         leave_out: queries whose battles are not used: those of the test.
         basis: what decided the battles (`semantic_entropy`, `correctness`,
             `judge:<name>`, `imported`). Battles of two bases are two opinions of
-            the same questions and never stand in one training set.
+            the same questions and are never in one training set.
 
     Raises:
         BadInput: a question has no embedding, no battle is left, there is no

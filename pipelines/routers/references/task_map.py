@@ -17,7 +17,7 @@ class TaskMap:
     Nothing is read off the question but the name of its task, so what a router
     gains over it is what it knows about questions. A task that train lacks gets
     the overall means; the mean of a task is drawn towards them as if `prior` more
-    questions of that mean stood in it.
+    questions of that mean were in it.
     """
 
     name = "task-map"

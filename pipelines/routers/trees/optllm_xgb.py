@@ -13,7 +13,7 @@ from routeyard.pipelines.routers.trees.boosted import boost, logits
 class OptLLMBoosted:
     """The boosted form of OptLLM (Liu et al., arXiv 2405.15130); `optllm_xgb` of the plateau study.
 
-    Task: P(correct) per model, each by an XGBoost classifier of its own; the assignment is
+    Task: P(correct) per model, each by its own XGBoost classifier; the assignment is
     `optllm`'s. Loss: cross-entropy. Published: 1,000 trees of depth 100 a model
     (preset `code`), which repeat the labels they have seen; the default is a few
     shallow ones. A model without any label keeps the pool's mean.

@@ -62,7 +62,7 @@ def test_a_log_is_replayed_with_caches(tmp_path: Path, capsys: pytest.CaptureFix
     assert run(["replay", log, "--pool", pool, *policies]) == 0
     page = capsys.readouterr().out
     assert "completions of 2 of 3 steps are estimated" in page
-    assert "cannot be told of any step" in page
+    assert "unknown at every step" in page
     assert "anthropic (docs.anthropic.com" in page
     assert "whether another arm would have succeeded is not said" in page
 
@@ -101,7 +101,7 @@ def test_what_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "no prices are known" in capsys.readouterr().err
     assert run(["replay", log, "--pool", pool]) == 0
     page = capsys.readouterr().out
-    assert "recorded: cannot be told in 1 of 1 steps: a price is not known" in page
+    assert "recorded: unknown in 1 of 1 steps: a price is not known" in page
     assert run(["replay", log, "--pool", pool, "--cache", "opnai"]) == 2
     assert "openai" in capsys.readouterr().err
     assert run(["replay", log, "--pool", pool, "-p", "always:smal"]) == 2

@@ -100,7 +100,7 @@ def test_without_outcomes_it_says_so(tmp_path: Path) -> None:
         logs, ["always:small"], pools=[pool(tmp_path / "p.json", **PRICES)], resamples=300
     )
     assert found.achieved.bounds is None
-    assert "It cannot be told: no trajectory has an outcome" in "\n".join(found.lines())
+    assert "It is unknown: no trajectory has an outcome" in "\n".join(found.lines())
 
 
 def test_the_day_on_which_new_prices_make_the_router_wrong(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""What lies beside the answers: API calls, and figures of whole arms or of many questions."""
+"""What is beside the answers: API calls, and figures of whole arms or of many questions."""

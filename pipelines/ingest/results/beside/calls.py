@@ -1,7 +1,7 @@
 """Logs of API calls beside results: what they cost, whom they asked, and what nobody can assign.
 
 A call belongs to no question, so that its tokens and its cost are no answer's; what is wrong with
-them is said all the same.
+them is reported all the same.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def call_notes(groups: Sequence[ApiCalls], arms: Iterable[str]) -> Iterator[Read
         says = (
             f"{n:,} API calls name no question ({np.nansum(one.prompt):,.0f} prompt and "
             f"{np.nansum(one.completion):,.0f} completion tokens{_dollars(one.cost)}): no answer's "
-            "cost can be told from them"
+            "cost is known from them"
         )
         yield ReadingNote("calls", says, n, (), "API calls")
         yield from _unpriced(one)
