@@ -46,7 +46,7 @@ _FIELDS = {one.name for one in fields(QuestionImage)}
 
 
 def images_of(metadata: str | None) -> list[QuestionImage]:
-    """Images that a question's metadata lists; what has another form is none of ours."""
+    """Images that a question's metadata lists; entries of another form are left out."""
     if not metadata or f'"{IMAGES}"' not in metadata:
         return []
     listed = json.loads(metadata).get(IMAGES)
