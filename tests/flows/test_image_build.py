@@ -126,7 +126,7 @@ def test_pages_name_an_image_with_its_hash_and_licence(built: tuple[Path, Path])
     with routeyard.open_release(built[1]) as release:
         ids, models = [first["query_id"]], ["sim-eye"]
         (text,) = questions(
-            release.sql, ids, models, has=["images"], longest=100, longest_prompt=200
+            release.sql, ids, models, has=["images"], longest=100, longest_prompt=2_000
         )
     shown = json.loads(text)
     named = f"{first['reference']}: image/png, {first['width']} × {first['height']} pixels"
