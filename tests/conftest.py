@@ -36,8 +36,8 @@ def pytest_sessionstart() -> None:
     gc.disable()
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
     """From here on, collections of garbage look only at what the tests make."""
     gc.enable()
     gc.collect()
