@@ -46,7 +46,7 @@
     }
     return known.get(table);
   };
-  // On paper nothing can be unfolded: more rows are printed, and how many are left is said.
+  // On paper nothing can be unfolded: more rows are printed, and the page says how many are left.
   const PRINTED = 200;
   let printing = false;
   const render = (table) => {
@@ -71,7 +71,7 @@
     }
   };
 
-  // On a phone a row stands as a card whose cells carry their headings; roles keep it a table.
+  // On a phone a row becomes a card whose cells carry their headings; roles keep it a table.
   const stacked = (table) => {
     const heads = [...(table.tHead?.rows[0]?.cells || [])].map((head) => head.textContent.trim());
     table.classList.add("stack");
@@ -190,7 +190,7 @@
   const prepare = (root) => {
     const narrow = matchMedia("(max-width: 640px)").matches;
     for (const place of inside(root, ".chart")) {
-      // A phone has a drawing of its own where one was made; any other slides, and says so.
+      // A phone has its own drawing where one was made; any other slides, and says so.
       const small = place.querySelector(":scope > template");
       if (narrow && small) { place.classList.add("small"); place.replaceChildren(document.importNode(small.content, true)); }
       else if (narrow && place.scrollWidth > place.clientWidth + 1) place.classList.add("slides");

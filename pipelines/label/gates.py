@@ -29,7 +29,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class LabelGates:
-    """What stops a release, each with the way out; and what has to be said of the labels."""
+    """What stops a release, each with the way out; and what to report about the labels."""
 
     stops: list[dict[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

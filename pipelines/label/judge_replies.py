@@ -17,7 +17,7 @@ def rating_in(text: str, lowest: int = 1) -> float | None:
     """The last `[[n]]`, else the last `Rating: [n]`, with n from `lowest` to 10; decimals count.
 
     Both are what the prompt of RouterXBench (appendix B.1, Figure 5) leads to. Null
-    when there is none, or the number is off the scale.
+    without one, or when the number is off the scale.
     """
     found = _last(text)
     if found is None:

@@ -47,7 +47,7 @@ def ask_model(
     Args:
         benchmark: Whose budget it is.
         readable: Whether a reply can be used. One that cannot, or that was cut by
-            length or by a filter, is asked again, then stands as an error.
+            length or by a filter, is asked again, then counts as an error.
         send: False only looks at what the ledger holds.
 
     Raises:

@@ -23,7 +23,7 @@ class ScorerChange(NamedTuple):
 
     @property
     def instruction(self) -> str:
-        """The key of the source that keeps what models were told for the earlier scorer."""
+        """The key of the source that keeps the instruction of the earlier scorer."""
         known = self.before in SCORERS.names()
         told = SCORERS.get(self.before).instruction if known else ""
         return f"instruction: {json.dumps(told, ensure_ascii=False)}"

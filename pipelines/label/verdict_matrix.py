@@ -24,7 +24,7 @@ class VerdictMatrix:
     Attributes:
         scorers: Scorer names, sorted; index into the first axis below.
         outcome: int8 (scorers, responses), codes above.
-        score: float64 (scorers, responses), NaN where there is none.
+        score: float64 (scorers, responses), NaN where missing.
         conflict: bool (responses,), some current reading found several answers.
         pair: int64 (responses,), index into `query`, `query_ids` and `model_ids`.
         sample: int64 (responses,).

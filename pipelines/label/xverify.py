@@ -43,7 +43,7 @@ _MOST = 20_000
 def verdict_in(text: str) -> str | None:
     """`correct` or `incorrect` of a verifier's reply; null where it says neither, or both.
 
-    Read are the word by itself or at the beginning ("Correct. The output matches."), and where it
+    Read are the word alone or at the beginning ("Correct. The output matches."), and where it
     is announced or bracketed ("Judgement: [Incorrect]"). Thoughts do not count.
     """
     text = without_thoughts(text).strip()[-_MOST:]

@@ -12,7 +12,7 @@ What a query carries:
   `stdio`), which otherwise follows from the tests.
 
 The program and its tests run in two processes of a jail (`isolation.jail`): nothing the
-program prints, patches, returns or exits with can stand in for a result. Where
+program prints, patches, returns or exits with can replace a result. Where
 the kernel offers no isolation, this refuses unless the run's option
 `run_code_without_isolation` accepts the risk.
 """

@@ -60,7 +60,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         if not values and not raw:
             continue
         if not keys and any(isinstance(one, dict) and _wraps(one) for one in values):
-            continue  # an envelope whose answer is a candidate of its own
+            continue  # an envelope whose answer is a separate candidate
         right = any(
             any(same(value, one) for value in values)
             if is_literal
@@ -237,7 +237,7 @@ def _bare(output: str, start: int, end: int) -> tuple[int, int]:
         start += 1
     while end > start and output[end - 1] in "`*$ ":
         end -= 1
-    # "5." is a float where it stands alone, and a sentence's end where it is stated.
+    # "5." is a float where it is alone, and a sentence's end where it is stated.
     if start < end and output[end - 1] == ".":
         end -= 1
     ticked = start < end and output[end - 1] == "`"

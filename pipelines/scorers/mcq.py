@@ -9,7 +9,7 @@ word of correction between them, the reading is flagged as a conflict, because
 neither "first" nor "last" suits every model. A section that announces a
 summary of several answers can raise the flag but is not read. One statement
 that names several options where one is asked for is wrong and contested, and
-nothing stands as its extracted answer.
+its extracted answer is empty.
 
 A run-on generation is cut at the next question. A letter that is merely the
 last one in the text is never taken: that is guessing.
@@ -230,7 +230,7 @@ def _bare(
 def _content(
     text: str, start: int, stop: int, bare: re.Match[str] | None, options: Options, how: str
 ) -> NamedOption | None:
-    """The option whose text stands alone; with another's letter in front, that letter."""
+    """The option whose text is alone; with another's letter in front, that letter."""
     if not options:
         return None
     said = normalise(beginning(text[start:stop], options))

@@ -93,7 +93,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
 
 
 def _no_value(last: Committed, output: str, asked: ScoringInput) -> str:
-    """Why a mark's number is none; empty where it is one."""
+    """Why a mark's number does not count; empty where it does."""
     if cut_within(last, output, truncated=asked.truncated):
         return "cut off within"
     boxed = last.kind == "boxed"
@@ -146,7 +146,7 @@ def _value(text: str, united: bool, question: str | None) -> Quantity | None:
 
 
 def _said_first(text: str) -> Quantity | None:
-    """The number of a text; of "6; 3 is half of it" the first, which stands alone."""
+    """The number of a text; of "6; 3 is half of it" the first, which is alone."""
     first = _RE["first"].match(text)
     alone = first and not _RE["goes_on"].search(text, first.end())
     return numeric_answer(first[0] if first and alone else text)
@@ -174,7 +174,7 @@ def _agree(
 
 
 def _almost(got: Quantity, known: list[Quantity], said: str, question: str) -> str:
-    """In what an unequal number may be meant as a reference; empty where it is none."""
+    """In what an unequal number may be meant as a reference; else empty."""
     if any(rounds_to(got, value) for value in known):
         return "when rounded: the source states no tolerance"
     scaled = _scale(said, question) and any(agree(got, value) for value in known)
@@ -182,7 +182,7 @@ def _almost(got: Quantity, known: list[Quantity], said: str, question: str) -> s
 
 
 def _scale(said: str, question: str) -> int:
-    """What "M" and "B" make of "1.2M"; 0 where they are none, or the question has them."""
+    """What "M" and "B" make of "1.2M"; 0 where they are no factors, or the question has them."""
     scaled = _RE["scaled"].search(said)
     return (
         10 ** (6 if scaled[1] == "M" else 9)
@@ -219,7 +219,7 @@ def _conclusion(output: str, asked: ScoringInput) -> tuple[int, int, Quantity] |
 
 
 def _said_of(numbers: list[QuantityMatch], line: str) -> Quantity | None:
-    """The last number where it is said to be what the one before it is: "$0.10 is 10 cents"."""
+    """The last number where the text equates it with the one before: "$0.10 is 10 cents"."""
     if len(numbers) < 2 or part_of_more(line, numbers[-1].start, numbers[-1].end):
         return None
     said = _RE["is"].search(line, numbers[-2].end, numbers[-1].start)
@@ -271,7 +271,7 @@ def _computed(before: str, line: str) -> Quantity | None:
         return None
     computed = results[0].quantity.value
     found = [one for one in named if one.quantity is not None and one.quantity.value == computed]
-    # "so $0.10 per pump is 10 cents": what was computed is only what is said about.
+    # "so $0.10 per pump is 10 cents": what was computed is only the subject.
     if not found or _RE["is"].search(line, found[0].end, named[-1].start):
         return None
     return found[0].quantity

@@ -1,6 +1,6 @@
 -- Questions of the audit, in DuckDB's SQL. The tables `queries`, `responses`, `verdicts` (the newest),
 -- `labels`, `texts` and `duplicates` are registered by `audit.py`; `no_answers` by `texts.py`.
--- `noise.py`, `thresholds.py`, `review.py`, `../gates.py` and `../relabel.py` register tables of their own for the
+-- `noise.py`, `thresholds.py`, `review.py`, `../gates.py` and `../relabel.py` register further tables for the
 -- questions at the end.
 
 -- name: same

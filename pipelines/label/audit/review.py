@@ -44,8 +44,8 @@ def review_queue(
     reference is suspect; those a person has decided are done. `order_changes`
     counts the pairs of models whose order by number of correct answers changes when
     this label flips (a tie gained or lost counts ½; for a suspect reference all its
-    labels flip together). `closeness` breaks ties: for each other model, how near it
-    stands, 1 / (1 + gap in correct answers), summed.
+    labels flip together). `closeness` breaks ties: for each other model, how near its
+    accuracy is, 1 / (1 + gap in correct answers), summed.
 
     Returns:
         At most `limit` rows with the columns of `COLUMNS`, one per response.

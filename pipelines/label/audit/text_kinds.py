@@ -36,8 +36,8 @@ _SPACED = re.compile(r"[\x00-\u052f\u1e00-\u1fff\u2019…]*")
 
 
 def _any_of(words: Sequence[str]) -> re.Pattern[str]:
-    """Any of the words, whole where their script sets words apart, the longest first; `*` stands
-    for an ending, `…` for a few words between."""
+    """Any of the words, whole where their script sets words apart, the longest first; `*` matches
+    an ending, `…` a few words between."""
     parts = []
     for word in sorted({*words}, key=lambda word: (-len(word), word)):
         part = re.escape(word.rstrip("*")).replace("…", r"[^.!?\n]{1,60}")

@@ -157,7 +157,7 @@ class _Reader:
         return scaled(made, -1) if sign == "-" else made
 
     def run(self) -> tuple[Expression, int]:
-        """Factors that stand side by side, and how many."""
+        """Factors that are side by side, and how many."""
         made, factors = self.power(), 1
         while self._factor_follows():
             if self.next()[0] == "number":

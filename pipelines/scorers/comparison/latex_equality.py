@@ -53,7 +53,7 @@ def _equal(one: str, other: str) -> bool | None:
 
 
 def _constants(*both: Any) -> list[Any]:
-    """`e` and `i` as the numbers they are, where no other letter stands next to them."""
+    """`e` and `i` as the numbers they are, where no other letter is next to them."""
     from sympy import E, Expr, I, MatrixExpr, Symbol
 
     known = {Symbol("e"): E, Symbol("i"): I}

@@ -54,7 +54,7 @@ def _same_quantity(
     second: Quantity | None,
     asked: ScoringInput | None,
 ) -> bool | None:
-    """Whether two answers are the same quantity; null where one of them is none.
+    """Whether two answers are the same quantity; null where one of them is no quantity.
 
     Args:
         first: The number that `one` is, if it is one; `second` for `other`.
@@ -204,7 +204,7 @@ def _same_named(one: Form, other: Form, asked: ScoringInput | None) -> bool:
 
 
 def _tuples(listed: Form) -> tuple[Form, ...]:
-    """`p=5, q=2; p=7, q=2` as tuples in the order of the alphabet; empty if it is none."""
+    """`p=5, q=2; p=7, q=2` as tuples in the order of the alphabet; else empty."""
     names = [part.name for part in listed.parts]
     if any(part.kind != "equation" for part in listed.parts) or len(names) < 2:
         return ()
@@ -293,7 +293,7 @@ def _same_worded(
 
 
 def _same_time(one: str, other: str) -> bool | None:
-    """Whether two times of day are the same; None where one of the texts is none."""
+    """Whether two times of day are the same; None where one of the texts is no time."""
     times = [_RE["clock"].fullmatch(text) for text in (one, other)]
     first, second = ((int(t[1]), t[2], (t[3] or "").lower()) if t else None for t in times)
     return first == second if first and second else None

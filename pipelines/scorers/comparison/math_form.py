@@ -217,7 +217,7 @@ def _match(text: str, start: int) -> int:
 
 
 def _split(text: str, separators: tuple[str, ...]) -> list[str]:
-    """Pieces between separators that stand outside all brackets."""
+    """Pieces between separators outside all brackets."""
     if not any(separator in text for separator in separators):
         return [text]
     pieces, last, depth, index = [], 0, 0, 0

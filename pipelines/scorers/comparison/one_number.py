@@ -16,7 +16,7 @@ _RE = patterns("one_number")
 
 @lru_cache(maxsize=65536)
 def number(text: str) -> Quantity | None:
-    """The text as one exact number; None when anything but a number stands there."""
+    """The text as one exact number; None when it holds anything but a number."""
     shown = plain(_RE["dollars"].sub("", text)).strip()
     if not _RE["number_only"].fullmatch(shown.strip("() ")):
         said = spoken(shown) if shown.isascii() and len(shown) < 60 else None

@@ -25,7 +25,7 @@ MOST_EXPONENT = 400
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """An exact value; `percent` when a percent sign stood behind it.
+    """An exact value; `percent` when a percent sign followed it.
 
     `value` is a Fraction, or canonical text for what cannot be one (numbers of
     thousands of digits, times of day). `decimals` counts the decimal places

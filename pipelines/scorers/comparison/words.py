@@ -68,7 +68,7 @@ def _kept(found: re.Match[str]) -> str:
 
 
 def tokens(text: str, *, articles: bool = False) -> list[str]:
-    """Normalised words; a CJK sign is a word of its own."""
+    """Normalised words; each CJK sign is a word."""
     return _CJK.sub(r" \1 ", normalise(text, articles=articles)).split()
 
 

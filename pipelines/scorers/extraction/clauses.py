@@ -135,7 +135,7 @@ class _Sides:
             self.found.append((ends, re.compile(form + boxed, re.IGNORECASE), behind))
 
     def beside(self, text: str, start: int, end: int) -> bool:
-        """Whether one of the words stands beside `text[start:end]`."""
+        """Whether one of the words is beside `text[start:end]`."""
         if end - start == len(text):
             return False
         begin = max(0, start - 32)

@@ -2,7 +2,7 @@
 
 Every scorer asks here. `marks` finds the marks, `TRUST` says how far each kind
 is believed, and `settle` applies it; a scorer brings its own reading of a mark's
-text, because a mark that it cannot read is none.
+text, because a mark that it cannot read does not count.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def settle(
 def _concludes(earlier: Committed, one: Committed, text: str) -> bool:
     """Whether a statement ends the output, as the result of working that came after `earlier`.
 
-    Such an answer is short, is drawn in as many words, and stands behind new equations.
+    Such an answer is short, is drawn in as many words, and follows new equations.
     """
     return (
         one.kind == "stated"
@@ -101,7 +101,7 @@ def _says_answer(one: Committed, text: str) -> bool:
 def _contradicts(
     found: Sequence[tuple[Committed, Value]], text: str, same: Callable[[Value, Value], bool]
 ) -> bool:
-    """Whether differing answers stand side by side without a word of correction between."""
+    """Whether differing answers are side by side without a word of correction between."""
     return any(
         not same(one, other) and not CHANGES.search(text, first.start, second.start)
         for (first, one), (second, other) in pairwise(found[-8:])

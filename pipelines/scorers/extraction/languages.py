@@ -32,7 +32,7 @@ class Language:
         nouns: Words that name or choose the answer, as plain search finds them.
         stated: Matches from a noun up to the answer; its group `label` is a colon.
         refused: Matches from the answer on where the statement denies it.
-        turned: Found in front of a noun where the answer stands before it ("8 is the answer").
+        turned: Found in front of a noun where the answer precedes it ("8 is the answer").
         reason: Where a clause begins that gives a reason, in lower case.
         contrast: Where a clause begins that gives another answer for contrast.
         tail: What ends a sentence behind the answer.

@@ -165,7 +165,7 @@ def _signed(kind: str, text: str, position: int, end: int) -> Committed | None:
     mark = _RE[kind].match(text, position, end)
     if mark is None:
         return None
-    if kind == "field":  # of an object that is broken, or that stands within a string
+    if kind == "field":  # of an object that is broken, or that is within a string
         span = mark.span("said") if mark["said"] else value(text, mark.end(), end)[:2]
         start, stop = trim(text, *span)
         return Committed("field", start, stop, text[start:stop]) if start < stop else None
@@ -214,7 +214,7 @@ def _starts_word(text: str, position: int, keyword: str) -> bool:
 
 
 def _continues(before: str, sign: str) -> bool:
-    """Whether a letter of the same alphabet stands before (scripts without spaces excepted)."""
+    """Whether a letter of the same alphabet precedes (scripts without spaces excepted)."""
     return before.isalpha() and before.islower() and sign.islower()
 
 

@@ -1,6 +1,6 @@
 """The mathematical answer inside a sentence that states it.
 
-"The largest $n$ is 34." states 34: what stands behind the verb, not the first
+"The largest $n$ is 34." states 34: what follows the verb, not the first
 formula. Clauses that only qualify ("for all $x>0$", "which is …") are cut off.
 """
 

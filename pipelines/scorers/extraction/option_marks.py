@@ -31,7 +31,7 @@ class NamedOption:
     """A commitment to the options `letters` (several when the text names several).
 
     `firm`: the text calls it the answer; weaker statements ("option C is
-    correct") count only where nothing firm is said.
+    correct") count only without a firm one.
     """
 
     letters: str
@@ -200,7 +200,7 @@ def _lettered(
 
 
 def _and_another(text: str, start: int, end: int, letter: str, options: Options) -> str:
-    """The letter that is joined by "and" to an option whose text stands behind its own."""
+    """The letter that is joined by "and" to an option whose text follows its own."""
     content = dict(options).get(letter, "")
     stop = min(end, start + len(content) + 60)
     for other in _RE["and"].finditer(text, start, stop) if content else ():
@@ -228,7 +228,7 @@ _MOST_SPELLED = 12
 def spelled_out(text: str, end: int, options: Options) -> list[NamedOption]:
     """The one option that an unmarked text names by its letter and its whole text.
 
-    A text that spells out two different ones discusses them; one that is refused nearby is none.
+    A text that spells out two different ones discusses them; one refused nearby does not count.
     """
     contents = {letter: content for letter, content in options if len(content) > 3}
     found: dict[str, NamedOption] = {}

@@ -72,7 +72,7 @@ def matching(text: str, options: Options) -> str | None:
 
 
 def contradicts(text: str, letter: str, stop: int, end: int, options: Options) -> bool:
-    """Whether the text of another option stands behind a letter: "A: No." where A is "Yes"."""
+    """Whether the text of another option follows a letter: "A: No." where A is "Yes"."""
     behind = _RE["label"].match(text, stop, min(end, stop + 8))
     if behind is None:
         return False

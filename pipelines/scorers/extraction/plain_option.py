@@ -1,10 +1,10 @@
 """An option named in plain words: "So D.", "not B but C", "A or C, but most likely C", "Es la C".
 
-Only asked where an output marks no answer. Every option letter that stands alone
+Only asked where an output marks no answer. Every option letter that is alone
 is a mention; a mention is rejected ("not B", "A and B are wrong"), chosen ("so D",
 "most likely C", "C fits best") or bare. One chosen option is the answer; else the
 only one that is not rejected, when its surroundings show that it is an option at
-all ("vitamin C" is none).
+all ("vitamin C" does not).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _mentions(
 
 
 def _chosen_before(sentence: str) -> bool:
-    """Whether words that choose end a text; the "A" of "A, B and C" is none of them."""
+    """Whether words that choose end a text; not the "A" of "A, B and C"."""
     chooses = _RE["chosen_before"].search(sentence)
     return chooses is not None and not re.match(r"[A-Z]\b", chooses[0])
 

@@ -152,7 +152,7 @@ def _nextline(text: str, start: int, end: int) -> tuple[int, int]:
         index += 1
     stop = line_end(text, index, end)
     line = text[index:stop].strip()
-    if line in ("\\[", "$$", "\\("):  # a display formula opens on a line of its own
+    if line in ("\\[", "$$", "\\("):  # a display formula opens on a separate line
         inner = stop + 1
         return inner, line_end(text, inner, end)
     return index, stop

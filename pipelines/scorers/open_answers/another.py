@@ -64,7 +64,7 @@ def _commits(accepted: Sequence[Text], new: Sequence[Word]) -> bool:
 
 
 def _counted_otherwise(accepted: Sequence[Text], answer: Text, question: frozenset[str]) -> str:
-    """A word of every reference that stands beside another number: "18th century" for the 19th."""
+    """A word of every reference that is beside another number: "18th century" for the 19th."""
     values = {form for one in accepted for form in one.forms if is_number(form)}
     if values & set(answer.forms) or len(set(filter(is_number, answer.forms)) - question) != 1:
         return ""
@@ -94,7 +94,7 @@ def _beside(text: Text) -> list[tuple[int, str, str]]:
 
 
 def _glued(accepted: Sequence[Text], answer: Text) -> bool:
-    """Whether a reference's letters stand within glued words: "the groupTLC1"."""
+    """Whether a reference's letters are within glued words: "the groupTLC1"."""
     return any(len(one.letters) > 2 and one.letters in answer.letters for one in accepted)
 
 

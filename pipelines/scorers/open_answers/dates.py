@@ -27,7 +27,7 @@ class Date(NamedTuple):
     day: int | None
 
     def within(self, other: Date) -> bool:
-        """Whether everything that `other` says is said here too, and the same."""
+        """Whether this states all that `other` states, and the same."""
         return all(theirs in (None, mine) for mine, theirs in zip(self, other, strict=True))
 
     def excludes(self, other: Date) -> bool:

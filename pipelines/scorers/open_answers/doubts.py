@@ -227,7 +227,7 @@ def _alternative(answer: Text, start: int, end: int, before: str, after: str) ->
 def _overruled(answer: Text, start: int, end: int, question: frozenset[str]) -> bool:
     """Whether a number or date is only what the answer sets another against.
 
-    The other follows a "but" or "so", or the reference stands in brackets behind it.
+    The other follows a "but" or "so", or the reference follows in brackets.
     """
     first, last = answer.words[start], answer.words[end - 1]
     if not (is_number(first.form) or is_month(first.form)):

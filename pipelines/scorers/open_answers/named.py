@@ -53,7 +53,7 @@ def _dated(reference: Text, answer: Text, known: Sequence[Date]) -> list[tuple[i
 
 
 def _missed(said: Date, date: Date, known: Sequence[Date]) -> bool:
-    """Whether more exact dates of `date` are known, and the one that is said is none of them."""
+    """Whether more exact dates of `date` are known, and the stated one is not among them."""
     exact = [one for one in known if one != date and one.within(date)]
     return bool(exact) and all(said.excludes(one) for one in exact)
 
@@ -96,14 +96,14 @@ def _has_other_forms(reference: Text) -> bool:
 
 
 def _with_word(said: Sequence[str], place: int, numbers: set[str], own: set[str]) -> bool:
-    """Whether a reference's numbers and a word of its own stand within two words of a place."""
+    """Whether a reference's numbers and one of its words are within two words of a place."""
     near, words = set(said[max(0, place - 2) : place + 3]), own - numbers
     few = len(words) <= 3 and words & _PARTS <= near  # "the late 12th century" is no 12th century
     return few and near.issuperset(numbers) and bool(near & words)
 
 
 def _is_the_name(reference: Text, answer: Text, place: int, question: frozenset[str]) -> bool:
-    """Whether the last word of a name stands for it: with its first one, or alone."""
+    """Whether the last word of a name names it: with its first one, or alone."""
     if _is_last_name(reference, answer, question):
         return True
     names = all(word.name for word in reference.words)

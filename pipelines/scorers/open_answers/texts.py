@@ -21,7 +21,7 @@ from routeyard.pipelines.scorers.patterns import patterns
 
 
 def _folded(word: str) -> str:
-    """A word as it stands in a folded text; "si" is "sí" there, which affirms, and "an" "än"."""
+    """A word as a folded text has it; "si" is "sí" there, which affirms, and "an" "än"."""
     form = fold(word).casefold()
     ambiguous = form != word.casefold() and (form in VERDICTS or len(form) < 3)
     return "(?!)" if ambiguous else form

@@ -37,7 +37,7 @@ _LATIN = re.compile("([A-Za-zͰ-ϿЀ-ӿ])[\u0300-\u036f]+")
 _LETTERS = str.maketrans({"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i"})
 WORDS = table("open_words")
 _SAME = [(re.compile(rf"\b(?:{row})(?![\w-])"), row.split("|")[-1]) for row in WORDS["same"]]
-#: Words that answer a question by themselves → whether they affirm.
+#: Words that answer a question alone → whether they affirm.
 VERDICTS = {word: yes for yes in (True, False) for word in WORDS[yes].split()}
 _TENS = frozenset(str(10 * n) for n in range(2, 10))
 

@@ -30,7 +30,7 @@ class Patterns(dict[str, re.Pattern[str]]):
 
     Attributes:
         pieces: Name → the expression in pieces, as its file has it.
-        words: What stands for `<name>` in an expression.
+        words: The words that replace `<name>` in an expression.
     """
 
     def __init__(self, pieces: dict[str, str | list[Any]], words: dict[str, str]) -> None:
