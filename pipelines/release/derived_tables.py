@@ -60,10 +60,11 @@ def derive(
         SplitWriter(splits, folder) as by_split,
     ):
         for block in blocks(folder / "data/labels.parquet", responses, query_ids, model_ids):
-            writer.write(block.rows)
-            by_split.write(block.rows)
-            contents.update(block.rows)
-            rows += block.rows.num_rows
+            for part in block.rows():
+                writer.write(part)
+                by_split.write(part)
+                contents.update(part)
+                rows += part.num_rows
             counted.add(block)
             ids = query_ids.slice(block.first, block.shape[0])
             wide.write(wide_rows(ids, block.score, names))

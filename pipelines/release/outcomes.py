@@ -3,12 +3,13 @@
 Labels and responses are sorted by model, outcomes by query. A block of queries is read from
 both files through the first and last key of their row groups. What a row group holds of
 later blocks is kept, up to as many rows as a block has: so most are read once, and no more
-than two blocks are in memory.
+than two blocks are in memory. A block holds arrays of numbers; its rows, with their ids as
+text, are made some at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from routeyard.schemas import OUTCOMES
 
 #: Pairs in a block, and the step in queries: one word of `numbered.bits`.
 _PAIRS, _STEP = 1 << 22, 64
+#: Pairs that are looked at for rows at once.
+_ROWS = 1 << 18
 #: Columns of `responses` that are added up, null as soon as one is unknown.
 _SUMMED = ("cost_usd", "prompt_tokens", "completion_tokens", "reasoning_tokens")
 
@@ -33,7 +36,8 @@ class Block:
     """Outcomes of `queries` (first row, one past the last) as arrays of (queries, models).
 
     `score`, `correct`, `contested` are NaN or −1 where missing, and `labelled`,
-    `answered` say which pairs have a label and a response.
+    `answered` say which pairs have a label and a response; `rows` gives those that have
+    either, as OUTCOMES, in order and in parts.
     """
 
     first: int
@@ -43,7 +47,7 @@ class Block:
     labelled: Array
     answered: Array
     cost_usd: Array
-    rows: pa.Table
+    rows: Callable[[], Iterator[pa.Table]]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,12 +80,7 @@ def blocks(
     size = block_size(len(models))
     for first in range(0, len(queries), size):
         ids = queries.slice(first, size)
-        found = [
-            _known(reader.between(ids[0].as_py(), ids[-1].as_py()), ids, models)
-            for reader in readers
-        ]
-        answers = found[1] if responses is not None else None
-        yield _block(first, ids, models, *found[0], answers)
+        yield _block(first, ids, models, readers)
 
 
 class _Sorted:
@@ -154,73 +153,80 @@ def _known(part: pa.Table, ids: pa.Array, models: pa.Array) -> tuple[pa.Table, A
     return (part, cells) if known.all() else (part.filter(pa.array(known)), cells[known])
 
 
-def _block(
-    first: int,
-    ids: pa.Array,
-    models: pa.Array,
-    labels: pa.Table,
-    at: Array,
-    answers: tuple[pa.Table, Array] | None,
-) -> Block:
+def _block(first: int, ids: pa.Array, models: pa.Array, readers: Sequence[_Sorted]) -> Block:
     size = len(ids) * len(models)
+    low, high = ids[0].as_py(), ids[-1].as_py()
+    # Rows of a file are let go before the next file is read.
+    held, deciders = _labels(*_known(readers[0].between(low, high), ids, models), size)
+    held["n_responses"] = np.zeros(size, dtype=np.int32)
+    for reader in readers[1:]:
+        held |= _responses(*_known(reader.between(low, high), ids, models), size)
+    labelled, answered = held["n_samples"] >= 0, held["n_responses"] > 0
+
+    def part(one: dict[str, Array], keep: Array) -> pa.Table:
+        q, m = keep // len(models), keep % len(models)
+        missing = np.full(len(keep), np.nan)
+        latency = one.get("latency_s", missing) / np.maximum(one["n_responses"], 1)
+        columns = {
+            "query_no": pa.array((q + first).astype(np.int32)),
+            "model_no": pa.array(m.astype(np.int16)),
+            "query_id": ids.take(pa.array(q)),
+            "model_id": models.take(pa.array(m)),
+            "score": pa.array(one["score"], from_pandas=True),
+            "correct": pa.array(one["correct"] > 0, mask=one["correct"] < 0),
+            "decided_by": deciders.take(pa.array(one["by"], mask=one["by"] < 0)),
+            "latency_s": pa.array(latency.astype(np.float32), from_pandas=True),
+            "n_samples": pa.array(one["n_samples"], mask=one["n_samples"] < 0),
+            "n_responses": pa.array(one["n_responses"]),
+            "contested": pa.array(one["contested"] > 0, mask=one["contested"] < 0),
+        }
+        for name in _SUMMED:
+            found = pa.array(one.get(name, missing), from_pandas=True)
+            columns[name] = found.cast(OUTCOMES.schema.field(name).type)
+        named = [columns[name] for name in OUTCOMES.column_names]
+        return pa.Table.from_arrays(named, schema=OUTCOMES.schema)
+
+    def rows() -> Iterator[pa.Table]:
+        for start in range(0, size, _ROWS):
+            here = slice(start, start + _ROWS)
+            keep = start + np.flatnonzero(labelled[here] | answered[here])
+            yield part({name: values[keep] for name, values in held.items()}, keep)
+
+    planes = {name: held[name] for name in ("score", "correct", "contested")}
+    planes |= {"labelled": labelled, "answered": answered}
+    planes["cost_usd"] = held["cost_usd"] if "cost_usd" in held else np.full(size, np.nan)
+    shaped = {name: plane.reshape(len(ids), len(models)) for name, plane in planes.items()}
+    return Block(first=first, rows=rows, **shaped)
+
+
+def _labels(labels: pa.Table, at: Array, size: int) -> tuple[dict[str, Array], pa.Array]:
+    """Column → (size,) values of the cells, and what `by` numbers."""
 
     def spread(name: str, empty: float, kind: Any) -> Array:
         out = np.full(size, empty, dtype=kind)
         out[at] = pc.fill_null(labels.column(name).cast(pa.from_numpy_dtype(kind)), empty)
         return out
 
-    score = spread("score", np.nan, np.float64)
-    correct, contested = spread("correct", -1, np.int8), spread("contested", -1, np.int8)
-    n_samples = spread("n_samples", -1, np.int32)
     decided = labels.column("decided_by").unify_dictionaries().combine_chunks()
     if isinstance(decided, pa.ChunkedArray):
         decided = decided.chunk(0) if decided.num_chunks else pa.array([]).dictionary_encode()
     by = np.full(size, -1, dtype=np.int32)
     by[at] = pc.fill_null(decided.indices, -1)
-    labelled = n_samples >= 0
-    n_responses = np.zeros(size, dtype=np.int32)
-    known = {}
-    if answers is not None:
-        n_responses = np.bincount(answers[1], minlength=size).astype(np.int32)
-        for name in (*_SUMMED, "latency_s"):
-            known[name] = _total(answers[0].column(name), answers[1], n_responses)
-    missing = np.full(size, np.nan)
-    keep = np.flatnonzero(labelled | (n_responses > 0))
-    n = np.maximum(n_responses, 1)
-    latency = (known.get("latency_s", missing) / n).astype(np.float32)
-    q, m = keep // len(models), keep % len(models)
-    numbers = {
-        "query_no": pa.array((q + first).astype(np.int32)),
-        "model_no": pa.array(m.astype(np.int16)),
-        "query_id": ids.take(pa.array(q)),
-        "model_id": models.take(pa.array(m)),
-        "score": pa.array(score[keep], from_pandas=True),
-        "correct": pa.array(correct[keep] > 0, mask=correct[keep] < 0),
-        "decided_by": decided.dictionary.cast(pa.string()).take(
-            pa.array(by[keep], mask=by[keep] < 0)
-        ),
-        "latency_s": pa.array(latency[keep], from_pandas=True),
-        "n_samples": pa.array(n_samples[keep], mask=n_samples[keep] < 0),
-        "n_responses": pa.array(n_responses[keep]),
-        "contested": pa.array(contested[keep] > 0, mask=contested[keep] < 0),
+    cells = {
+        "score": spread("score", np.nan, np.float64),
+        "correct": spread("correct", -1, np.int8),
+        "contested": spread("contested", -1, np.int8),
+        "n_samples": spread("n_samples", -1, np.int32),
+        "by": by,
     }
-    for name in _SUMMED:
-        found = pa.array(known.get(name, missing)[keep], from_pandas=True)
-        numbers[name] = found.cast(OUTCOMES.schema.field(name).type)
-    rows = pa.Table.from_arrays(
-        [numbers[name] for name in OUTCOMES.column_names], schema=OUTCOMES.schema
-    )
-    shape = (len(ids), len(models))
-    return Block(
-        first,
-        score.reshape(shape),
-        correct.reshape(shape),
-        contested.reshape(shape),
-        labelled.reshape(shape),
-        (n_responses > 0).reshape(shape),
-        known.get("cost_usd", missing).reshape(shape),
-        rows,
-    )
+    return cells, decided.dictionary.cast(pa.string())
+
+
+def _responses(answers: pa.Table, at: Array, size: int) -> dict[str, Array]:
+    """Column → (size,) sums over the samples of each cell, and their number."""
+    n = np.bincount(at, minlength=size).astype(np.int32)
+    sums = {name: _total(answers.column(name), at, n) for name in (*_SUMMED, "latency_s")}
+    return {"n_responses": n, **sums}
 
 
 def _total(values: pa.ChunkedArray, at: Array, n: Array) -> Array:

@@ -104,7 +104,7 @@ class Summaries:
         same = {name: name for name in ("answered", "correct", "priced", "cost_usd")}
         empty = np.zeros((0, self._models))
         none = empty.astype(bool)
-        nothing = Block(0, empty, empty, empty, none, none, empty, pa.table({}))
+        nothing = Block(0, empty, empty, empty, none, none, empty, lambda: iter(()))
         first = _per_query(nothing, none, empty, np.zeros(0, dtype=bool))
         return {
             "per_query": pa.concat_tables([first, *self._per_query]),

@@ -176,13 +176,14 @@ def test_small_blocks_over_many_row_groups_are_one_large_block(tmp_path, monkeyp
 
     def rows() -> pa.Table:
         found = made.blocks(tmp_path / "labels.parquet", tmp_path / "responses.parquet", ids, names)
-        return pa.concat_tables([block.rows for block in found])
+        return pa.concat_tables([part for block in found for part in block.rows()])
 
     large = rows()
     assert large.num_rows == 640 * 3
     assert set(large.column("n_responses").to_pylist()) == {2}
     monkeypatch.setattr(made, "block_size", lambda models: 64)
     monkeypatch.setattr(made, "_PAIRS", held)
+    monkeypatch.setattr(made, "_ROWS", 50)
     assert rows().equals(large)
 
 

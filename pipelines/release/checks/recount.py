@@ -74,9 +74,10 @@ def recount(
         ):
             ids = query_ids.slice(block.first, block.shape[0])
             wide.update(wide_rows(ids, block.score, names.to_pylist()))
-            outcomes.update(block.rows)
-            if splits:
-                splits.update(block.rows)
+            for part in block.rows():
+                outcomes.update(part)
+                if splits:
+                    splits.update(part)
             summaries.add(block)
     except ContractError:
         return []  # a row without its query or model: `_references` names it
