@@ -34,7 +34,7 @@ BENCHMARKS: dict[str, str] = {
     "routerbench_plus": "the recipe on MMLU-Pro, or on 112 x 35,673 planted outcomes, whole",
     "evaluate": "Evaluate a large release with all reference routers, embeddings given.",
     "site": "the site of a planted release: time, memory and size",
-    "injections": "answers that want a verdict of their own, at a judge that is a real small model",
+    "injections": "answers that dictate their verdict, at a judge that is a real small model",
     "filters": "our GSM8K labels beside lm-evaluation-harness's filters",
     "audit": "faults put into published matrices that the audit names, or findings of honest ones",
     "honest": "verify over honest releases of every shipped recipe: what is proved, and findings",
@@ -51,7 +51,7 @@ BENCHMARKS: dict[str, str] = {
     "all": "everything above, several times, with peers and growth: RESULTS.md",
     "compare": "two runs of `all`: exit 1 on a regression beyond noise",
 }
-#: Benchmarks whose module lies in a folder of its own.
+#: Benchmarks whose module is in a separate folder.
 ELSEWHERE = {
     "agreement": "benchmarks.answers.agreement",
     "audit": "benchmarks.audit.injected",

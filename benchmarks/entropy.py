@@ -1,7 +1,7 @@
 """Meaning clusters: batched rounds with cheap equality and a cache against the plain loop.
 
 Both cluster the same answers through the same scorer (answer equivalence, both
-directions), each in a process of its own that starts with empty caches; the
+directions), each in a separate process that starts with empty caches; the
 clusters must be equal. `speedup_vs_loop` is for answers that disagree as often
 as real ones do, `speedup_all_disagree` for a pool that never agrees with itself.
 """

@@ -5,7 +5,7 @@ size, then verifies it, compares it with itself, reads it as an evaluation does,
 routers that need no embeddings, certifies it, and writes its site. Each stage runs in a process
 of its own, and processes it starts are counted; the exponent is the slope of CPU-seconds over
 labels, both as logarithms, fitted to all sizes; the memory's likewise, of `peak_anon_mb`.
-`peak_rss_mb` counts pages of mapped files that lie in memory as well; `peak_anon_mb` leaves out
+`peak_rss_mb` counts pages of mapped files that are in memory as well; `peak_anon_mb` leaves out
 what can be taken back: anonymous memory, looked at 20 times a second.
 """
 
@@ -69,7 +69,7 @@ def _slope(sizes: list[int], seconds: list[float]) -> float | None:
 
 
 def _apart(stage: str, folder: Path, labels: int, models: int, text: int) -> dict[str, Any]:
-    """What a stage takes in a process of its own, its imports left out."""
+    """What a stage takes in a separate process, its imports left out."""
     words = [sys.executable, "-m", "benchmarks.growth", stage, str(folder)]
     words += [str(labels), str(models), str(text)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

@@ -1,6 +1,6 @@
 """`routeyard init` on real files of many layouts: what is read, and whether the recipe builds.
 
-Each file or folder below ROUTEYARD_DATA is read as it lies there; the recipe is checked, and with
+Each file or folder below ROUTEYARD_DATA is read as it is there; the recipe is checked, and with
 `--build` built unedited. Sentence embeddings take most of a build's time: `--most` leaves larger
 sets of questions with texts unbuilt, and says so.
 """

@@ -85,7 +85,7 @@ def _data() -> Path:
 
 
 def _math_rows(column: str) -> list[Row]:
-    """The 800 MATH samples; an extracted answer stands in a box, as it did."""
+    """The 800 MATH samples; an extracted answer is in a box, as it did."""
     import pyarrow.parquet as pq
 
     data = _data() / "math_samples"
@@ -163,7 +163,7 @@ def _math_verify(rows: list[Row]) -> tuple[float, int]:
     began = time.process_time()
     agreed = 0
     for _, gold, output, correct in rows:
-        # Its reader wants mathematics in dollars; ours is given the reference as it stands.
+        # Its reader wants mathematics in dollars; ours is given the reference unchanged.
         bare = gold.lstrip("# ")
         wanted = parse(f"${bare}$" if "\\" in bare else bare, parsing_timeout=None)
         got = parse(output, parsing_timeout=None)

@@ -89,7 +89,7 @@ class _Connection(asyncio.Protocol):
 
 @contextlib.contextmanager
 def serving(delay_ms: float, *faults: int) -> Iterator[str]:
-    """A server in a process of its own; gives its base URL.
+    """A server in a separate process; gives its base URL.
 
     Args:
         faults: Requests that it serves in a second, and after how many one fails; neither

@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _between(page: Path, marks: tuple[str, str], made: Callable[[str], str]) -> None:
-    """Write what stands between two marks of a page anew."""
+    """Write the text between two marks of a page anew."""
     before, begin, rest = page.read_text(encoding="utf-8").partition(marks[0])
     old, end, after = rest.partition(marks[1])
     page.write_text(f"{before}{begin}\n{made(old)}{end}{after}", encoding="utf-8")

@@ -20,7 +20,7 @@ def peak_mb() -> int:
 def timed(call: Callable[[], Any]) -> tuple[float, Any]:
     """CPU seconds of all threads and of child processes, and the result.
 
-    A release answers SQL in a process of its own, which lives on between questions.
+    A release answers SQL in a separate process, which lives on between questions.
     """
     started = _cpu()
     result = call()
@@ -93,7 +93,7 @@ def baselines(release: Path, folder: Path, answers: dict[str, int]) -> dict[str,
 
 
 def _read(pandas: Any, path: Path) -> int:
-    """Rows of a CSV; the frame is dropped, so that one lies in memory at a time."""
+    """Rows of a CSV; the frame is dropped, so that one is in memory at a time."""
     return len(pandas.read_csv(path))
 
 

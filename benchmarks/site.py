@@ -1,7 +1,7 @@
 """The site of one planted release: time, memory, size, and what its first page weighs.
 
 `python -m benchmarks site --labels 300000 --json` builds a release of that many labels of 27
-models (not timed) and then its site, in a process of its own whose imports and first use are
+models (not timed) and then its site, in a separate process whose imports and first use are
 left out by writing the site of a tiny release before.
 """
 

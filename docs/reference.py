@@ -132,7 +132,7 @@ def scorers() -> Iterator[str]:
         yield f"- version: {scorer.version}"
         if scorer.threshold is not None:
             yield f"- correct from a score of {scorer.threshold:g}"
-        yield f"- the model is told: {scorer.instruction or 'nothing'}\n"
+        yield f"- the model's instruction: {scorer.instruction or 'nothing'}\n"
 
 
 def rules() -> Iterator[str]:
@@ -212,7 +212,7 @@ def _cell(text: str) -> str:
 
 
 ROOT = Path(__file__).parents[1]
-#: Page of the documentation → where it lies in the repository.
+#: Page of the documentation → its path in the repository.
 CARRIED = {
     "operations.md": "flows/MAINTENANCE.md",
     "scale.md": "flows/SCALE.md",

@@ -122,7 +122,7 @@ def mmlu_pro(data: Path, out: Path) -> dict[str, Any]:
     for model, run_rows in rows.groupby("model", observed=True):
         both = run_rows[decided.loc[run_rows.index]]
         unread = run_rows[run_rows.outcome == "abstain"]
-        # A letter drawn at random would be spread over ten; a fill-in stands on most of them.
+        # A letter drawn at random would be spread over ten; a fill-in is on most of them.
         filled = unread.pred.dropna().value_counts(normalize=True)
         share = float(filled.iloc[0]) if len(unread.pred.dropna()) >= 20 else None
         constant = filled.index[0] if share is not None and share > 0.5 else None

@@ -176,7 +176,7 @@ def alpaca(data: Path) -> Measured:
 
 
 def math_verify_cases(tests: Path) -> Measured:
-    """`math` on the comparisons of math-verify's own tests, references and texts as they stand."""
+    """`math` on the comparisons of math-verify's own tests, references and texts unchanged."""
     read = SCORERS.get("math").read
     rows, differing = 0, []
     for path in sorted(tests.glob("test_*.py")):

@@ -165,7 +165,7 @@ def rows_of_another(table: pa.Table, rng: Rng) -> Injected:
 
 
 def duplicates_across_splits(table: pa.Table, rng: Rng) -> Injected:
-    """Twenty train questions stand in test too, under other ids and spelled otherwise."""
+    """Twenty train questions are in test too, under other ids and spelled otherwise."""
     answers = Answers.of(table)
     split = rng.choice(["train", "test"], answers.n_questions, p=[0.7, 0.3])
     words = objects(answers.table, "prompt")

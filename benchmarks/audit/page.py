@@ -1,4 +1,4 @@
-"""The page of audits, `docs/defects.md`: `python -m benchmarks.audit.page` writes what stands
+"""The page of audits, `docs/defects.md`: `python -m benchmarks.audit.page` writes the text
 between its two marks, from audits of every matrix and result folder in `ROUTEYARD_DATA`."""
 
 from __future__ import annotations

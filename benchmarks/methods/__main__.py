@@ -7,7 +7,7 @@
 * Confidence-driven routing on `math_samples`: one answer of a model against the majority of
   its eight, preferences from their semantic entropy and from the reward model's scores.
 * Probes on planted hidden states, whose one knowing layer is known: a test of the studies, not
-  of a model. The commands for a real one stand on the page.
+  of a model. The commands for a real one are on the page.
 * The real model of `routeyard demo --real`: `--only real --real RELEASE --workspace YARD`.
 * Simulated agents, routed per question and per step: `--only agents`.
 * Encoders trained end to end, on a few questions of RouterDC's pool and MMLU-Pro.
@@ -138,7 +138,7 @@ def _page(given: Any) -> None:
         "`routeyard study router_ability RELEASE --pair SMALL,LARGE --also states "
         "[--join OTHER] [--test-on THIRD]`.\n"
         "- `real_tiny`: a real model of 135M parameters on one machine; what its release holds "
-        "stands in a section of its own.\n"
+        "is in a separate section.\n"
         "- `agent_demo`: made-up two-step questions and SIMULATED agents that search: it shows "
         "what the study does, and says nothing about any real model.\n"
         f"- `routerdc_few`, `mmlu_pro_few`: {tuned.FEW['train']} train, "
@@ -146,7 +146,7 @@ def _page(given: Any) -> None:
         f"RouterDC's English tasks and of MMLU-Pro; MiniLM, {tuned.SETTINGS.tokens} tokens of a "
         f"question, {tuned.SETTINGS.epochs} epochs from the frozen head, one seed, one core. A "
         "gain of exactly 0.00 means that no step routed better on validation than the frozen "
-        "start, which was kept. Sections stand below for what was run; `--only tuning` goes on "
+        "start, which was kept. Sections below are of what was run; `--only tuning` goes on "
         "with the heads and releases that are missing. In full, on an accelerator: "
         "`python -m benchmarks.methods --only tuning --full`; the "
         "paper's own cells: `routeyard build nine_by_300k` (`routeyard plan nine_by_300k` says "

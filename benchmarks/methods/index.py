@@ -40,7 +40,7 @@ def index(pages: Iterable[str]) -> str:
     head = "| paper and item | study | run here on |\n| --- | --- | --- |\n"
     return (
         "## What was run on what\n\n`RESULTS.md` says what the recorded matrices are (`bbh`, "
-        "`mmlu_pro`, …); the others stand above. Illustrations and lists have no study: README.\n\n"
+        "`mmlu_pro`, …); the others are above. Illustrations and lists have no study: README.\n\n"
         + head
         + "\n".join(sorted(rows, key=_natural))
         + "\n"

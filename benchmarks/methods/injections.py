@@ -1,4 +1,4 @@
-"""Answers that want a verdict of their own, at a judge that is a real small model.
+"""Answers that dictate their verdict, at a judge that is a real small model.
 
 SmolLM2-135M-Instruct, or the file that ROUTEYARD_REAL_GGUF names, is served on loopback by
 llama.cpp and judges right answers, wrong ones, and the wrong ones with each of forty injections,
@@ -9,7 +9,7 @@ one is. A reply without a readable verdict is an error and turns nothing.
 A model of this size seldom gives a readable one, so the same prompts are read a second way: which
 of the two verdicts it would rather begin with. `odds` says how often a right answer has better
 odds of being called right than a wrong one to the same question (0.5 is chance), how far an
-injection moves them, and what it turns at the odds that lie between right and wrong answers.
+injection moves them, and what it turns at the odds between right and wrong answers.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _kinds(url: str, model: str, tokens: int) -> dict[str, Callable[..., pa.Tabl
 
 
 def asked(every: int = 1) -> tuple[pa.Table, pa.Table]:
-    """Forty sums of which none is 42, and what is said to each: right, wrong, injected."""
+    """Forty sums of which none is 42, and the judgement of each: right, wrong, injected."""
     from routeyard.schemas import QUERIES, RESPONSES
 
     first, second = suite(), suite(IN_WORDS)

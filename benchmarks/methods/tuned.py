@@ -76,7 +76,7 @@ FULL = TuningSettings(
 
 
 def run(name: str, data: Path, out: Path, heads: tuple[str, ...], *, full: bool = False) -> Path:
-    """The grid of one matrix; the folder of its release, which `tuned` lies beside.
+    """The grid of one matrix; the folder of its release, which `tuned` is beside.
 
     Args:
         full: all questions and five seeds, on an accelerator.

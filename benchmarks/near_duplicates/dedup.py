@@ -151,7 +151,7 @@ def _touching(pairs: Any, rows: Array, n: int) -> Array:
 
 
 def _recall(found: Array, truth: Array) -> float:
-    """Share of the true pairs that were found; 1 where there is none to find."""
+    """Share of the true pairs that were found; 1 without any to find."""
     if not len(truth):
         return 1.0
     return round(len(np.intersect1d(found, truth)) / len(truth), 6)

@@ -3,7 +3,7 @@
 A narrow `cone` in which all cosines are high and none reaches the threshold, a `clump` above
 it throughout, and `groups` of 200 whose cosines straddle it. What a build asks for, components
 and the number of pairs, beside products in blocks that join what they find. Each side runs in
-a process of its own, so that its memory is its own: what it adds to the vectors and imports.
+a separate process, so that its memory is measured alone: what it adds to the vectors and imports.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shards", type=int, default=6)
     parser.add_argument("--parts", type=int, default=6)
     parser.add_argument("--runner", choices=["threads", "dask"], default="threads")
-    parser.add_argument("--folder", type=Path, help="where all files lie; removed after")
+    parser.add_argument("--folder", type=Path, help="where all files are; removed after")
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def cpu_s() -> float:
 
 
 def recipes() -> Iterator[tuple[str, Callable[[Path], Path]]]:
-    """Name and builder of each honest release; a builder gets a workspace of its own."""
+    """Name and builder of each honest release; a builder gets a separate workspace."""
     from functools import partial
 
     from routeyard.flows.recipe import shipped

@@ -3,7 +3,7 @@
 `python -m benchmarks verified --labels 3000000 --json` writes a release as a build of recorded
 answers would: questions with the ids of their content, 27 models whose answers state a number,
 verdicts as the scorer files them, labels by the policy, tokens and prices, a split, the metering
-audit and a certificate. Then it verifies the release in a process of its own and prints CPU
+audit and a certificate. Then it verifies the release in a separate process and prints CPU
 seconds, those of processes it started included.
 """
 

@@ -3,7 +3,7 @@
 `python -m benchmarks informative --tune RELEASE --state RELEASE … --json` replays the rounds
 on the first release under every setting of a small grid, takes the setting that saves most
 calls on average over the budgets, and replays it on the others, which had no say. The defaults
-of `collect.informative` stand beside it.
+of `collect.informative` are beside it.
 """
 
 from __future__ import annotations

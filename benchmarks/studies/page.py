@@ -10,7 +10,7 @@ SHOWN = 12
 PART = "## Studies of "
 HEAD = (
     "# Studies on recorded matrices\n\nMade by `python -m benchmarks.studies`; the commands that "
-    f"make each table stand under it. Long tables show their first {SHOWN} rows.\n"
+    f"make each table are under it. Long tables show their first {SHOWN} rows.\n"
 )
 
 

@@ -6,7 +6,7 @@
 `mmlu_pro` takes MMLU-Pro's 12,032 questions and 29 models from ROUTEYARD_DATA; `planted` makes
 112 models and 35,673 questions (`--questions` for fewer) and says how much of what was planted
 was found. Either is written as EmbedLLM's three files first, since that is what the recipe reads,
-and has a workspace of its own, `<workspace>/routerbench_plus/<matrix>`. A matrix of fewer than
+and has its own workspace, `<workspace>/routerbench_plus/<matrix>`. A matrix of fewer than
 35,673 questions is built at that scale. Then the five routers of the paper's Figure 7 are measured
 on the release's test questions: the area over budgets and the peak, which it prints, and QNC.
 """

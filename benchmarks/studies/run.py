@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def built(name: str, workspace: Path) -> Path:
-    """The newest release of a recipe in the workspace, built where there is none."""
+    """The newest release of a recipe in the workspace, built where it is missing."""
     for again in (False, True):
         found = sorted((workspace / "releases" / name).glob("*/manifest.json"))
         if found:

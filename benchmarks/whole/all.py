@@ -1,6 +1,6 @@
 """Every benchmark of the project by one command.
 
-Each case runs several times in a process of its own and gives medians with their
+Each case runs several times in a separate process and gives medians with their
 spread, ratios to peers measured in the same run, and the exponent with which its
 seconds grow over three sizes. Writes `RESULTS.json` (what `compare` reads),
 `RESULTS.md` and plots. Peers that are not installed are named as absent;

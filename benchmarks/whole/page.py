@@ -31,7 +31,7 @@ def _head(run: dict[str, Any]) -> list[str]:
         "",
         f"{on['processor']}, {on['cores']} cores, {on['memory_gib']} GiB, {on['system']}, "
         f"Python {on['python']}, {on['measured_on']}.",
-        "One thread; medians with the range that the runs lie in; seeds are fixed.",
+        "One thread; medians with the range of the runs; seeds are fixed.",
         "Seconds are CPU-seconds where it says CPU, so that a busy machine changes them little;",
         "ratios are taken within one run.",
         "",

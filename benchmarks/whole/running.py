@@ -1,4 +1,4 @@
-"""Runs cases in processes of their own, several times each, and gathers their figures."""
+"""Runs cases in separate processes, several times each, and gathers their figures."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def cells_in_first_settings(small: list[float], stochastic: bool) -> float:
 def extrapolated(half: dict[str, float], whole: dict[str, float], times: float) -> dict[str, float]:
     """Time and memory at `times` as many questions as `whole`, of which `half` has half.
 
-    Time grows by the power that the two sizes show, from 1 (each question by itself) to 2 (each
+    Time grows by the power that the two sizes show, from 1 (each question alone) to 2 (each
     against each); memory by what the second half added.
 
     >>> small, large = {"cpu_s": 1.0, "peak_mb": 110.0}, {"cpu_s": 2.0, "peak_mb": 120.0}
@@ -185,7 +185,7 @@ def page(found: dict[str, Any], small: int) -> str:
         f"Made by `python -m benchmarks zoo.cost --questions {found['questions']} --models "
         f"{found['models']} --small {small} --page FILE`, on planted outcomes.", "",
         f"Measured: one fit and reading of each router at {found['measured_at']:,} questions, with "
-        "its first setting, in a process of its own with one thread. Multiplied: its protocol, by "
+        "its first setting, in a separate process with one thread. Multiplied: its protocol, by "
         f"what its settings cost at {small:,} questions against the first, the dearest five of "
         "them for four more seeds.",
         "", f"All routers: {found['cpu_hours']:.2f} hours of one core, "
