@@ -1,7 +1,7 @@
 """A plan from what a recipe states: counts, splits and calls, with no network and no data.
 
-Used where a recipe's sources cannot be read here and now (hub datasets, files of
-one's own) and every one of them states its `limit`. Reading them can only lower
+Used where a recipe's sources cannot be read here and now (hub datasets, private
+files) and every one of them states its `limit`. Reading them can only lower
 the counts: a limit is what is taken at most.
 """
 

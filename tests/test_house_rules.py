@@ -1,14 +1,18 @@
 """The import rules can fail, files stay small, and start-up stays light.
 
-ruff, mypy and import-linter run as steps of their own in `.ci/run`, before pytest.
+ruff, mypy and import-linter run as separate steps in `.ci/run`, before pytest.
 """
 
 from __future__ import annotations
 
+import io
+import re
 import subprocess
 import sys
+import tokenize
 import tomllib
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +22,7 @@ from benchmarks.structure import run
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 PACKAGES = ("routeyard", "schemas", "pipelines", "papers", "flows", "datacards")
-#: Named, because an environment may lie in the checkout under any name.
+#: Named, because an environment may be in the checkout under any name.
 OWN = [*PACKAGES, "benchmarks", "docs", "tests"]
 
 
@@ -108,7 +112,7 @@ def test_files_folders_and_functions_stay_small() -> None:
                     found.append(f"{name}: {node.name} has {long} lines: cut it along its steps")
     for folder, count in folders.items():
         if count > 20 and not folder.startswith((*FOLDERS_OF_PARTS, "pipelines/routers")):
-            found.append(f"{folder} holds {count} modules: give some a folder of their own")
+            found.append(f"{folder} holds {count} modules: give some a separate folder")
     assert found == []
 
 
@@ -120,3 +124,45 @@ def test_the_structure_stays_plain() -> None:
     ):  # fmt: skip
         assert found[name] == [], name
     assert found["class_names_used_twice"] == {}
+
+
+#: Words that say nothing of who does what, in comments, docstrings, messages and pages.
+EMPTY_WORDS = re.compile(
+    r"\b(?:[Ss]tands\b(?!:)|stood\b|stand (?:for|beside|behind|under|in for)\b"
+    r"|(?:is|are) none\b(?! of)|(?:is|are) (?:said|told)\b(?! apart| from)|by (?:itself|themselves)\b|gives? up its\b"
+    r"|ends? in words\b|of (?:its|their|one's) own(?=[.,:;)]))"
+)
+#: Kept, since a release stores it with each verdict.
+STORED = "the reference stands in a question"
+
+
+def _prose(name: str, text: str) -> Iterator[tuple[int, str]]:
+    """(line, text) of a page, or of the comments and strings of a module."""
+    if not name.endswith(".py"):
+        yield from enumerate(text.splitlines(), 1)
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.COMMENT, tokenize.STRING):
+            yield token.start[0], " ".join(token.string.split())
+
+
+def _empty_words(name: str, text: str) -> list[str]:
+    """The places of a file that have one of `EMPTY_WORDS`."""
+    if not EMPTY_WORDS.search(" ".join(text.split())):
+        return []
+    return [
+        f"{name}:{line}: {found[0]!r}"
+        for line, prose in _prose(name, text)
+        if STORED not in prose and (found := EMPTY_WORDS.search(prose))
+    ]
+
+
+def test_words_say_who_does_what() -> None:
+    assert _empty_words("a.py", "# What stands here is none.\nstands = 1\n") == ["a.py:1: 'stands'"]
+    pages = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md", "docs/*.md"]
+    listed = subprocess.run(
+        ["git", "ls-files", *(f"{package}/*.py" for package in PACKAGES), *pages],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout.split()  # fmt: skip
+    found = [one for name in listed for one in _empty_words(name, (ROOT / name).read_text())]
+    assert not found, "say who does what ('is stored in', 'is missing'): " + "\n".join(found)

@@ -18,7 +18,7 @@ from routeyard.schemas.recipe import Collect
 
 
 def asked_about(context: BuildContext, queries: StageResult) -> dict[str, Any]:
-    """What a plan is told beside questions, pool and settings: the benchmark, and its images."""
+    """Arguments of a plan beside questions, pool and settings: the benchmark, and its images."""
     return {"benchmark": context.benchmark, "images": Path(queries.folder) / IMAGES}
 
 

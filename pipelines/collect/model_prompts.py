@@ -1,8 +1,8 @@
 """What one model is asked of each query: the query's own prompt, or the model's frame around it.
 
 A frame makes a way of asking a member of the pool: one model with worked examples
-and the same model without are two lines of it, with answers, costs and labels of
-their own.
+and the same model without are two lines of it, with separate answers, costs and
+labels.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Routers, one file each, in folders by family; read `base` first: what a router must offer.
 
 To add one: a file in the folder of its family and a row in `listed/routers.yaml` (of a pair
-router: a line below), or an entry point of group `routeyard.routers` in a package of its
-own. Which model is asked for a question, given scores and costs, is a selection rule's
+router: a line below), or an entry point of group `routeyard.routers` in another package.
+Which model is asked for a question, given scores and costs, is a selection rule's
 business, not a router's.
 """
 

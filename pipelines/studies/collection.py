@@ -178,8 +178,8 @@ def _bound(scores: Floats) -> float:
 
     For a pair of models the questions are grouped by how many of the others are right, and
     each group is drawn in proportion to the standard deviation of the pair's difference
-    there (Neyman's allocation): the variance against that of two means over questions of
-    their own, median over pairs. No rounds can know that much.
+    there (Neyman's allocation): the variance against that of two means over different
+    questions, median over pairs. No rounds can know that much.
     """
     n, models = scores.shape
     right = scores.sum(axis=1)

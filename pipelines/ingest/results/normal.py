@@ -207,7 +207,7 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def scored(
     done: Assigned, name: str, groups: Sequence[pa.ChunkedArray] = (), *, aloud: bool
 ) -> pa.Array | None:
-    """A column of scores in [0, 1], null where there is none.
+    """A column of scores in [0, 1], null where missing.
 
     Args:
         groups: Arm and suite of each row: one of them may have another scale than the others.
