@@ -27,7 +27,9 @@ def plots(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, bytes]:
     out = {"plots/accuracy.svg": accuracy_bars(models, pool=pool)}
     priced = [row for row in models if row["cost"] is not None]
     if len(priced) > 1:
-        out["plots/cost.svg"] = cost_accuracy(priced, pool=pool)
+        out["plots/cost.svg"] = cost_accuracy(
+            priced, pool=pool, simulated=bool(numbers["simulated"])
+        )
     return {path: text.encode() for path, text in out.items()}
 
 

@@ -26,8 +26,11 @@ def colours(names: Iterable[str]) -> dict[str, tuple[str, str]]:
     }
 
 
-def fill(colour: str, sign: str) -> str:
-    """The colour of a bar: paler where hues come round again, since a bar has no sign."""
+def fill(colour: str, sign: str, *, of: int = 0) -> str:
+    """The colour of a bar: paler where hues come round again, since a bar has no sign; one colour
+    for all where `of` names are more than hues and their paler ones can tell apart."""
+    if of > 2 * len(COLOURS):
+        return COLOURS[0]
     if sign == SIGNS[0]:
         return colour
     parts = (int(colour[k : k + 2], 16) for k in (1, 3, 5))

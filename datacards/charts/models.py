@@ -44,7 +44,7 @@ def accuracy_bars(
             "y": row["accuracy"],
             "low": row.get("low"),
             "high": row.get("high"),
-            "colour": fill(*hue[row["model_id"]]),
+            "colour": fill(*hue[row["model_id"]], of=len(hue)),
             "shown": f"{100 * row['accuracy']:.1f} %",
             "says": _says(row, look),
         }
@@ -93,7 +93,12 @@ def _said(at: Any, text: str) -> Any:
 
 
 def cost_accuracy(
-    models: Sequence[Row], *, pool: Iterable[str], name: str = "cost", look: Look = PAPER
+    models: Sequence[Row],
+    *,
+    pool: Iterable[str],
+    simulated: bool = False,
+    name: str = "cost",
+    look: Look = PAPER,
 ) -> str:
     """Accuracy over mean cost per 1,000 questions, log cost, with the frontier as steps.
 
@@ -105,6 +110,7 @@ def cost_accuracy(
         models: model_id, accuracy, cost (USD per 1,000 questions, above zero) and, where not all
             are models, role: `model`, `router` or `reference`.
         pool: All models of the release, as in `accuracy_bars`.
+        simulated: Nobody paid these costs.
     """
     import altair as alt
 
@@ -139,10 +145,11 @@ def cost_accuracy(
     )
     rows = _marked(best, places, hue, on_frontier, look)
     along, end = ("mean cost", ", log scale") if width >= 400 else ("cost", "")
+    usd = "simulated USD" if simulated else "USD"
     x = alt.X(
         "x:Q",
         scale=alt.Scale(type="log", domain=[10**low, 10**high], nice=False),
-        axis=alt.Axis(title=f"{along} (USD per 1,000 questions{end})", format="$~g"),
+        axis=alt.Axis(title=f"{along} ({usd} per 1,000 questions{end})", format="$~g"),
     )
     up = alt.Scale(domain=[bottom, top], nice=False)
     y = alt.Y(

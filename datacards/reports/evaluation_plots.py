@@ -17,11 +17,14 @@ from routeyard.datacards.site.evaluation_charts import (
 from routeyard.datacards.site.evaluation_tables import EvaluationTables
 
 
-def plot_all(folder: Path, one: EvaluationTables, models: Sequence[str]) -> list[Path]:
+def plot_all(
+    folder: Path, one: EvaluationTables, models: Sequence[str], *, simulated: bool
+) -> list[Path]:
     """Write every plot there is data for; returns the files.
 
     Args:
         models: All models of the release, for their colours.
+        simulated: Nobody paid the costs.
     """
     pool = sorted(set(one.metrics.column("router").to_pylist()))
     drawn: dict[str, str] = {}
@@ -33,7 +36,7 @@ def plot_all(folder: Path, one: EvaluationTables, models: Sequence[str]) -> list
             log = bool(costs) and max(costs) > 30 * min(costs)
             name = f"deferral-{measure}"
             drawn[f"deferral_{measure}"] = over_cost(
-                own, "deferral", measure, name=name, log=log, pool=pool
+                own, "deferral", measure, name=name, log=log, simulated=simulated, pool=pool
             )
     if text := over_call_rate(points, one, name="tradeoff", pool=pool):
         drawn["tradeoff"] = text

@@ -19,6 +19,7 @@ from routeyard.datacards.site.evaluation_charts import (
     over_call_rate,
     over_cost,
     over_groups,
+    unit_of,
 )
 from routeyard.datacards.site.evaluation_tables import EvaluationTables
 from routeyard.datacards.site.figure_rows import COLUMNS, figure_rows, pair_rows
@@ -41,12 +42,12 @@ def content(
     measures = [m for m in MEASURES if any(p["measure"] == m for p in points)]
     priced = [m for m in MEASURES if any(row["metric"] == f"mean_cost[{m}]" for row in metrics)]
     measure = next(iter(priced), "usd")
-    unit, factor = _measure(measure, simulated)
+    unit, factor = unit_of(measure, simulated)
     pool = sorted({row["router"] for row in metrics})
     places = {row["router"]: row for row in one.ranking}
     n_test = one.facts.get("n_test") or 0
     ranking = _ranking(metrics, places, n_test, str(one.facts.get("headline") or "accuracy"))
-    charts = [chart for m in measures for chart in _charts(points, m, name, pool)]
+    charts = [chart for m in measures for chart in _charts(points, m, name, pool, simulated)]
     if drawn := over_call_rate(
         points, one, name=f"{name}-tradeoff", pool=pool, legend=False, look=PAGE
     ):
@@ -58,7 +59,7 @@ def content(
         "name": name,
         "title": one.title,
         "facts": _facts(one.facts),
-        "columns": _columns(measure, unit, ranking),
+        "columns": _columns(measure, unit, ranking, one.facts),
         "measure": (unit, factor),
         "ranking": ranking,
         "n_test": n_test,
@@ -77,22 +78,21 @@ def content(
             "Cheapest way to an accuracy"
             if measure == "usd"
             else f"Least {MEASURES[measure][0]} for an accuracy"
-        ),
+        )
+        + _among(measure, one.facts),
     }
 
 
-def _measure(measure: str, simulated: bool) -> tuple[str, float]:
-    """Unit of a cost measure, which says that money is simulated, and factor on its values."""
-    unit, factor = MEASURES[measure]
-    return f"simulated {unit}" if simulated and measure == "usd" else unit, factor
-
-
-def _columns(measure: str, unit: str, ranking: list[Row]) -> list[tuple[str, str, str, str]]:
-    """Columns of the ranking; one that says nothing of any router is left out."""
+def _columns(
+    measure: str, unit: str, ranking: list[Row], facts: Mapping[str, Any]
+) -> list[tuple[str, str, str, str]]:
+    """Columns of the ranking; one that says nothing of any router is left out. Figures of cost
+    say of how many models they are, where those of the others are not known."""
+    among = _among(measure, facts)
     columns = [
         (
             metric.format(measure),
-            _heading(heading, measure, unit),
+            _heading(heading, measure, unit) + ("{}" in metric) * among,
             kind,
             says.format(unit),
         )
@@ -103,6 +103,12 @@ def _columns(measure: str, unit: str, ranking: list[Row]) -> list[tuple[str, str
         for column in columns
         if any((row.get(column[0]) or {}).get("value") is not None for row in ranking)
     ]
+
+
+def _among(measure: str, facts: Mapping[str, Any]) -> str:
+    """Of how many models figures of cost are, where those of the others are not known."""
+    part = (facts.get("sub_pools") or {}).get(measure)
+    return f", choosing among the {len(part['models'])} models with a known one" if part else ""
 
 
 def _heading(heading: str, measure: str, unit: str) -> str:
@@ -166,7 +172,9 @@ def _by_accuracy(row: Row, headline: str) -> tuple[float, str]:
     return (-value if value is not None else 1.0, row["router"])
 
 
-def _charts(points: list[Row], measure: str, name: str, pool: Sequence[str]) -> list[Row]:
+def _charts(
+    points: list[Row], measure: str, name: str, pool: Sequence[str], simulated: bool
+) -> list[Row]:
     """Each curve over one measure, with a logarithmic and with a linear axis."""
     found: list[Row] = []
     for curve, (title, _) in CURVES.items():
@@ -180,13 +188,14 @@ def _charts(points: list[Row], measure: str, name: str, pool: Sequence[str]) -> 
                     measure,
                     name=f"{name}-{curve}-{measure}-{scale}",
                     log=scale == "log",
+                    simulated=simulated,
                     pool=pool,
                     legend=False,
                     look=PAGE,
                 )
                 drawn[scale] = _svg(text)
         if own:
-            unit = MEASURES[measure][0]
+            unit = unit_of(measure, simulated)[0]
             words = title.replace("mean cost", unit).replace("a budget", f"a budget of {unit}")
             words = f"{title}: {unit}" if measure == "usd" else words
             found.append({"title": words, "first": False, **drawn})

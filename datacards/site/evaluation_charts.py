@@ -18,9 +18,17 @@ MEASURES: dict[str, tuple[str, float]] = {k: tuple(v) for k, v in _TEXTS["measur
 CURVES: dict[str, list[str]] = _TEXTS["curves"]
 
 
-def over_cost(points: Sequence[Row], curve: str, measure: str, *, log: bool, **how: Any) -> str:
+def unit_of(measure: str, simulated: bool) -> tuple[str, float]:
+    """Unit of a cost measure, which says that money is simulated, and factor on its values."""
+    unit, factor = MEASURES[measure]
+    return f"simulated {unit}" if simulated and measure == "usd" else unit, factor
+
+
+def over_cost(
+    points: Sequence[Row], curve: str, measure: str, *, log: bool, simulated: bool, **how: Any
+) -> str:
     """SVG of accuracy over one cost measure; `how` as for `curves`."""
-    (title, x), (unit, factor) = CURVES[curve], MEASURES[measure]
+    (title, x), (unit, factor) = CURVES[curve], unit_of(measure, simulated)
     along = f"{x} ({unit}{{}})" if measure == "usd" else f"{unit}{{}}"
     return curves(
         [{**p, "x": factor * p["x"]} for p in points],

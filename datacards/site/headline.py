@@ -39,7 +39,9 @@ def headline(
     if len(priced) > 1:
         pool = [row["model_id"] for row in models]
         for name, look in (("chart", PAGE), ("small", PHONE)):
-            drawn = cost_accuracy(priced, pool=pool, name=f"answer-{name}", look=look)
+            drawn = cost_accuracy(
+                priced, pool=pool, simulated=simulated, name=f"answer-{name}", look=look
+            )
             chart[name] = Markup(drawn)  # noqa: S704  escaped by `draw`
     return {"sentence": sentence, "rows": rows, **chart}
 
@@ -121,8 +123,8 @@ def _of_models(models: Sequence[Row]) -> str | None:
     if not labelled:
         return None
     best = labelled[0]
-    named = f"The best of {len(models)} models, {best['model_id']}"
-    return f"{named}, answers {_share(best)} of its labelled questions right."
+    named = f"The best of {len(models)} models" if len(models) > 1 else "The only model"
+    return f"{named}, {best['model_id']}, answers {_share(best)} of its labelled questions right."
 
 
 def _share(row: Row) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from importlib.resources import files
@@ -28,7 +29,7 @@ def page_environment() -> Environment:
         "count": lambda value: "–" if value is None else f"{value:,}",
         "percent": lambda value: "–" if value is None else f"{100 * value:.1f} %",
         "points": lambda value: "–" if value is None else f"{100 * value:+.1f}",
-        "usd": lambda value: "–" if value is None else f"${value:,.4g}",
+        "usd": usd,
         "seconds": lambda value: "–" if value is None else f"{value:,.2f} s",
         "plain": lambda value: "–" if value is None else f"{value:.4g}",
         "chance": chance,
@@ -44,6 +45,15 @@ def page_environment() -> Environment:
     return environment
 
 
+def usd(value: float | None) -> str:
+    """An amount with four significant digits, never as a power of ten."""
+    if value is None:
+        return "–"
+    if 0 < abs(value) < 1e-4:
+        return f"${value:.{3 - math.floor(math.log10(abs(value)))}f}"
+    return f"${value:,.4g}" if abs(value) < 1000 else f"${value:,.0f}"
+
+
 def router(name: str) -> str:
     """A router's name; what always asks one model is called so."""
     model = name.removeprefix("single:")
@@ -52,7 +62,13 @@ def router(name: str) -> str:
 
 def scorer(name: str | None) -> str:
     """What decided a label, as a page says it: `given` is a score that came with the answers."""
-    return "–" if name is None else "the source's score" if name == "given" else name
+    told = {
+        None: "–",
+        "given": "the source's score",
+        "unreadable": "no scorer could read the answer",
+        "no label": "nothing: these pairs have no label",
+    }
+    return str(told.get(name, name))
 
 
 def powers(text: str) -> str:

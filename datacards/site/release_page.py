@@ -81,7 +81,9 @@ def _charts(
         found["accuracy"] = accuracy_bars(labelled, pool=pool, look=PAGE)
     priced = [row for row in labelled if row["cost"]]
     if len(priced) > 1:
-        found["cost"] = cost_accuracy(priced, pool=pool, look=PAGE)
+        found["cost"] = cost_accuracy(
+            priced, pool=pool, simulated=any(row["simulated"] for row in models), look=PAGE
+        )
     order = [row["model_id"] for row in labelled]
     if labelled and len(order) * len(tasks) <= MOST_CELLS:
         found["heatmap"] = heatmap(

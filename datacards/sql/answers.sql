@@ -93,7 +93,7 @@ WITH span AS (
     SELECT query_id, model_id, place, CAST(to_json({
         'model': place, 'score': score, 'correct': correct, 'by': decided_by,
         'contested': contested, 'cost': cost_usd, 'in': prompt_tokens, 'out': completion_tokens,
-        'latency': round(latency_s, 3)}) AS VARCHAR) AS cell
+        'latency': round(CAST(latency_s AS DOUBLE), 3)}) AS VARCHAR) AS cell
     FROM cells JOIN places USING (model_id)
 )
 SELECT query_id, place, sample, cell, answer, verdict

@@ -52,12 +52,13 @@ def write_evaluation(
         facts=done.facts,
     )
     models = sorted(tables["models"].column("model_id").to_pylist())
-    plot_all(folder, one, models)
+    simulated = any(tables["models"].column("simulated").to_pylist())
+    plot_all(folder, one, models, simulated=simulated)
     ids = sorted(set(done.choices.column("query_id").to_pylist()))
     text = report(
         one,
         models=models,
-        simulated=any(tables["models"].column("simulated").to_pylist()),
+        simulated=simulated,
         certificate=certificate,
         lookup=lookup(tables, ids, done.choices),
     )

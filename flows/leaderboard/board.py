@@ -119,6 +119,8 @@ def board(
         "release": {"name": manifest.name, "version": manifest.version, "scheme": chosen},
         "test_questions": len(core.rows(chosen, "test")),
         "resamples": facts.get("resamples"),
+        "best_single": facts.get("best_single"),
+        "simulated": any(tables["models"].column("simulated").to_pylist()),
         "ranking": ranking,
         "references": references,
         "history": [_history(one) for one in scored],

@@ -106,6 +106,12 @@ def compare_routers(
     Raises:
         BadInput: it is no release, a router is in no form, or no question has both choices.
     """
+    if not release.exists():
+        raise BadInput(
+            "there is no such release",
+            where=str(release),
+            next_step="give the folder of a release, such as yard/releases/NAME/1.0.0",
+        )
     if not (release / "manifest.json").is_file():
         raise BadInput(
             "a release is expected, where every model answered every question",
@@ -190,7 +196,12 @@ def _choices(text: str, asked: set[str], models: pa.Table, notes: list[str]) -> 
         if len(found) < len(ids):
             raise BadInput(f"{len(ids) - len(found):,} questions are chosen for twice", where=text)
     else:
-        raise BadInput(f"{text!r} is no router", next_step=f"give {FORMS}")
+        raise BadInput(
+            f"{text!r} is no router",
+            next_step=f"did you mean 'always:{text}'? Else give {FORMS}"
+            if text in names
+            else f"give {FORMS}",
+        )
     if unknown := sorted({*map(str, found.values())} - names):
         raise UnknownName(
             f"{text} chooses {unknown[0]!r}, which the release lacks",

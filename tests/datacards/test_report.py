@@ -197,7 +197,7 @@ def test_plots_are_deterministic(tmp_path: Path) -> None:
     written = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        files = plot_all(tmp_path / name, one, ["a", "b"])
+        files = plot_all(tmp_path / name, one, ["a", "b"], simulated=False)
         written.append({path.name: path.read_bytes() for path in files})
     assert written[0] == written[1]
     assert set(written[0]) == {

@@ -102,6 +102,9 @@ def test_five_questions_of_a_stranger_take_two_clicks_each(page: Page, home: Pat
     assert row.inner_text().split("\t") == [
         "knn", "mlp", "accuracy", "+20.0 points", "+10.0 to +30.0", "< 0.001", "yes",
     ]  # fmt: skip
+    for words, found in (("mlp knn", 1), ("mlp nobody", 0)):
+        page.get_by_label("Show pairs with").fill(words)
+        assert page.locator("#e0-pairs tbody tr:visible").count() == found
 
     # What is doubtful? The contested label is one more click away.
     page.goto(home.as_uri())

@@ -167,7 +167,8 @@ def test_the_board_ranks_shows_doubts_and_keeps_history(
     assert any(one["name"] == "changes" for one in told["history"][1]["found"])
     assert not any(one["name"] == "changes" for one in told["history"][0]["found"])
     text = page.read_text()
-    assert "mine leads the leaderboard of tiny 1.0.0: " in text
+    assert "mine leads the leaderboard of tiny 1.0.0: it answers " in text
+    assert f"Always asking {told['best_single']}, best on the train questions: " in text
     assert not re.search(r"""(?:src|href)=["']https?:""", text)
     assert {row["name"] for row in told["references"]} >= {"single:m0", "oracle"}
 
