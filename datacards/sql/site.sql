@@ -68,7 +68,7 @@ WITH q AS (
            count(*) FILTER (contested) AS contested
     FROM outcomes WHERE query_id <= (SELECT max(query_id) FROM q) GROUP BY query_id
 )
-SELECT q.query_id, q.task, left(q.question, {excerpt}) AS text,
+SELECT q.query_id, q.task, left(q.question, {excerpt}) || if(len(q.question) > {excerpt}, '…', '') AS text,
        coalesce(o.judged, 0) AS judged, o.total, coalesce(o.contested, 0) AS contested,
        {group} AS duplicate_group
 FROM q LEFT JOIN o USING (query_id) {join}
