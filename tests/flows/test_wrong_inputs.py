@@ -135,7 +135,7 @@ WRONG = {
     "replay empty": "empty",
     "reproduce no_such": "there is no paper 'no_such'",
     "relabel nothing --workspace empty": "nothing",
-    "relabel release": "there is no recipe",
+    "relabel release": "no build of 'release'",
     "audit router nowhere.csv release": "there is no such predictions file",
     "prices bad.yaml --out p.yaml": "bad.yaml",
     "submit mine.py --to empty --release release --name ../a": "cannot name a folder",
