@@ -39,7 +39,7 @@ ISSUE = (
 PLANTED = 1_200
 #: Questions of each part of a rehearsal's split, or a quarter of them: of two test questions no
 #: router can be told from another.
-LEAST = 6
+LEAST = 8
 #: Tasks of a rehearsal, of 80, by EmbedLLM's names: with fewer questions a task, luck hides what is
 #: planted. The first three are hard, as RouterBench+ finds them; the last three repeat others.
 TASKS = (
