@@ -129,7 +129,8 @@ def test_the_structure_stays_plain() -> None:
 #: Words that say nothing of who does what, in comments, docstrings, messages and pages.
 EMPTY_WORDS = re.compile(
     r"\b(?:[Ss]tands\b(?!:)|stood\b|stand (?:for|beside|behind|under|in for)\b"
-    r"|(?:is|are) none\b(?! of)|(?:is|are) (?:said|told)\b(?! apart| from)|by (?:itself|themselves)\b|gives? up its\b"
+    r"|(?:is|are) none\b(?! of)|(?:is|are) (?:said|told)\b(?! apart| from)"
+    r"|by (?:itself|themselves)\b|gives? up its\b"
     r"|ends? in words\b|of (?:its|their|one's) own(?=[.,:;)]))"
 )
 #: Kept, since a release stores it with each verdict.

@@ -134,7 +134,9 @@ def test_a_recipe_without_limits_keeps_the_counts_of_its_rules() -> None:
     assert resized(recipe, recipe.sources).curate == recipe.curate
 
 
-@pytest.mark.parametrize(("each", "parts"), [(6, (12, 6, 6)), (8, (16, 8, 8)), (24, (77, 10, 9)), (1, (2, 1, 1))])
+@pytest.mark.parametrize(
+    ("each", "parts"), [(6, (12, 6, 6)), (8, (16, 8, 8)), (24, (77, 10, 9)), (1, (2, 1, 1))]
+)
 def test_a_rehearsals_test_part_is_enough_to_tell_routers_apart(
     each: int, parts: tuple[int, int, int]
 ) -> None:
