@@ -75,10 +75,8 @@ def hard_and_easy(context: StudyContext) -> Sequence[StudyCell]:
     cells = [StudyCell(ALL, "f_hard", float(hard.mean()))]
     if not hard.any() or not easy.any():
         why = "the test questions are all of one kind"
-        return [
-            *cells,
-            *(StudyCell(ALL, name, note=why) for name in ("spread", "gap hard", "gap easy")),
-        ]
+        rest = ("spread", "gap hard", "gap easy", "ratio", "share of gap on hard")
+        return [*cells, *(StudyCell(ALL, name, note=why) for name in rest)]
     on_hard = [float(one[hard].mean()) for one in of.values()]
     whole = float(gap[can].sum())
     per_router = [
@@ -122,7 +120,8 @@ def knn_against_trained(context: StudyContext) -> Sequence[StudyCell]:
     cells.append(StudyCell("kNN", "Δ to", max(others, default=None)))
     cells += [StudyCell(name, "train BCE", value) for name, value in kept.items() if name != "knn"]
     if "knn" not in of or not hard.any():
-        return [*cells, StudyCell("kNN", "hard accuracy", note="no kNN, or no hard question")]
+        why = "no kNN, or no hard question"
+        return [*cells, *(StudyCell("kNN", n, note=why) for n in ("hard accuracy", "median Δ"))]
     on_hard = {name: float(one[hard].mean()) for name, one in of.items()}
     rest = [value - on_hard["knn"] for name, value in on_hard.items() if name != "knn"]
     return [

@@ -354,3 +354,17 @@ def test_a_router_that_one_encoder_could_not_feed_is_averaged_over_the_others() 
     assert accuracy == pytest.approx(own["value"])
     cells = shares(context, {"share": ""})
     assert sum(c.value or 0 for c in cells if c.row == "ridge") == pytest.approx(1)
+
+
+def test_where_no_question_is_hard_every_cell_of_the_papers_tables_says_so() -> None:
+    tables = release("0", POOL[:3])
+    sure = [{**r, "score": 1.0, "correct": True} for r in tables["labels"].to_pylist()]
+    easy = {**tables, "labels": LABELS.from_rows(sure)}
+    one = StudyContext("one", easy, reference, resamples=20, routers=("knn", "random"))
+    for name, columns in (
+        ("oracle_gap", {"spread", "gap hard", "gap easy", "ratio", "share of gap on hard"}),
+        ("bce_against_knn", {"hard accuracy", "median Δ"}),
+    ):
+        study: Study = STUDIES.get(name)
+        noted = {c.column for c in study.cells(one) if c.value is None and c.note}
+        assert columns <= noted
