@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import sys
+from typing import NoReturn
 
 #: Modules that read nothing but code when they are imported.
 MODULES = (
@@ -89,7 +90,7 @@ def serve(address: str) -> dict[str, object]:
             return job
     for pid in running:
         os.waitpid(pid, 0)
-    sys.exit()
+    _end(0)
 
 
 def run(job: dict[str, object]) -> None:
@@ -103,12 +104,33 @@ def run(job: dict[str, object]) -> None:
     # In place of the folder and the one path that the server was started with.
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:2] = ["" if option == "-c" else os.getcwd(), *paths]
-    if option == "-c":
-        sys.argv = ["-c", *words]
-        exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
-    else:
-        sys.argv = [what, *words]
-        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    try:
+        if option == "-c":
+            sys.argv = ["-c", *words]
+            exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
+        else:
+            sys.argv = [what, *words]
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+        _end(0)
+    except SystemExit as ended:
+        if not isinstance(ended.code, int | None):
+            print(ended.code, file=sys.stderr)
+        _end(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        _end(1)
+
+
+def _end(code: int) -> NoReturn:
+    """End as Python does, but for looking through all that was imported, which takes a second."""
+    import atexit
+    import threading
+
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def ask(address: str, words: list[str]) -> int:
