@@ -116,10 +116,11 @@
 
   const filter = (id) => {
     const table = document.getElementById(id);
-    const words = document.querySelector(`[data-filter="${id}"]`)?.value.trim().toLowerCase() || "";
+    const words = (document.querySelector(`[data-filter="${id}"]`)?.value || "").toLowerCase().split(/\s+/).filter(Boolean);
     const least = document.querySelector(`[data-least="${id}"]`);
     stateOf(table).keep = (row) => {
-      if (!row.textContent.toLowerCase().includes(words)) return false;
+      const said = row.textContent.toLowerCase();
+      if (!words.every((word) => said.includes(word))) return false;
       if (!least || least.value === "") return true;
       const found = value(row, Number(least.dataset.column));
       return found !== null && found * Number(least.dataset.scale || 1) >= Number(least.value);
@@ -168,14 +169,16 @@
     }
     part.rows = rows.map(([, row]) => row);
     render(table);
+    const lowest = table.dataset.unit.includes("USD") ? "Cheapest" : "Least by a";
     const told = (kind, none) => {
       const best = rows.find(([step, row]) => step && row.dataset.kind === kind);
       const most = Math.max(...rows.filter(([, row]) => row.dataset.kind === kind).map(([, row]) => JSON.parse(row.dataset.steps).at(-1)[1]));
       if (!best && most > 0) none += ` (${(100 * most).toFixed(1)} % at most)`;
-      return best ? `${best[1].cells[0].textContent} (${best[1].cells[1].textContent} ${table.dataset.unit})` : none;
+      const unit = table.dataset.unit.replace(/^10/, "× 10");
+      return best ? `${best[1].cells[0].textContent} (${best[1].cells[1].textContent} ${unit})` : none;
     };
     document.querySelector(`[data-cheapest="${table.id}"]`).textContent =
-      `Cheapest router: ${told("router", "none reaches it")}. Cheapest single model: ${told("model", "none reaches it")}.`;
+      `${lowest} router: ${told("router", "none reaches it")}. ${lowest} single model: ${told("model", "none reaches it")}.`;
   };
 
   const unfold = (holder) => {
