@@ -30,7 +30,7 @@ def rules(task: str, reference: str) -> dict[str, object]:
         tolerance = {"absolute_tolerance": 0.5} if reference.isdigit() else {"tolerance": 0.04}
     else:
         tolerance = {"tolerance": 0.05} if task in TOLERANT else {}
-    return RULES | {"task": task} | tolerance
+    return {**RULES, "task": task, **tolerance}
 
 
 def official(reference: str, said: str) -> bool:
