@@ -15,6 +15,7 @@ Cell = str | list[Any]
 COLUMNS: list[tuple[str, str, str, str]] = [
     tuple(one) for one in texts("evaluation.yaml")["columns"]
 ]
+_HEADINGS = {**texts("evaluation.yaml")["compared"], **{one[0]: one[1] for one in COLUMNS}}
 _UNITS = {"usd": "USD", "latency": "seconds", "params": "parameters"}
 
 
@@ -61,11 +62,10 @@ def _figure(metric: str) -> str:
     """A metric in the words of the ranking's columns, its cost measure behind it."""
     name, bracket, measure = metric.partition("[")
     form = f"{name}[{{}}]" if bracket else name
-    heading = next((words for own, words, _, _ in COLUMNS if own == form), metric)
-    if heading == metric or not bracket:
-        return heading
+    if metric in _HEADINGS or form not in _HEADINGS:
+        return _HEADINGS.get(metric, metric)
     measure = measure.removesuffix("]")
-    return f"{heading}: {_UNITS.get(measure, measure)}"
+    return f"{_HEADINGS[form]}: {_UNITS.get(measure, measure)}"
 
 
 def _plain(value: float | None) -> str:

@@ -92,3 +92,7 @@ def test_code_names_are_put_into_words() -> None:
             "high": None, "p_adjusted": 0.2, "significant": False}  # fmt: skip
     assert pair_rows([pair])[0][2] == "area under the curve (AUDC): USD"
     assert pair_rows([{**pair, "metric": "odd[usd]"}])[0][2] == "odd[usd]"
+    said = {name: pair_rows([{**pair, "metric": f"mcnemar[{name}]"}])[0][2]
+            for name in ("accuracy", "params")}  # fmt: skip
+    assert said["accuracy"] == "questions right (McNemar)"
+    assert said["params"].endswith("mean cost (McNemar): parameters")
