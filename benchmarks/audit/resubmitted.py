@@ -73,6 +73,7 @@ def _routers(
     """(questions,) choices of honest routers."""
     from sklearn.linear_model import Ridge
     from sklearn.neighbors import KNeighborsRegressor
+    from sklearn.pipeline import make_pipeline
 
     known, asked = vectors[~test], vectors[test]
     train, models = labels[~test], labels.shape[1]
@@ -80,8 +81,9 @@ def _routers(
     by_task = {t: train[tasks[~test] == t].sum(axis=0) + mean for t in set(tasks)}
     scores = [np.stack([by_task[t] for t in tasks[test]])]
     weak = 0.15 * np.argsort(np.argsort(mean)) / models
-    fits = (*(KNeighborsRegressor(k) for k in (5, 20, 60)), Ridge(1.0), Ridge(30.0))
-    scores += [f.fit(known, train).predict(asked).reshape(len(asked), models) for f in fits]
+    kinds = [*map(KNeighborsRegressor, (5, 20, 60)), Ridge(1.0), Ridge(30.0)]
+    fits = [make_pipeline(kind).fit(known, train) for kind in kinds]
+    scores += [one.predict(asked).reshape(len(asked), models) for one in fits]
     scores.append(scores[2] - weak)
     constant = [np.full(len(asked), k) for k in (int(mean.argmax()), int(mean.argmin()))]
     return [*constant, rng.integers(0, models, len(asked)), *(one.argmax(axis=1) for one in scores)]

@@ -15,7 +15,10 @@ Cell = str | list[Any]
 COLUMNS: list[tuple[str, str, str, str]] = [
     tuple(one) for one in texts("evaluation.yaml")["columns"]
 ]
-_HEADINGS = {**texts("evaluation.yaml")["compared"], **{one[0]: one[1] for one in COLUMNS}}
+_HEADINGS: dict[str, str] = {
+    **texts("evaluation.yaml")["compared"],
+    **{one[0]: one[1] for one in COLUMNS},
+}
 _UNITS = {"usd": "USD", "latency": "seconds", "params": "parameters"}
 
 

@@ -138,7 +138,7 @@ WRONG = {
     "relabel release": "no build of 'release'",
     "audit router nowhere.csv release": "there is no such predictions file",
     "prices bad.yaml --out p.yaml": "bad.yaml",
-    "submit mine.py --to empty --release release --name ../a": "cannot name a folder",
+    "submit best-generalist --to empty --release release --name ../a": "cannot name a folder",
     "export participants release release/o": "inside a release",
     "export participants release taken --scheme nope": "there is no split scheme 'nope'",
 }  # fmt: skip

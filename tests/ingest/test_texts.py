@@ -57,7 +57,7 @@ def test_an_empty_list_gets_a_mapping_that_takes_it(tmp_path: Path) -> None:
         queries(tmp_path, "x.jsonl", row, domain="tags", **said)
     written = re.search(r'write domain: "(.*?)", or', str(caught.value))
     assert written is not None
-    for tags, domain in (([], ""), (["law", "tax"], "tax")):
+    for tags, domain in (([], "general"), (["law", "tax"], "tax")):
         (query,) = queries(tmp_path, "x.jsonl", row | {"tags": tags}, domain=written[1], **said)
         assert query["domain"] == domain
 

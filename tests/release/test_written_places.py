@@ -20,7 +20,7 @@ READ = {
     "release", "place", "places", "results", "predictions", "embeddings", "also", "join", "test_on",
     "prices", "picks", "path", "workspace_or_release", "target", "key", "benchmark", "source",
     "take", "file", "beside", "reworded", "pool",
-    "logs", "steps", "add",
+    "logs", "steps", "add", "images",
 }  # fmt: skip
 #: Workspaces that are only read, where a ledger is not opened (`open_ledger` refuses it).
 READS = {"plan", "status", "ledger", "audit metering", "doctor", "fingerprint", "relabel",

@@ -50,11 +50,12 @@ class SimilarityWeighted:
         return np.concatenate(parts) if parts else np.empty((0, len(self._rating)))
 
     def _block(self, vectors: Vectors) -> Floats:
-        similarity = vectors @ self._vectors.T
+        # Sums over the questions in double precision: their order is no matter.
+        similarity = (vectors @ self._vectors.T).astype(np.float64)
         top = np.maximum(similarity.max(axis=1, keepdims=True), 1e-12)
-        weight = self.gamma * np.power(np.float32(self.gamma), np.clip(similarity / top, -1, 1))
+        weight = self.gamma * np.power(self.gamma, np.clip(similarity / top, -1, 1))
         k = int(self._tier.max()) + 1
-        won = (weight @ self._won).reshape(-1, k, k).astype(np.float64)
+        won = (weight @ self._won).reshape(-1, k, k)
         if k == 1:
             return np.tile(self._rating, (len(vectors), 1))
         found = ratings(won + half(k))
