@@ -15,6 +15,7 @@ _prepared: list[int] = []
 
 
 def prepare(number: int) -> None:
+    pa.array([number])  # imports pandas, which takes a busy machine most of a call's limit
     _prepared.append(number)
 
 
