@@ -163,5 +163,5 @@ def _unknown(one: PolicyCost) -> Iterator[str]:
         )
     for why, count in one.untold.items():
         yield f"{one.policy}: unknown in {count:,} of {one.steps:,} steps: {why}"
-    if one.untold:
+    if one.untold and one.known:
         yield f"{one.policy}: what is known of it costs {one.known:.4g} USD"

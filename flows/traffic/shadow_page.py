@@ -97,11 +97,10 @@ class ShadowReport:
         yield "| --- | ---: | ---: | ---: | ---: |"
         for day in (*self.savings.days, total):
             saved = "unknown" if day.saved is None else with_ends(day.saved)
-            lost = f" ({day.untold:,} not told)" if day.untold else ""
-            yield (
-                f"| {day.day} | {day.trajectories:,}{lost} | {day.recorded:.4g} | "
-                f"{day.routed:.4g} | {saved} |"
-            )
+            lost = f" ({day.untold:,} unknown)" if day.untold else ""
+            some = day.trajectories > day.untold
+            paid = [f"{usd:.4g}" if some else "unknown" for usd in (day.recorded, day.routed)]
+            yield f"| {day.day} | {day.trajectories:,}{lost} | {paid[0]} | {paid[1]} | {saved} |"
 
     def _outcomes(self) -> Iterator[str]:
         found = self.achieved

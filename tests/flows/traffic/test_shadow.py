@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,13 @@ def test_without_outcomes_it_says_so(tmp_path: Path) -> None:
     )
     assert found.achieved.bounds is None
     assert "It is unknown: no trajectory has an outcome" in "\n".join(found.lines())
+
+
+def test_costs_that_are_unknown_are_no_zero(tmp_path: Path) -> None:
+    logs = log(tmp_path / "log.jsonl")
+    priced = pool(tmp_path / "p.json", large=PRICES["large"])
+    page = "\n".join(shadow(logs, ["always:small"], pools=[priced], resamples=50).lines())
+    assert re.search(r"\| all \| 400 \(400 unknown\) \| unknown \| unknown \| unknown \|", page)
 
 
 def test_the_day_on_which_new_prices_make_the_router_wrong(tmp_path: Path) -> None:
