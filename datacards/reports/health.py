@@ -85,7 +85,7 @@ def _section(
 
 
 def _unit(facts: Mapping[str, Any]) -> str:
-    """Unit of the costs, in words; empty where no model has a known cost."""
+    """Unit of the costs; empty where no model has a known cost."""
     unit = _UNITS.get(facts["cost_kind"] or "", "")
     return f"simulated {unit}" if facts["simulated"] and facts["cost_kind"] == "usd" else unit
 

@@ -120,7 +120,7 @@ def start_recipe(
 def _left_out(
     source: dict[str, Any], guess: Guess, table: Table, references: Sequence[Sequence[str]]
 ) -> list[str]:
-    """Which rows the source leaves out, in words; the keys that do so are put into it."""
+    """Sentences about the rows that the source leaves out; the keys that do so are put into it."""
     column = guess.plain("question")
     seen = table.values(column) if column else []
     empty = {"question": len(seen) - len(present(seen))}

@@ -98,8 +98,9 @@ class ShadowReport:
         for day in (*self.savings.days, total):
             saved = "unknown" if day.saved is None else with_ends(day.saved)
             lost = f" ({day.untold:,} unknown)" if day.untold else ""
-            some = day.trajectories > day.untold
-            paid = [f"{usd:.4g}" if some else "unknown" for usd in (day.recorded, day.routed)]
+            paid = [
+                "unknown" if usd is None else f"{usd:.4g}" for usd in (day.recorded, day.routed)
+            ]
             yield f"| {day.day} | {day.trajectories:,}{lost} | {paid[0]} | {paid[1]} | {saved} |"
 
     def _outcomes(self) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 A seeded pilot asks every model the same few questions. Each round after it draws new
 questions, with a known chance each, and asks them of the models that some other model is
-still too close to. A model that is told apart from all others is asked no more.
+still too close to. A model that surely differs from all others is asked no more.
 
 Each round estimates every model it asked without bias: answers known before count as they
 are, the others as predicted, and the drawn ones correct the prediction, weighted by the

@@ -24,17 +24,18 @@ class DaySaving:
     """One day of trajectories, by their first call; USD.
 
     Attributes:
-        recorded, routed: Where the cache is uncertain, the middle of its bounds.
+        recorded, routed: USD of the trajectories whose cost is known under both; where the cache is
+            uncertain, the middle of its bounds. None where no such trajectory is known.
         saved: Recorded minus routed cost of the day with its 95 % interval, tasks resampled; None
-            where a cost is unknown. The ends allow for as much and as little cache as is possible,
+            where those are. The ends allow for as much and as little cache as is possible,
             and for completions of arms that did not answer.
         untold: Trajectories whose cost under either policy is unknown; left out.
     """
 
     day: str
     trajectories: int
-    recorded: float
-    routed: float
+    recorded: float | None
+    routed: float | None
     saved: tuple[float, float, float] | None
     untold: int
 
@@ -234,8 +235,9 @@ def _output(prices: Mapping[str, ArmPrice], name: str) -> float:
 def _saving(day: str, costs: _PairedCosts, seed: int) -> DaySaving:
     known = np.asarray(~np.isnan(costs.shown).any(axis=1), dtype=np.bool_)
     told = costs[known]
-    saved = None
+    recorded = routed = saved = None
     if len(told.shown):
+        recorded, routed = (float(usd) for usd in told.shown.sum(axis=0))
         codes = np.unique(told.task, return_inverse=True)[1]
         used = told.foreign.any(axis=0)
         columns = (told.least, told.most, *told.foreign[:, used].T)
@@ -245,12 +247,8 @@ def _saving(day: str, costs: _PairedCosts, seed: int) -> DaySaving:
         added = (drawn[:, 2:] * told.means[1:, used]).sum(axis=1)
         low, high = (interval(drawn[:, k] - added)[k] for k in (0, 1))
         known_ends = len(by_task) >= FEWEST_TASKS
-        value = float(told.shown[:, 0].sum() - told.shown[:, 1].sum())
-        saved = (value, *((low, high) if known_ends else (np.nan, np.nan)))
-    return DaySaving(
-        day, int(known.size), float(told.shown[:, 0].sum()), float(told.shown[:, 1].sum()), saved,
-        int((~known).sum()),
-    )  # fmt: skip
+        saved = (recorded - routed, *((low, high) if known_ends else (np.nan, np.nan)))
+    return DaySaving(day, int(known.size), recorded, routed, saved, int((~known).sum()))
 
 
 def _pays(total: DaySaving) -> str:

@@ -107,7 +107,9 @@ def test_without_outcomes_it_says_so(tmp_path: Path) -> None:
 def test_costs_that_are_unknown_are_no_zero(tmp_path: Path) -> None:
     logs = log(tmp_path / "log.jsonl")
     priced = pool(tmp_path / "p.json", large=PRICES["large"])
-    page = "\n".join(shadow(logs, ["always:small"], pools=[priced], resamples=50).lines())
+    found = shadow(logs, ["always:small"], pools=[priced], resamples=50)
+    assert (found.savings.total.recorded, found.savings.total.routed) == (None, None)
+    page = "\n".join(found.lines())
     assert re.search(r"\| all \| 400 \(400 unknown\) \| unknown \| unknown \| unknown \|", page)
 
 
