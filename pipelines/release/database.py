@@ -82,10 +82,12 @@ def write_database(
         for name in IN_DATABASE:
             if name not in VIEWS:
                 _create(connection, f'"{name}"', tables[name], "SELECT * FROM incoming")
+        connection.begin()  # a hundred definitions, written to the disk once
         for name, sql in VIEWS.items():
             connection.execute(f"CREATE VIEW {name} AS {sql}")
         for name in IN_DATABASE:
             comment(connection, name, "VIEW" if name in VIEWS else "TABLE")
+        connection.commit()
         connection.execute("CHECKPOINT")
 
 

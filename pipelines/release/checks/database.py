@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,8 @@ _LISTED = {
     "constraint": ("duckdb_constraints()", "table_name", "constraint_text"),
 }
 _BUILT_IN = frozenset({"sequence", "index", "constraint"})  # these have no `internal`
+#: Kind, schema and name → definition, comment and tags.
+Objects = dict[tuple[str, str, str], tuple[Any, ...]]
 
 
 def check_database(
@@ -111,19 +114,15 @@ def _compare(
 ) -> Iterator[str]:
     import duckdb
 
-    with (
-        tempfile.TemporaryDirectory(prefix="routeyard-verify-") as folder,
-        duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as given,
-    ):
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as given:
         found = objects(given)
-        if manifest.format == 2:
-            yield "was made by a development version between two layouts: build the release again"
-            return
-        if manifest.format >= 3:
-            with duckdb.connect(str(_empty(Path(folder), manifest)), read_only=True) as fresh:
-                expected = objects(fresh)
-        else:  # made before releases had these definitions: tables of their own columns only
-            expected = {key: value for key, value in found.items() if _plain(key, value, held)}
+    if manifest.format == 2:
+        yield "was made by a development version between two layouts: build the release again"
+        return
+    if manifest.format >= 3:
+        expected = _defined(manifest.format, tuple(_versions(manifest).items()))
+    else:  # made before releases had these definitions: tables of their own columns only
+        expected = {key: value for key, value in found.items() if _plain(key, value, held)}
     if manifest.code_version != code_version() or manifest.format != FORMAT:
         # Another version may have described a column in other words.
         found, expected = _undescribed(found), _undescribed(expected)
@@ -159,32 +158,27 @@ def _versions(manifest: Manifest) -> dict[str, int]:
     return {name: entry.contract for name, entry in manifest.tables.items()}
 
 
-def _empty(folder: Path, manifest: Manifest) -> Path:
-    """A release's database without its rows: every definition, none of the data."""
+@lru_cache(maxsize=8)  # for one who verifies several releases
+def _defined(form: int, versions: tuple[tuple[str, int], ...]) -> Objects:
+    """What a release's database defines, by the number of its format and those of its tables."""
+    import duckdb
     import pyarrow.parquet as pq
 
-    versions = _versions(manifest)
-    tables = {name: contract_of(name, versions.get(name)).empty() for name in IN_DATABASE}
-    pq.write_table(OUTCOMES.empty(), folder / "outcomes.parquet")
-    path = folder / "empty.duckdb"
+    numbers = dict(versions)
+    tables = {name: contract_of(name, numbers.get(name)).empty() for name in IN_DATABASE}
     summaries = Summaries(tables["queries"].column("task"), 0).tables()
-    if manifest.format < 4:
+    if form < 4:
         del summaries["leads"]
-    write_database(
-        tables,
-        path,
-        outcomes=folder / "outcomes.parquet",
-        summaries={
-            **summaries,
-            "metered": metered(None, pa.array([], pa.string())),
-        },
-    )
-    return path
+    summaries["metered"] = metered(None, pa.array([], pa.string()))
+    with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as folder:
+        path, outcomes = Path(folder, "empty.duckdb"), Path(folder, "outcomes.parquet")
+        pq.write_table(OUTCOMES.empty(), outcomes)
+        write_database(tables, path, outcomes=outcomes, summaries=summaries)
+        with duckdb.connect(str(path), read_only=True) as fresh:
+            return objects(fresh)
 
 
-def _undescribed(
-    found: dict[tuple[str, str, str], tuple[Any, ...]],
-) -> dict[tuple[str, str, str], tuple[Any, ...]]:
+def _undescribed(found: Objects) -> Objects:
     """Definitions without comments and tags, which end each of them."""
     return {key: value[:-2] for key, value in found.items()}
 
@@ -200,9 +194,9 @@ def _plain(key: tuple[str, str, str], value: tuple[Any, ...], held: list[str]) -
     return accuracy or kind == "schema" or (kind == "table" and name in held)
 
 
-def objects(connection: Any) -> dict[tuple[str, str, str], tuple[Any, ...]]:
+def objects(connection: Any) -> Objects:
     """(kind, schema, name) → definition, comment and tags of each object in a database."""
-    found: dict[tuple[str, str, str], tuple[Any, ...]] = {}
+    found: Objects = {}
     (database,) = connection.execute("SELECT current_database()").fetchone()
     for kind, (listed, called, compared) in _LISTED.items():
         about = "NULL, NULL" if kind == "constraint" else "comment, tags"
