@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 
 from routeyard.pipelines.label.audit.agreement import cohen_kappa
-from routeyard.pipelines.label.audit.questions import question
+from routeyard.pipelines.label.audit.questions import answer
 from routeyard.pipelines.label.audit.thresholds import by_policy
 from routeyard.pipelines.label.policies import trusts_grades
 from routeyard.pipelines.label.verdict_matrix import newest
@@ -51,21 +53,19 @@ def label_gates(
         queries, responses, verdicts, labels: contract form.
         policy: Label section of the recipe.
     """
-    import duckdb
-
     found = LabelGates()
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.register("queries", queries.select(["query_id", "task", "scorer", "references"]))
-        connection.register("labels", labels)
-        kept = responses.select(["query_id", "model_id", "status"])
-        connection.register("responses", kept)
-        connection.register("answerless", pa.table({"status": [*ANSWERLESS, "ungraded"]}))
-        _undecided(connection.sql(question("undecided")).to_arrow_table().to_pylist(), found)
-        if GIVEN in verdicts.column("scorer").unique().to_pylist():
-            connection.register("verdicts", by_policy(newest(verdicts), queries, policy))
-            connection.execute(question("graded"))
-            rows = connection.sql(question("regraded")).to_arrow_table().to_pylist()
-            _grades(rows, policy, connection, found)
+    asked = queries.select(["query_id", "task", "scorer", "references"])
+    rows = answer(
+        "undecided",
+        queries=asked,
+        labels=labels,
+        responses=responses.select(["query_id", "model_id", "status"]),
+        answerless=pa.table({"status": [*ANSWERLESS, "ungraded"]}),
+    )
+    _undecided(rows.to_pylist(), found)
+    if GIVEN in verdicts.column("scorer").unique().to_pylist():
+        current = by_policy(newest(verdicts), queries, policy)
+        _grades({"queries": asked, "verdicts": current}, policy, found)
     return found
 
 
@@ -77,11 +77,12 @@ def _undecided(rows: Sequence[dict[str, Any]], found: LabelGates) -> None:
 
     for row in open_:
         n, k = row["answers"], row["undecided"]
-        row["share"], row["low"] = k / n, float(betaincinv(k, n - k + 1, 0.05))
+        row["low"] = float(betaincinv(k, n - k + 1, 0.05))
     many = [row for row in open_ if row["answers"] >= LEAST and row["low"] > UNDECIDED]
-    for task, of_task in _by_task(many):
-        first = of_task[0]
-        more = f"; and {len(of_task) - 1} more of its models" if len(of_task) > 1 else ""
+    many.sort(key=lambda row: (row["task"], -row["share"], row["model_id"]))
+    for task, of_task in groupby(many, key=itemgetter("task")):
+        first, *others = of_task
+        more = f"; and {len(others)} more of its models" if others else ""
         found.stops.append(
             {
                 "what": f"expected a label for nearly every answer of task {task!r}; of model "
@@ -102,31 +103,25 @@ def _undecided(rows: Sequence[dict[str, Any]], found: LabelGates) -> None:
     )
 
 
-def _grades(
-    rows: Sequence[dict[str, Any]], policy: Label, connection: Any, found: LabelGates
-) -> None:
+def _grades(tables: Mapping[str, pa.Table], policy: Label, found: LabelGates) -> None:
     agreed = []
-    for task, of_task in _by_task(rows):
-        of = policy.policy_of(task)
-        cells = [sum(row[name] for row in of_task) for name in ("both", "given", "rule", "none")]
-        n, scorer = sum(cells), of_task[0]["scorer"]
-        if not n:
-            continue
-        kappa = cohen_kappa(*cells)
+    rows = answer("regraded", LEAST, MOVED, **tables).to_pylist()
+    for total in (row for row in rows if row["model_id"] is None):
+        task, scorer, of = total["task"], total["scorer"], policy.policy_of(total["task"])
+        kappa = cohen_kappa(*(total[name] for name in ("both", "given", "rule", "none")))
         whose = "the grades" if trusts_grades(of) else "those of the rule"
-        share = (cells[0] + cells[3]) / n
+        share = (total["both"] + total["none"]) / total["n"]
         agreed.append(
             (
                 share,
                 f"task {task!r}: grades of the recording and rule {scorer!r} agree on {share:.1%} "
-                f"of {n:,} answers (κ {'undefined' if kappa is None else f'{kappa:.2f}'}); the "
-                f"labels are {whose}",
+                f"of {total['n']:,} answers (κ {'undefined' if kappa is None else f'{kappa:.2f}'});"
+                f" the labels are {whose}",
             )
         )
-        moved = [row for row in of_task if _moves(row)]
+        moved = [row for row in rows if row["task"] == task and row["model_id"] and row["moves"]]
         if moved and of.trust is None and trusts_grades(of):
-            worst = max(moved, key=lambda row: (abs(row["change"]), row["model_id"]))
-            found.stops.append(_contradiction(task, scorer, worst, len(moved), connection))
+            found.stops.append(_contradiction(moved, tables))
     agreed.sort()
     found.notes.extend(note for _, note in agreed[:_SHOWN])
     if len(agreed) > _SHOWN:
@@ -137,16 +132,17 @@ def _grades(
 
 
 def _contradiction(
-    task: str, scorer: str, worst: dict[str, Any], models: int, connection: Any
+    moved: Sequence[dict[str, Any]], tables: Mapping[str, pa.Table]
 ) -> dict[str, str]:
     """What stops the release: the model that the rule would move most, with three examples."""
-    shown = connection.sql(question("graded_examples"), params=[task, worst["model_id"]])
+    worst, *others = moved
+    task, scorer = worst["task"], worst["scorer"]
     examples = "; ".join(
         f"{row['query_id']}: read {row['extracted']!r} for {row['reference']!r}, "
         f"{row['regraded']} by rule, {row['given']} as graded"
-        for row in shown.to_arrow_table().to_pylist()
+        for row in answer("graded_examples", task, worst["model_id"], **tables).to_pylist()
     )
-    more = f" and of {models - 1} more models" if models > 1 else ""
+    more = f" and of {len(others)} more models" if others else ""
     return {
         "what": f"the recording's grades of task {task!r} and rule {scorer!r} contradict each "
         f"other: of model {worst['model_id']!r} {worst['graded_right']:.1%} are right as graded "
@@ -156,24 +152,3 @@ def _contradiction(
         f"{{{task!r}: {{trust: given}}}}}} keeps the recording's, 'trust: rules' takes the rule's; "
         "or choose a 'scorer' that reads these answers",
     }
-
-
-def _moves(row: dict[str, Any]) -> bool:
-    """Whether a model's accuracy surely differs by `MOVED` or more; fills in the interval."""
-    n = row["both"] + row["given"] + row["rule"] + row["none"]
-    if row["answers"] < LEAST or n < 2:
-        return False
-    change = (row["rule"] - row["given"]) / n
-    spread = ((row["rule"] + row["given"]) / n - change**2) * n / (n - 1)
-    reach = 1.96 * (max(spread, 0.0) / n) ** 0.5
-    row |= {"change": change, "low": change - reach, "high": change + reach}
-    row |= {"graded_right": (row["both"] + row["given"]) / n}
-    row |= {"rule_right": (row["both"] + row["rule"]) / n}
-    return bool(abs(change) >= MOVED and (row["low"] > 0 or row["high"] < 0))
-
-
-def _by_task(rows: Sequence[dict[str, Any]]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Rows of each task by name, those with the largest share of undecided answers first."""
-    for task in sorted({row["task"] for row in rows}):
-        of_task = [row for row in rows if row["task"] == task]
-        yield task, sorted(of_task, key=lambda row: (-row.get("share", 0.0), row["model_id"]))

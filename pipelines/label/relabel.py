@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from routeyard.pipelines.label.audit.questions import question
+from routeyard.pipelines.label.audit.questions import answer
+from routeyard.pipelines.scorers.scorer import FAMILIES
 from routeyard.schemas import VERDICTS
-
-_OTHERS = ("xverify:", "judge:", "human:")
 
 
 @dataclass(frozen=True)
@@ -49,44 +48,14 @@ def keep_others(stored: pa.Table, ruled: pa.Table) -> pa.Table:
 
     They cost money or time and do not change when a rule does.
     """
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.register("stored", stored)
-        wanted = " OR ".join(f"starts_with(scorer, '{prefix}')" for prefix in _OTHERS)
-        kept = connection.sql(
-            f"SELECT * FROM stored WHERE {wanted} ORDER BY {', '.join(VERDICTS.key)}"
-        ).to_arrow_table()
+    others = pc.match_substring_regex(stored.column("scorer"), f"^({'|'.join(FAMILIES)})")
+    kept = stored.filter(others).sort_by([(name, "ascending") for name in VERDICTS.key])
     return VERDICTS.check(pa.concat_tables([ruled, VERDICTS.conform(kept)]))
 
 
 def changes(queries: pa.Table, before: pa.Table, after: pa.Table) -> LabelChanges:
     """Compare two `labels` tables; pairs that only one of them has count as changed."""
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.register("queries", queries.select(["query_id", "task"]))
-        connection.register("before_labels", before)
-        connection.register("after_labels", after)
-        labels = connection.sql(question("changed_labels")).to_arrow_table()
-        return LabelChanges(labels, _ranks(connection, "model_id"), _ranks(connection, "task"))
-
-
-def _ranks(connection: Any, by: str) -> pa.Table:
-    sides = {}
-    for side in ("before", "after"):
-        sides[side] = f"""
-            SELECT {by}, avg(score) AS accuracy, count(score) AS labelled,
-                   rank() OVER (ORDER BY round(avg(score), 12) DESC NULLS LAST) AS place
-            FROM {side}_labels JOIN queries USING (query_id) GROUP BY {by}
-        """
-    return connection.sql(
-        f"""
-        SELECT {by}, b.accuracy AS accuracy_before, a.accuracy AS accuracy_after,
-               b.place AS rank_before, a.place AS rank_after,
-               b.labelled AS labelled_before, a.labelled AS labelled_after
-        FROM ({sides["before"]}) b FULL JOIN ({sides["after"]}) a USING ({by})
-        WHERE (b.accuracy, b.place) IS DISTINCT FROM (a.accuracy, a.place)
-        ORDER BY {by}
-        """
-    ).to_arrow_table()
+    sides = {"before_labels": before, "after_labels": after}
+    sides["queries"] = queries.select(["query_id", "task"])
+    models, tasks = (answer("changed_ranks", by=by, **sides) for by in ("model_id", "task"))
+    return LabelChanges(answer("changed_labels", **sides), models, tasks)

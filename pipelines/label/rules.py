@@ -16,11 +16,9 @@ import pyarrow.compute as pc
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.label.scoring_processes import Shard, ShardQuestion, ShardRow, read_all
 from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import GIVEN, NO_RULE
+from routeyard.pipelines.scorers.scorer import FAMILIES, GIVEN, NO_RULE
 from routeyard.schemas import VERDICTS
 from routeyard.schemas.statuses import ANSWERLESS
-
-_FAMILIES = ("xverify:", "judge:", "human:")
 
 
 def file_verdicts(
@@ -79,7 +77,7 @@ def versions(scorer: pa.ChunkedArray) -> dict[str, str]:
 def _rule_scorers(scorer: pa.Array | pa.ChunkedArray) -> list[str]:
     named = pc.unique(scorer).to_pylist()
     return sorted(
-        name for name in named if name not in (NO_RULE, GIVEN) and not name.startswith(_FAMILIES)
+        name for name in named if name not in (NO_RULE, GIVEN) and not name.startswith(FAMILIES)
     )
 
 

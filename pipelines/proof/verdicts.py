@@ -15,7 +15,7 @@ from routeyard.pipelines.label.rules import file_verdicts
 from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
 from routeyard.pipelines.proof.evidence import Evidence
 from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import NO_RULE
+from routeyard.pipelines.scorers.scorer import FAMILIES, NO_RULE
 
 _KEY = ("query_id", "model_id", "sample")
 _READ = ("outcome", "score", "extracted", "span_start", "span_end", "conflict")
@@ -23,7 +23,6 @@ _READ = ("outcome", "score", "extracted", "span_start", "span_end", "conflict")
 _PROGRAMS = frozenset({"code"})
 #: Scorers that need weights or data which this machine may lack.
 _WEIGHTS = frozenset({"bartscore", "meteor"})
-_FAMILIES = ("xverify:", "judge:", "human:")
 
 
 def verdicts_of_texts(evidence: Evidence) -> Results:
@@ -59,7 +58,7 @@ def _by_others(filed: pa.Table) -> Results:
         filed.group_by(["scorer", "scorer_version"]).aggregate([([], "count_all")]).to_pylist()
     ):
         name, version = row["scorer"], row["scorer_version"]
-        if name.startswith(_FAMILIES):
+        if name.startswith(FAMILIES):
             counts[name, "of a model or a person"] += row["count_all"]
         elif name not in SCORERS.targets:
             counts[name, "which is not installed here"] += row["count_all"]

@@ -67,6 +67,8 @@ class ScoreResult:
 NO_RULE = "none"
 #: The scorer that copies a source's score; its verdicts are kept beside those of rules.
 GIVEN = "given"
+#: Beginnings of the names of verifiers, judges and people, whose verdicts no rule can repeat.
+FAMILIES = ("xverify:", "judge:", "human:")
 
 
 @dataclass(frozen=True, slots=True)

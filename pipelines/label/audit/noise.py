@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from routeyard.pipelines.label.audit.questions import question
+from routeyard.pipelines.label.audit.questions import answer, query_ids
 
 
 def intervals(labels: pa.Table, suspects: pa.Table | None = None) -> pa.Table:
@@ -26,12 +26,4 @@ def intervals(labels: pa.Table, suspects: pa.Table | None = None) -> pa.Table:
         are not `unreadable`), low, high (over n); sorted by model_id. Accuracies are
         null where nothing was decided.
     """
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.register("labels", labels)
-        suspect = (
-            suspects if suspects is not None else pa.table({"query_id": pa.array([], "string")})
-        )
-        connection.register("suspects", suspect.select(["query_id"]))
-        return connection.sql(question("intervals")).to_arrow_table()
+    return answer("intervals", labels=labels, suspects=query_ids(suspects))

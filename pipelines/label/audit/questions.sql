@@ -9,7 +9,7 @@ regexp_replace(regexp_replace(lower(trim(extracted)), '[\s$,*`]+|\.$', '', 'g'),
                           '(\.[0-9]*?)0+$', '\1')
 
 -- name: rules
--- Verdicts of each question's own scorer; `{rules}` in other questions.
+-- Verdicts of each question's own scorer; a part of other questions.
 SELECT v.*, q.task FROM verdicts v JOIN queries q USING (query_id)
 WHERE v.scorer = q.scorer AND v.scorer <> 'given'
 
@@ -213,7 +213,9 @@ SELECT v.* REPLACE (CASE
 FROM verdicts v LEFT JOIN queries USING (query_id) LEFT JOIN limits USING (task)
 
 -- name: doubtful
-SELECT query_id, model_id, q.task, l.correct, l.decided_by,
+SELECT query_id, model_id, q.task, l.correct,
+       CASE WHEN l.correct THEN 'correct' WHEN l.correct IS NULL THEN 'undecided' ELSE 'incorrect' END
+           || coalesce(' by ' || nullif(l.decided_by, ''), '') AS label,
        CASE WHEN query_id IN (SELECT query_id FROM suspects)
             THEN 'suspect reference'
             WHEN l.score IS NULL THEN 'undecided' ELSE 'contested' END AS why
@@ -228,6 +230,9 @@ WHERE (l.contested OR l.score IS NULL
            AND NOT EXISTS (SELECT 1 FROM verdicts v
                WHERE v.query_id = l.query_id AND v.model_id = l.model_id))
 ORDER BY query_id, model_id
+
+-- name: right_answers
+SELECT model_id, count(*) FILTER (correct) AS n FROM labels GROUP BY model_id ORDER BY model_id
 
 -- name: queue_texts
 SELECT w.place, r.sample, q.prompt AS question,
@@ -264,17 +269,33 @@ WHERE (b.score, b.correct, b.decided_by) IS DISTINCT FROM
       (a.score, a.correct, a.decided_by)
 ORDER BY query_id, model_id
 
+-- name: changed_ranks
+-- Accuracy and rank of each `{by}` on both sides, where they differ.
+WITH ranked AS (
+    SELECT {by}, side, avg(score) AS accuracy, count(score) AS labelled,
+           rank() OVER (PARTITION BY side ORDER BY round(avg(score), 12) DESC NULLS LAST) AS place
+    FROM (SELECT *, 'before' AS side FROM before_labels UNION ALL BY NAME
+          SELECT *, 'after' AS side FROM after_labels)
+    JOIN queries USING (query_id) GROUP BY side, {by}
+)
+SELECT {by}, b.accuracy AS accuracy_before, a.accuracy AS accuracy_after,
+       b.place AS rank_before, a.place AS rank_after,
+       b.labelled AS labelled_before, a.labelled AS labelled_after
+FROM (FROM ranked WHERE side = 'before') b FULL JOIN (FROM ranked WHERE side = 'after') a
+     USING ({by})
+WHERE (b.accuracy, b.place) IS DISTINCT FROM (a.accuracy, a.place)
+ORDER BY {by}
+
 -- name: undecided
 -- Answers of a model on a task, and those without a label; calls without an answer are left out.
 SELECT q.task, l.model_id, any_value(q.scorer) AS scorer, count(*) AS answers,
-       count(*) FILTER (l.score IS NULL) AS undecided
+       count(*) FILTER (l.score IS NULL) AS undecided, undecided / answers AS share
 FROM labels l JOIN queries q USING (query_id)
 SEMI JOIN (FROM responses ANTI JOIN answerless USING (status)) USING (query_id, model_id)
 GROUP BY ALL ORDER BY ALL
 
 -- name: graded
--- Grades beside what the question's own rule reads of the same text.
-CREATE OR REPLACE TEMP TABLE graded AS
+-- Grades beside what the question's own rule reads of the same text; a part of other questions.
 SELECT r.task, q.scorer, r.query_id, r.model_id, r.sample, g.outcome AS given,
        r.outcome AS regraded, r.extracted, q."references"[1] AS reference
 FROM ({rules}) r JOIN queries q USING (query_id)
@@ -282,16 +303,26 @@ JOIN verdicts g USING (query_id, model_id, sample)
 WHERE g.scorer = 'given'
 
 -- name: regraded
-SELECT task, model_id, min(scorer) AS scorer, count(*) AS answers,
-       count(*) FILTER (given = 'correct' AND regraded = 'correct') AS both,
-       count(*) FILTER (given = 'correct' AND regraded = 'incorrect') AS "given",
-       count(*) FILTER (given = 'incorrect' AND regraded = 'correct') AS "rule",
-       count(*) FILTER (given = 'incorrect' AND regraded = 'incorrect') AS "none"
-FROM graded GROUP BY ALL ORDER BY ALL
+-- How often grades and rule say what of each task (without `model_id`) and of each model on it;
+-- the change of its accuracy with a paired 95 % interval, and whether it surely `moves`.
+WITH counted AS (
+    SELECT task, model_id, string_agg(DISTINCT scorer, ', ' ORDER BY scorer) AS scorer, count(*) AS answers,
+           count(*) FILTER (given = 'correct' AND regraded = 'correct') AS "both",
+           count(*) FILTER (given = 'correct' AND regraded = 'incorrect') AS "given",
+           count(*) FILTER (given = 'incorrect' AND regraded = 'correct') AS "rule",
+           count(*) FILTER (given = 'incorrect' AND regraded = 'incorrect') AS "none"
+    FROM ({graded}) GROUP BY GROUPING SETS ((task), (task, model_id))
+)
+SELECT *, "both" + "given" + "rule" + "none" AS n, ("both" + "given") / n AS graded_right,
+       ("both" + "rule") / n AS rule_right, ("rule" - "given") / n AS change,
+       1.96 * sqrt(greatest(("rule" + "given") / n - change ** 2, 0) / nullif(n - 1, 0)) AS reach,
+       change - reach AS low, change + reach AS high,
+       answers >= ? AND abs(change) >= ? AND (low > 0 OR high < 0) AS moves
+FROM counted WHERE n > 0 ORDER BY task, abs(change) DESC, model_id DESC
 
 -- name: graded_examples
 SELECT query_id, given, regraded, left(extracted, 60) AS extracted,
        left(reference, 60) AS reference
-FROM graded WHERE task = ? AND model_id = ? AND given <> regraded
+FROM ({graded}) WHERE task = ? AND model_id = ? AND given <> regraded
       AND regraded IN ('correct', 'incorrect')
 ORDER BY query_id, sample LIMIT 3

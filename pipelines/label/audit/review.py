@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.label.audit.questions import question
+from routeyard.pipelines.label.audit.questions import answer, query_ids
 from routeyard.pipelines.label.verdict_matrix import newest
 from routeyard.pipelines.label.verdicts import verdict, verdict_table
 from routeyard.schemas.untrusted_text import spreadsheet
@@ -26,6 +27,7 @@ COLUMNS = (
 )  # fmt: skip
 #: Of a longer answer the beginning, what was read and the end are shown, so many characters in all.
 _SHOWN = 20_000
+_WANTED = pa.schema({"place": pa.int64(), "query_id": pa.string(), "model_id": pa.string()})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -50,60 +52,28 @@ def review_queue(
     Returns:
         At most `limit` rows with the columns of `COLUMNS`, one per response.
     """
-    rows = _doubtful(queries, verdicts, labels, suspects)
-    models, counts = _counts(labels)
-    if not rows or not models:
-        return []
-    at = {name: place for place, name in enumerate(models)}
+    asked = queries.select(["query_id", "task"])
+    known = verdicts.select(["query_id", "model_id", "scorer"])
+    doubtful = answer(
+        "doubtful", labels=labels, queries=asked, verdicts=known, suspects=query_ids(suspects)
+    )
+    rows: list[dict[str, Any]] = doubtful.to_pylist()
+    right = answer("right_answers", labels=labels)
+    at = {name: place for place, name in enumerate(right.column("model_id").to_pylist())}
+    counts = right.column("n").to_numpy()
     gaps = np.abs(counts[:, None] - counts[None, :])
     closeness = (1 / (1 + gaps)).sum(axis=1) - 1
-    whole = {row["query_id"] for row in rows if row["why"] == "suspect reference"}
-    together: dict[str, dict[int, int]] = {}
+    flips: dict[Any, dict[int, int]] = defaultdict(dict)
     for row in rows:
-        if row["query_id"] in whole:
-            flips = together.setdefault(row["query_id"], {})
-            flips[at[row["model_id"]]] = _flip(row["correct"])
+        whole = row["why"] == "suspect reference"
+        row["together"] = row["query_id"] if whole else (row["query_id"], row["model_id"])
+        # an undecided label can only become right: unchanged it adds nothing
+        flips[row["together"]][at[row["model_id"]]] = -1 if row["correct"] else 1
     for row in rows:
-        place = at[row["model_id"]]
-        moved = together.get(row["query_id"]) or {place: _flip(row["correct"])}
-        row["order_changes"] = _order_changes(counts, moved)
-        row["closeness"] = round(float(closeness[place]), 6)
+        row["order_changes"] = _order_changes(counts, flips[row["together"]])
+        row["closeness"] = round(float(closeness[at[row["model_id"]]]), 6)
     rows.sort(key=lambda r: (-r["order_changes"], -r["closeness"], r["query_id"], r["model_id"]))
     return _with_texts(rows[:limit], queries, responses, newest(verdicts))
-
-
-def _doubtful(
-    queries: pa.Table, verdicts: pa.Table, labels: pa.Table, suspects: pa.Table | None
-) -> list[dict[str, Any]]:
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.register("labels", labels)
-        connection.register("queries", queries.select(["query_id", "task"]))
-        connection.register("verdicts", verdicts.select(["query_id", "model_id", "scorer"]))
-        empty = pa.table({"query_id": pa.array([], pa.string())})
-        connection.register("suspects", empty if suspects is None else suspects)
-        found = connection.sql(question("doubtful")).to_arrow_table()
-        rows: list[dict[str, Any]] = found.to_pylist()
-        return rows
-
-
-def _counts(labels: pa.Table) -> tuple[list[str], Any]:
-    """Models by name, and their correct answers."""
-    import duckdb
-
-    with duckdb.connect() as connection:
-        connection.register("labels", labels)
-        found = connection.sql(
-            "SELECT model_id, count(*) FILTER (correct) AS n FROM labels "
-            "GROUP BY model_id ORDER BY model_id"
-        ).fetchall()
-    return [name for name, _ in found], np.array([n for _, n in found], dtype=np.int64)
-
-
-def _flip(correct: bool | None) -> int:
-    # an undecided label can only become right: unchanged it adds nothing
-    return -1 if correct else 1
 
 
 def _order_changes(counts: Any, moved: Mapping[int, int]) -> float:
@@ -122,31 +92,20 @@ def _order_changes(counts: Any, moved: Mapping[int, int]) -> float:
 def _with_texts(
     rows: list[dict[str, Any]], queries: pa.Table, responses: pa.Table, current: pa.Table
 ) -> list[dict[str, Any]]:
-    import duckdb
-
-    wanted = pa.table(
-        {
-            "place": pa.array(range(len(rows)), pa.int64()),
-            "query_id": pa.array([row["query_id"] for row in rows], pa.string()),
-            "model_id": pa.array([row["model_id"] for row in rows], pa.string()),
-        }
+    texts = answer(
+        "queue_texts",
+        wanted=pa.table(
+            [range(len(rows)), *([row[name] for row in rows] for name in _WANTED.names[1:])],
+            schema=_WANTED,
+        ),
+        queries=queries.select(["query_id", "prompt", "references", "scorer"]),
+        responses=responses.select(["query_id", "model_id", "sample", "text", "status"]),
+        verdicts=current,
     )
-    with duckdb.connect() as connection:
-        for name, table in (
-            ("wanted", wanted),
-            ("queries", queries.select(["query_id", "prompt", "references", "scorer"])),
-            ("responses", responses.select(["query_id", "model_id", "sample", "text", "status"])),
-            ("verdicts", current),
-        ):
-            connection.register(name, table)
-        found = connection.sql(question("queue_texts")).to_arrow_table()
     full = []
-    for text in found.to_pylist():
-        row = rows[text.pop("place")]
-        label = {True: "correct", False: "incorrect", None: "undecided"}[row["correct"]]
-        label += f" by {row['decided_by']}" if row["decided_by"] else ""
+    for text in texts.to_pylist():
         text["output"], text["span"] = _shown(text["output"] or "", text["span"] or "")
-        one = {**row, **text, "label": label, "decision": "", "note": ""}
+        one = {**rows[text["place"]], **text, "decision": "", "note": ""}
         full.append({name: "" if one[name] is None else one[name] for name in COLUMNS})
     return full
 
@@ -160,16 +119,13 @@ def _shown(text: str, span: str) -> tuple[str, str]:
         return text, span
     start, end = map(int, span.split("-")) if span else (0, 0)
     part = _SHOWN // 4
-    wanted = [(0, part), (start - part // 2, min(end, start + part) + part // 2)]
-    kept: list[list[int]] = []
-    for first, last in sorted([*wanted, (len(text) - part, len(text))]):
-        first, last = max(0, first), min(len(text), last)
-        if kept and first <= kept[-1][1]:
-            kept[-1][1] = max(kept[-1][1], last)
-        else:
-            kept.append([first, last])
+    around = (start - part // 2, min(end, start + part) + part // 2)
+    kept = np.zeros(len(text), bool)
+    for first, last in ((0, part), around, (len(text) - part, len(text))):
+        kept[max(0, first) : last] = True
+    edges = np.flatnonzero(np.diff(kept, prepend=False, append=False))
     out, moved, before = "", "", 0
-    for first, last in kept:
+    for first, last in edges.reshape(-1, 2).tolist():
         if out:
             out += f"\n[… {first - before:,} characters …]\n"
         if span and first <= start < last:

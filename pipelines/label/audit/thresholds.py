@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from routeyard.pipelines.label.audit.questions import question
+from routeyard.pipelines.label.audit.questions import answer
 from routeyard.schemas.recipe.label import Label
 
 
@@ -18,17 +18,10 @@ def by_policy(verdicts: pa.Table, queries: pa.Table, policy: Label) -> pa.Table:
         verdicts: contract form; rows of unknown questions stay as they are.
         queries: query_id and task.
     """
-    import duckdb
-
     tasks = sorted(set(queries.column("task").to_pylist()))
     limits = {task: policy.policy_of(task).threshold for task in tasks}
     if all(limit is None for limit in limits.values()):
         return verdicts
-    with duckdb.connect(config={"threads": 1}) as connection:
-        connection.register("verdicts", verdicts)
-        connection.register("queries", queries.select(["query_id", "task"]))
-        connection.register(
-            "limits",
-            pa.table({"task": tasks, "lowest": pa.array(list(limits.values()), pa.float64())}),
-        )
-        return connection.sql(question("by_policy")).to_arrow_table()
+    lowest = pa.table({"task": tasks, "lowest": pa.array(limits.values(), pa.float64())})
+    queries = queries.select(["query_id", "task"])
+    return answer("by_policy", verdicts=verdicts, queries=queries, limits=lowest)
