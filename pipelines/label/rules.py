@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.label.scoring_processes import Shard, ShardQuestion, ShardRow, read_all
+from routeyard.pipelines.label.scoring_processes import QUESTION, Shard, read_all
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.scorer import FAMILIES, GIVEN, NO_RULE
 from routeyard.schemas import VERDICTS
 from routeyard.schemas.statuses import ANSWERLESS
+
+#: Types of what is read: the columns from `outcome` to `reason`.
+_TYPES = VERDICTS.schema.types[5:12]
 
 
 def file_verdicts(
@@ -54,15 +58,16 @@ def file_verdicts(
         BadInput: a response answers a query that is not there.
         Unsafe: `code` must run and the machine offers no isolation.
     """
-    asked = _Questions(queries)
-    batches = [VERDICTS.schema.empty_table()]
     filed_by = versions(queries.column("scorer"))
-    shards = asked.shards(responses, shard_rows)
+    shards = _shards(queries, responses, list(filed_by), shard_rows)
+    filed = []
     for shard, read in read_all(shards, jobs=jobs, options=dict(options or {})):
-        batches.append(_table(shard, read, filed_by))
-    ruled = pa.concat_tables(batches)
-    given = _given(responses)
-    return VERDICTS.check(pa.concat_tables([ruled, given]) if given.num_rows else ruled)
+        names = shard.rows.column("scorer").to_pylist()
+        said = (
+            pa.array(one, kind) for one, kind in zip(zip(*read, strict=True), _TYPES, strict=True)
+        )
+        filed.append(_filed(shard.rows, names, [filed_by[name] for name in names], *said))
+    return VERDICTS.check(pa.concat_tables([*filed, _given(responses)]))
 
 
 def versions(scorer: pa.ChunkedArray) -> dict[str, str]:
@@ -71,105 +76,59 @@ def versions(scorer: pa.ChunkedArray) -> dict[str, str]:
     A scorer that another package registers has no code in this package; its version
     is all that tells of a change.
     """
-    return {name: str(SCORERS.get(name).version) for name in _rule_scorers(scorer)}
+    named = sorted(set(pc.unique(scorer).to_pylist()) - {NO_RULE, GIVEN})
+    return {name: str(SCORERS.get(name).version) for name in named if not name.startswith(FAMILIES)}
 
 
-def _rule_scorers(scorer: pa.Array | pa.ChunkedArray) -> list[str]:
-    named = pc.unique(scorer).to_pylist()
-    return sorted(
-        name for name in named if name not in (NO_RULE, GIVEN) and not name.startswith(FAMILIES)
+def _shards(
+    queries: pa.Table, responses: pa.Table, rules: list[str], shard_rows: int
+) -> Iterator[Shard]:
+    """Slices of `responses` with something to read by one of the rules, and their questions."""
+    ids = queries.column("query_id").combine_chunks()
+    questions = queries.select(QUESTION).combine_chunks()
+    columns = ["query_id", "model_id", "sample", "text", "graded_against", "status"]
+    for start in range(0, responses.num_rows, shard_rows):
+        part = responses.slice(start, shard_rows)
+        where = pc.index_in(part.column("query_id"), value_set=ids)
+        if where.null_count:
+            lost = part.filter(pc.is_null(where)).column("query_id")[0].as_py()
+            raise BadInput(
+                f"a response answers query {lost!r}, which is not among the queries",
+                next_step="label responses together with the queries they were asked",
+            )
+        scorer = questions.column("scorer").take(where)
+        # a bare stored score has nothing to read
+        bare = pc.and_(pc.is_null(part.column("text")), pc.is_valid(part.column("given_score")))
+        left_out = pc.or_(bare, pc.is_in(part.column("status"), value_set=pa.array(ANSWERLESS)))
+        read = pc.and_not(pc.is_in(scorer, value_set=pa.array(rules, pa.string())), left_out)
+        unique = where.filter(read).unique()
+        rows = part.select(columns).append_column("scorer", scorer)
+        rows = rows.append_column("question", pc.index_in(where, value_set=unique)).filter(read)
+        if rows.num_rows:
+            yield Shard(questions.take(unique), rows)
+
+
+def _filed(rows: pa.Table, *columns: Any) -> pa.Table:
+    """Verdicts on these rows: the columns from `scorer` on; they cost nothing."""
+    keys = rows.select(["query_id", "model_id", "sample"]).columns
+    return VERDICTS.conform(
+        pa.table([*keys, *columns, np.zeros(rows.num_rows)], names=VERDICTS.column_names)
     )
-
-
-class _Questions:
-    """The queries as plain values, found by id."""
-
-    def __init__(self, queries: pa.Table):
-        columns = ("question", "references", "choices", "metadata", "scorer")
-        self.ids = queries.column("query_id").combine_chunks()
-        self.columns = {name: queries.column(name).combine_chunks() for name in columns}
-        self.rule_scorers = _rule_scorers(self.columns["scorer"])
-
-    def shards(self, responses: pa.Table, shard_rows: int) -> Iterator[Shard]:
-        """Slices of `responses` that have something to read, with their questions."""
-        for start in range(0, responses.num_rows, shard_rows):
-            part = responses.slice(start, shard_rows)
-            where = pc.index_in(part.column("query_id"), value_set=self.ids)
-            if where.null_count:
-                lost = part.filter(pc.is_null(where)).column("query_id")[0].as_py()
-                raise BadInput(
-                    f"a response answers query {lost!r}, which is not among the queries",
-                    next_step="label responses together with the queries they were asked",
-                )
-            unique = pc.unique(where)
-            local = pc.index_in(where, value_set=unique).to_pylist()
-            wanted = {
-                name: values.take(unique).to_pylist() for name, values in self.columns.items()
-            }
-            questions = [ShardQuestion(*values) for values in zip(*wanted.values(), strict=True)]
-            columns = (part.column(name).to_pylist() for name in _RESPONSE_COLUMNS)
-            rows = [
-                ShardRow(at, query_id, model_id, sample, text, graded, status == "truncated")
-                for at, query_id, model_id, sample, status, text, given, graded in zip(
-                    local, *columns, strict=True
-                )
-                if status not in ANSWERLESS
-                and questions[at].scorer in self.rule_scorers
-                # a bare stored score has nothing to read
-                and not (text is None and given is not None)
-            ]
-            if rows:
-                yield Shard(questions, rows)
-
-
-_RESPONSE_COLUMNS = (
-    "query_id", "model_id", "sample", "status", "text", "given_score", "graded_against",
-)  # fmt: skip
-
-
-def _table(shard: Shard, read: list[tuple[Any, ...]], versions: Mapping[str, str]) -> pa.Table:
-    outcome, score, extracted, start, end, conflict, reason = zip(*read, strict=True)
-    scorers = [shard.questions[row.question].scorer for row in shard.rows]
-    columns = (
-        [row.query_id for row in shard.rows],
-        [row.model_id for row in shard.rows],
-        [row.sample for row in shard.rows],
-        scorers,
-        [versions[name] for name in scorers],
-        outcome,
-        score,
-        extracted,
-        start,
-        end,
-        conflict,
-        reason,
-        [0.0] * len(scorers),
-    )
-    arrays = [pa.array(c, type=f.type) for c, f in zip(columns, VERDICTS.schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=VERDICTS.schema)
 
 
 def _given(responses: pa.Table) -> pa.Table:
     without = pc.is_in(responses.column("status"), value_set=pa.array(ANSWERLESS))
-    scored = responses.filter(pc.and_not(pc.is_valid(responses.column("given_score")), without))
-    if not scored.num_rows:
-        return VERDICTS.empty()
-    scorer = SCORERS.get(GIVEN)
-    score = scored.column("given_score")
-    n = scored.num_rows
-    columns: dict[str, Any] = {
-        "query_id": scored.column("query_id"),
-        "model_id": scored.column("model_id"),
-        "sample": scored.column("sample"),
-        "scorer": pa.repeat(GIVEN, n),
-        "scorer_version": pa.repeat(scorer.version, n),
-        "outcome": pc.if_else(pc.greater_equal(score, scorer.threshold), "correct", "incorrect"),
-        "score": score,
-        "extracted": pc.cast(score, pa.string()),
-        "span_start": pa.nulls(n, pa.int64()),
-        "span_end": pa.nulls(n, pa.int64()),
-        "conflict": pa.repeat(False, n),
-        "reason": pa.repeat("score carried by the source", n),
-        "cost_usd": pa.repeat(0.0, n),
-    }
-    return VERDICTS.conform(pa.table(columns))
+    rows = responses.filter(pc.and_not(pc.is_valid(responses.column("given_score")), without))
+    scorer, score, n = SCORERS.get(GIVEN), rows.column("given_score"), rows.num_rows
+    return _filed(
+        rows,
+        pa.repeat(GIVEN, n),
+        pa.repeat(scorer.version, n),
+        pc.if_else(pc.greater_equal(score, scorer.threshold), "correct", "incorrect"),
+        score,
+        pc.cast(score, pa.string()),
+        pa.nulls(n),
+        pa.nulls(n),
+        np.zeros(n, bool),
+        pa.repeat("score carried by the source", n),
+    )

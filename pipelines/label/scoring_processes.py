@@ -1,9 +1,8 @@
 """Shards of responses read by worker processes, in order, with flat memory.
 
-A shard is plain lists (spawn-safe); a few are in flight at a time. A scorer that
-raises costs one row. A scorer that takes its whole process down (a crash in
-native code, the kernel's memory killer) costs one row too: the shard is halved
-in fresh processes until the crashing row is isolated.
+A few shards are in flight at a time. A scorer that raises costs one row. A scorer that takes its
+whole process down (a crash in native code, the kernel's memory killer) costs one row too: the
+shard is halved in fresh processes until the crashing row is isolated.
 """
 
 from __future__ import annotations
@@ -14,42 +13,30 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from functools import cache
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from routeyard.pipelines.errors import Unsafe
 from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
 
-
-class ShardQuestion(NamedTuple):
-    """What a worker needs of a query."""
-
-    question: str
-    references: list[str]
-    choices: list[str]
-    metadata: str
-    scorer: str
-
-
-class ShardRow(NamedTuple):
-    """One response; `question` points into the shard's questions."""
-
-    question: int
-    query_id: str
-    model_id: str
-    sample: int
-    text: str | None
-    graded_against: list[str] | None
-    #: The response was cut at its token limit.
-    truncated: bool = False
+#: What a worker needs of a query.
+QUESTION = ["question", "references", "choices", "metadata", "scorer"]
 
 
 class Shard(NamedTuple):
-    """Some responses and the questions they answer."""
+    """Some responses and the questions they answer, as tables: those cost least to hand over.
 
-    questions: list[ShardQuestion]
-    rows: list[ShardRow]
+    Attributes:
+        questions: Columns of `QUESTION`.
+        rows: `question` (row of `questions`), `text`, `graded_against`, `status`; others are kept.
+    """
+
+    questions: pa.Table
+    rows: pa.Table
 
 
 #: outcome, score, extracted, span start, span end, conflict, reason
@@ -91,27 +78,20 @@ def read_all(
 
 def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
     """What each row's scorer says; exceptions become `error` readings."""
-    scorers: dict[str, Scorer] = {}
-    asked: dict[int, ScoringInput] = {}
+    questions = shard.questions.to_pylist()
+    scorer_of = cache(SCORERS.get)
+    asked = cache(lambda at: _asked(questions[at], None, options))
     read: list[Read] = []
-    for row in shard.rows:
-        if row.text is None:
+    columns = shard.rows.select(["question", "text", "graded_against", "status"]).to_pydict()
+    for at, text, graded, status in zip(*columns.values(), strict=True):
+        if text is None:
             read.append(("abstain", None, None, None, None, False, "the response has no text"))
             continue
         try:
-            question = shard.questions[row.question]
-            scorer = scorers.get(question.scorer)
-            if scorer is None:
-                scorer = scorers[question.scorer] = SCORERS.get(question.scorer)
-            if row.graded_against is not None:
-                about = _asked(question, row.graded_against, options)
-            else:
-                about = asked.get(row.question) or asked.setdefault(
-                    row.question, _asked(question, question.references, options)
-                )
-            if row.truncated:
+            about = asked(at) if graded is None else _asked(questions[at], graded, options)
+            if status == "truncated":
                 about = replace(about, truncated=True)
-            read.append(_plain(scorer.score(about, row.text)))
+            read.append(_plain(scorer_of(questions[at]["scorer"]).score(about, text)))
         except (Unsafe, MemoryError):
             raise  # a refusal to run is the person's to settle, and lack of memory too: no row's
         except Exception as error:  # any other failure is one row's
@@ -126,16 +106,16 @@ def _fit(references: list[str], choices: tuple[str, ...]) -> bool:
 
 
 def _asked(
-    question: ShardQuestion, references: list[str], options: Mapping[str, object]
+    question: Mapping[str, Any], graded: list[str] | None, options: Mapping[str, object]
 ) -> ScoringInput:
-    choices = tuple(question.choices)
-    if references is not question.references and not _fit(references, choices):
+    choices = tuple(question["choices"])
+    if graded is not None and not _fit(graded, choices):
         choices = ()  # the run was asked another revision: its letters are all there is to go by
     return ScoringInput(
-        question=question.question,
-        references=tuple(references),
+        question=question["question"],
+        references=tuple(question["references"] if graded is None else graded),
         choices=choices,
-        metadata=json.loads(question.metadata) if question.metadata else {},
+        metadata=json.loads(question["metadata"] or "{}"),
         options=options,
     )
 
@@ -168,14 +148,14 @@ def _read_apart(shard: Shard, options: Mapping[str, object]) -> list[Read]:
     try:
         return pool.submit(read_shard, shard, options).result()
     except BrokenProcessPool:
-        if len(shard.rows) == 1:
+        if shard.rows.num_rows == 1:
             return [_failed("the scorer's process died while reading this response")]
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    half = len(shard.rows) // 2
+    half = shard.rows.num_rows // 2
     return [
         read
-        for rows in (shard.rows[:half], shard.rows[half:])
+        for rows in (shard.rows.slice(0, half), shard.rows.slice(half))
         for read in _read_apart(Shard(shard.questions, rows), options)
     ]
 

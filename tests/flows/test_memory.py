@@ -144,12 +144,11 @@ def test_a_row_is_not_graded_by_lack_of_memory(monkeypatch: pytest.MonkeyPatch) 
             raise MemoryError
 
     monkeypatch.setattr(scoring_processes, "SCORERS", SimpleNamespace(get=lambda name: Hungry()))
-    question = scoring_processes.ShardQuestion(
-        scorer="numeric", question="q", references=["1"], choices=[], metadata=""
-    )
-    row = scoring_processes.ShardRow(0, "q", "m", 0, "1", None)
+    asked = {"question": "q", "references": ["1"], "choices": [], "metadata": ""}
+    row = {"question": 0, "text": "1", "graded_against": None, "status": "ok"}
+    tables = (pa.Table.from_pylist([one]) for one in (asked | {"scorer": "numeric"}, row))
     with pytest.raises(MemoryError):
-        scoring_processes.read_shard(scoring_processes.Shard([question], [row]), {})
+        scoring_processes.read_shard(scoring_processes.Shard(*tables), {})
 
 
 def test_a_limited_process_that_is_killed_says_nothing_of_its_file() -> None:

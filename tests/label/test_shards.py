@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.label.scoring_processes import Shard, ShardQuestion, ShardRow, read_all
+from routeyard.pipelines.label.scoring_processes import Shard, read_all
 
 PLUGIN = """
 import os
@@ -22,8 +23,12 @@ SCORER = Scorer("deadly", "1", read)
 
 
 def shard(*texts: str, scorer: str = "numeric") -> Shard:
-    questions = [ShardQuestion("?", ["7"], [], "{}", scorer)]
-    return Shard(questions, [ShardRow(0, "q", "m", i, text, None) for i, text in enumerate(texts)])
+    question = {"question": "?", "references": ["7"], "choices": [], "metadata": "{}"}
+    rows = {"question": [0] * len(texts), "text": texts, "status": ["ok"] * len(texts)}
+    return Shard(
+        pa.Table.from_pylist([question | {"scorer": scorer}]),
+        pa.table(rows | {"graded_against": pa.nulls(len(texts))}),
+    )
 
 
 def test_two_processes_say_what_one_says_in_the_same_order() -> None:

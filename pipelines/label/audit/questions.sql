@@ -306,7 +306,8 @@ WHERE g.scorer = 'given'
 -- How often grades and rule say what of each task (without `model_id`) and of each model on it;
 -- the change of its accuracy with a paired 95 % interval, and whether it surely `moves`.
 WITH counted AS (
-    SELECT task, model_id, string_agg(DISTINCT scorer, ', ' ORDER BY scorer) AS scorer, count(*) AS answers,
+    SELECT task, model_id, count(*) AS answers,
+           string_agg(DISTINCT scorer, ', ' ORDER BY scorer) AS scorer,
            count(*) FILTER (given = 'correct' AND regraded = 'correct') AS "both",
            count(*) FILTER (given = 'correct' AND regraded = 'incorrect') AS "given",
            count(*) FILTER (given = 'incorrect' AND regraded = 'correct') AS "rule",
