@@ -26,7 +26,7 @@ from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.clauses import declines, supposes
 from routeyard.pipelines.scorers.extraction.commitment import breaks_off
 from routeyard.pipelines.scorers.extraction.envelopes import after_draft
-from routeyard.pipelines.scorers.extraction.languages import all_words
+from routeyard.pipelines.scorers.extraction.languages import worded
 from routeyard.pipelines.scorers.extraction.marks import HEAD, MOST_READ
 from routeyard.pipelines.scorers.extraction.option_marks import (
     NamedOption,
@@ -38,10 +38,9 @@ from routeyard.pipelines.scorers.extraction.option_text import Options, beginnin
 from routeyard.pipelines.scorers.extraction.plain import option
 from routeyard.pipelines.scorers.extraction.plain_option import plainly
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
-from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
-_RE = patterns("mcq", noun=all_words("answer", "fill", "choose"), because=all_words("because"))
+_RE = worded("mcq")
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: How many letters count when a query lists no choices (MMLU-Pro has up to ten).

@@ -12,13 +12,18 @@ from functools import lru_cache
 from routeyard.pipelines.scorers.extraction.keywords import lowered
 from routeyard.pipelines.scorers.extraction.languages import (
     NOUNS,
-    ROWS,
     Language,
-    all_words,
     any_of,
-    filled,
+    listed,
+    worded,
 )
 from routeyard.pipelines.scorers.patterns import hints
+
+_RE = worded("clauses", any_least=any_of(listed("least")))
+_RE.hints["retracts"] = tuple({part for word in listed("retracts") for part in hints(word)})
+_DOUBTING = {word.lower() for word in listed("doubts", "say")}
+_RE.hints["doubts"] = tuple(_DOUBTING)
+_DOUBT_WORDS = frozenset(word.split()[-1] for word in _DOUBTING)
 
 
 def denied(text: str, start: int, end: int) -> bool:
@@ -36,7 +41,7 @@ def bounds(text: str, start: int, end: int, question: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _asks_bound(question: str) -> bool:
-    return _LEAST.search(question) is not None
+    return _RE["asks_bound"].search(question) is not None
 
 
 def doubted(text: str, start: int) -> bool:
@@ -47,15 +52,15 @@ def doubted(text: str, start: int) -> bool:
     before = text[max(0, start - 110) : start].lower()
     begin = max(map(before.rfind, ";:.!?\n" if before.isascii() else ";:.!?\n，。；：")) + 1
     clause = before[begin:]
-    if clause.isascii() and _HINT_WORDS.isdisjoint(clause.replace(",", " ").split()):
+    if clause.isascii() and _DOUBT_WORDS.isdisjoint(clause.replace(",", " ").split()):
         return False
-    return any(map(clause.__contains__, _HINTS)) and _DOUBTS.search(before, begin) is not None
+    return _RE.search("doubts", before, begin, len(before)) is not None
 
 
 def wonders(text: str, start: int) -> bool:
     """Whether the sentence that holds `start` ends in a question mark."""
     asks = any(map(text.__contains__, "?？؟"))
-    return asks and _WONDERS.match(text, start) is not None
+    return asks and _RE["wonders"].match(text, start) is not None
 
 
 def supposed(languages: Iterable[Language], text: str, start: int) -> bool:
@@ -63,23 +68,14 @@ def supposed(languages: Iterable[Language], text: str, start: int) -> bool:
 
     Its sentence has an "if" before it, or is in the mood of "would" behind a "suppose".
     """
-    near = text[max(0, start - 240) : start].lower()
-    languages = [
-        one for one in languages if one.hinted("supposed", near) or one.hinted("supposes", near)
-    ]
-    if not languages:
-        return False
-    *before, own = _SENTENCE.split(text[max(0, start - 240) : start])
+    *before, own = _RE["sentence"].split(text[max(0, start - 240) : start])
+    if any(one.search("supposed", own, 0, len(own)) for one in languages):
+        return True
+    rest = _RE["sentence"].split(text[start : start + 120], maxsplit=1)[0]
+    told = f"{own} {rest}"
     both = f"{next(filter(None, reversed(before)), '')} {own}"
-    rest = _SENTENCE.split(text[start : start + 120], maxsplit=1)[0]
     return any(
-        (one.supposed is not None and one.supposed.search(own))
-        or (
-            one.supposes is not None
-            and one.hinted("supposes", near)
-            and (one.would is None or one.would.search(f"{own} {rest}"))
-            and one.supposes.search(both)
-        )
+        one.search("would", told, 0, len(told)) and one.search("supposes", both, 0, len(both))
         for one in languages
     )
 
@@ -98,20 +94,17 @@ def supposes(text: str) -> bool:
 
 def declines(text: str) -> bool:
     """Whether a sentence says that it cannot answer, in any language."""
-    return _DECLINES.search(lowered(text)) is not None
+    return _RE["declines"].search(lowered(text)) is not None
 
 
 def retracts(text: str, end: int) -> bool:
     """Whether a text ends by taking back what it said before `end`: "… just kidding"."""
     tail = text[max(end, len(text) - 60) :]
-    return (
-        any(map(tail.lower().__contains__, _RETRACT_HINTS)) and _RETRACTS.search(tail) is not None
-    )
+    return _RE.search("retracts", tail, 0, len(tail)) is not None
 
 
 _SIGNS = " \t\n*$`\"'("
 _ASIAN = "\u3040-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
-_SENTENCE = re.compile(r"\.\s|[\n。।۔]")
 
 
 class _Sides:
@@ -123,12 +116,8 @@ class _Sides:
     def __init__(self, before: tuple[str, ...], after: tuple[str, ...]) -> None:
         self.found = []
         for keep in (str.isascii, bool):
-            first, then = (
-                [w for row in ROWS for key in keys for w in row.get(key, ()) if keep(w)]
-                for keys in (before, after)
-            )
-            words = any_of(list(dict.fromkeys(first)))
-            form = rf"(?:(?<!\w)|(?<=[{_ASIAN}]))(?:{words})[\s*$`\"'(€£]{{0,3}}"
+            first, then = (list(filter(keep, listed(*keys))) for keys in (before, after))
+            form = rf"(?:(?<!\w)|(?<=[{_ASIAN}]))(?:{any_of(first)})[\s*$`\"'(€£]{{0,3}}"
             ends = tuple({word.lower().split()[-1] for word in first})
             behind = re.compile(rf"[\s)*$}}\"'”’]{{0,3}}(?:{any_of(then)})", re.IGNORECASE)
             boxed = r"(?:\\f?boxed\{)?$"
@@ -153,18 +142,3 @@ _BOUND = _Sides(("bound",), ("beyond",))
 _ANSWER = re.compile(any_of([*NOUNS]), re.IGNORECASE)
 _ASCII_NOUNS = tuple(filter(str.isascii, NOUNS))
 _LONGEST_NOUN = max(map(len, NOUNS))
-_DECLINES = re.compile(all_words("declines"))
-_RETRACT_HINTS = {part for row in ROWS for word in row.get("retracts", ()) for part in hints(word)}
-_RETRACTS = re.compile(rf"(?:{all_words('retracts')})[\s.!…)*]*$", re.IGNORECASE)
-_ASKS = any_of([word for row in ROWS for word in row.get("least", ())])
-#: "how many at least", but not "in at least one store"
-_LEAST = re.compile(rf"(?:{_ASKS})(?!\s{{0,2}}(?:\d|(?:a|one|two)\b))", re.IGNORECASE)
-#: A doubt reaches over a comma and "that" (dass, что, że …) to the end of the clause or a "but".
-DOUBTS = (
-    r"(?:<doubts>|(?:<some>)(?:\s\w{1,12}){0,3}\s(?:<say>))(?:,\s(?:das?s|что|чтобы|що|че|że|ze|že|hogy|да|ότι)\b)?"
-    r"(?:(?!<but>)[^,;:.!?\n，。；：])*$"
-)
-_DOUBTS = re.compile(filled(DOUBTS))
-_HINTS = {word.lower() for row in ROWS for key in ("doubts", "say") for word in row.get(key, ())}
-_HINT_WORDS = frozenset(word.split()[-1] for word in _HINTS)
-_WONDERS = re.compile(r"(?:[^.!?\n。！？]|\.(?=\d)){0,200}[?？؟]")

@@ -13,13 +13,13 @@ from itertools import filterfalse
 
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.keywords import Words, lowered, occurrences
-from routeyard.pipelines.scorers.extraction.languages import CHOOSING, all_words, chosen
+from routeyard.pipelines.scorers.extraction.languages import ROWS, chosen, listed, worded
 from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.option_text import Options, matching, repeats
 from routeyard.pipelines.scorers.extraction.statements import Committed
-from routeyard.pipelines.scorers.patterns import joined, patterns, table
+from routeyard.pipelines.scorers.patterns import joined, table
 
-_RE = patterns("option_marks", behind=all_words("fill", "tail", "right", "is"))
+_RE = worded("option_marks")
 
 
 #: Marks kept of a text that names options again and again.
@@ -47,8 +47,9 @@ _MARKS = {
     for keyword, marks in table("option_keywords")["keywords"].items()
 }
 _FIRM = tuple(word for word, marks in _MARKS.items() if any(" " in how for how, _ in marks))
-_ASCII = (*_MARKS, *filter(str.isascii, CHOOSING))
-_OTHER = Words(filterfalse(str.isascii, CHOOSING))
+_CHOOSING = listed("choose", rows=ROWS[1:])
+_ASCII = (*_MARKS, *filter(str.isascii, _CHOOSING))
+_OTHER = Words(filterfalse(str.isascii, _CHOOSING))
 #: Marks that nothing follows but the answer, and those that hold nothing but the answer.
 _SURE = frozenset({"field", "hash", "final", "label"})
 _WHOLE = frozenset({"field", "key", "boxed", "hash"})

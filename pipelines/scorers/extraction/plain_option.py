@@ -12,14 +12,9 @@ from __future__ import annotations
 import re
 
 from routeyard.pipelines.scorers.extraction.clauses import doubted
-from routeyard.pipelines.scorers.extraction.languages import all_words
-from routeyard.pipelines.scorers.patterns import patterns
+from routeyard.pipelines.scorers.extraction.languages import worded
 
-_RE = patterns(
-    "plain_option",
-    wrong=all_words("wrong", "not_after"),
-    **{key: all_words(key) for key in ("not", "right", "choose", "is", "fill", "answer")},
-)
+_RE = worded("plain_option")
 
 #: A text longer than this is searched in its last sentences only.
 SHORT = 300

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from routeyard.pipelines.scorers.extraction.clauses import doubted, supposed, wonders
 from routeyard.pipelines.scorers.extraction.envelopes import STRUCK, without_closers
+from routeyard.pipelines.scorers.extraction.keywords import lowered
 from routeyard.pipelines.scorers.extraction.languages import Language
 from routeyard.pipelines.scorers.patterns import patterns
 
@@ -38,7 +39,7 @@ def stated(languages: list[Language], text: str, position: int, end: int) -> Com
     """The answer that a noun states, behind it or in front of it; None where it is denied."""
     found: Committed | None = None
     for language in languages:
-        mark = language.stated.match(text, position, end)
+        mark = language["stated"].match(text, position, end)
         if mark is None:
             one = None if found else _turned(language, text, position, languages)
             found = found or (None if one and language.of_others(text, position) else one)
@@ -48,7 +49,8 @@ def stated(languages: list[Language], text: str, position: int, end: int) -> Com
         start, stop = line(text, mark.end(), end)
         if "|" in mark[0]:
             start, stop = _cell(text, position, start, end)
-        if language.refused and language.refused.match(text, start, stop):
+        refused = language.hinted("refused", text[start:stop]) and language["refused"]
+        if refused and refused.match(text, start, stop):
             return None
         one = _behind(language, text, mark, (start, stop), languages)
         if one and (found is None or len(one.text) < len(found.text)):
@@ -71,12 +73,12 @@ def _behind(
             return None
     if not label and _open(languages, text, position, start):
         return None
-    reason, other = language.reason_in(text, start + 1, stop)
+    reason, other = language.reason_in(text, lowered(text), start + 1, stop)
     if other or (reason < stop and _RE["clause"].fullmatch(text, start, reason)):
         start, stop = trim(text, start, reason)
     if mark["chosen"] and (over := _RE["over"].search(text, start, stop)):
         stop = over.start()
-    tail = language.tail.search(text, start, stop) if language.tail else None
+    tail = language.search("tail", text, start, stop)
     if tail and tail.start() > start:
         stop = tail.start()
     if start >= stop:
@@ -113,12 +115,10 @@ def _turned(
 ) -> Committed | None:
     """ "8 is the answer": a value, and not any word, in front of the noun."""
     begin = max(text.rfind("\n", 0, position) + 1, position - 80)
-    if not language.hinted("turned", text[begin:position].lower()):
-        return None
-    mark = language.turned.search(text, begin, position)
+    mark = language.search("turned", text, begin, position)
     if mark is None or not _RE["value"].fullmatch(mark["said"]):
         return None
-    if language.negation.search(text, mark.end("said"), position):
+    if language.search("negation", text, mark.end("said"), position):
         return None
     if _open(languages, text, mark.start("said"), position):
         return None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from routeyard.pipelines.scorers.extraction.clauses import DOUBTS
-from routeyard.pipelines.scorers.extraction.languages import all_words, filled
+from routeyard.pipelines.scorers.extraction.languages import worded
 from routeyard.pipelines.scorers.open_answers.dates import Date, dates, is_month
 from routeyard.pipelines.scorers.open_answers.words import (
     TITLES,
@@ -17,7 +15,7 @@ from routeyard.pipelines.scorers.open_answers.words import (
     squashed,
     words,
 )
-from routeyard.pipelines.scorers.patterns import patterns
+from routeyard.pipelines.scorers.patterns import table
 
 
 def _folded(word: str) -> str:
@@ -28,27 +26,8 @@ def _folded(word: str) -> str:
 
 
 #: What surrounds a reference; <not> and its like are the words of all languages, folded.
-RE = patterns(
-    "contains",
-    **{
-        name: all_words(*keys, form=_folded)
-        for name, keys in {
-            "not": ("not",),
-            "but": ("but",),
-            "if": ("if",),
-            "declines": ("declines",),
-            "wrong": ("wrong", "not_after"),
-            "because": ("because",),
-            "bound": ("than", "bound"),
-            "beyond": ("beyond",),
-            "time": ("time",),
-            "suppose": ("suppose",),
-            "would": ("would",),
-            "least": ("least", "bound"),
-        }.items()
-    },
-)
-RE["doubts"] = re.compile(filled(DOUBTS, _folded))
+RE = worded("contains", _folded)
+RE.pieces["doubts"] = table("clauses")["doubts"]
 
 
 class Text(NamedTuple):

@@ -8,6 +8,7 @@ that `*name` repeats.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import yaml
 _CLASS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]")
 _GROUP = re.compile(r"\([^()]*\)")
 _REPEATED = re.compile(r".(?:[?*+]|\{[^}]*\})|[.^$]")
+#: "<not>", which the words of a list replace; no group's name.
+_KEY = re.compile(r"(?<!\?P)<([a-z_|]+)>")
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -30,28 +33,38 @@ class Patterns(dict[str, re.Pattern[str]]):
 
     Attributes:
         pieces: Name → the expression in pieces, as its file has it.
-        words: The words that replace `<name>` in an expression.
+        words: `<name>` in an expression → what replaces it.
+        hints: Name → texts in lower case of which each match holds one.
     """
 
-    def __init__(self, pieces: dict[str, str | list[Any]], words: dict[str, str]) -> None:
+    def __init__(
+        self, pieces: dict[str, str | list[Any]], words: Callable[[str], str] | None = None
+    ) -> None:
         super().__init__()
         self.pieces, self.words = pieces, words
         self.hints: dict[str, tuple[str, ...]] = {}
 
-    def search(self, name: str, text: str, start: int, end: int) -> re.Match[str] | None:
-        """The first match in `text[start:end]`, which is not searched without a hint of one."""
+    def hinted(self, name: str, text: str) -> bool:
+        """Whether a text has a hint of a match."""
         known = self.hints.get(name)
         if known is None:
             known = self.hints[name] = hints(self[name].pattern)
-        hinted = any(map(text[start:end].lower().__contains__, known))
+        return any(map(text.lower().__contains__, known))
+
+    def search(self, name: str, text: str, start: int, end: int) -> re.Match[str] | None:
+        """The first match in `text[start:end]`, which is not searched without a hint of one."""
+        hinted = self.hinted(name, text[start:end])
         return self[name].search(text, start, end) if hinted else None
 
     def __missing__(self, name: str) -> re.Pattern[str]:
-        expression = joined(self.pieces[name])
-        for word, stands_for in self.words.items():
-            expression = expression.replace(f"<{word}>", f"(?:{stands_for})")
-        made = self[name] = re.compile(expression)
+        made = self[name] = re.compile(self._filled(joined(self.pieces[name])))
         return made
+
+    def _filled(self, expression: str) -> str:
+        words = self.words
+        if words is None:
+            return expression
+        return _KEY.sub(lambda key: f"(?:{self._filled(words(key[1]))})", expression)
 
 
 def hints(expression: str) -> tuple[str, ...]:
@@ -63,9 +76,9 @@ def hints(expression: str) -> tuple[str, ...]:
     return tuple(max(part.split("\0"), key=len) for part in kept.split("|"))
 
 
-def patterns(name: str, **words: str) -> Patterns:
+def patterns(name: str) -> Patterns:
     """The expressions in the file `NAME.yaml`."""
-    return Patterns(table(name), words)
+    return Patterns(table(name))
 
 
 def rewrites(name: str) -> list[tuple[re.Pattern[str], str]]:
