@@ -96,7 +96,7 @@ def _compared(
     last = _before_summary(found, output) if len(found) > 1 else found[0]
     if conflict and last.how == "option" and _RE["called_true"].match(output, last.end, end):
         named = "".join(dict.fromkeys("".join(one.letters for one in found)))
-        last = replace(last, letters=named)  # "Option E is true. Option F is true as well."
+        last = last._replace(letters=named)  # "Option E is true. Option F is true as well."
     reason = f"{last.how}: {last.letters}"
     right = last.letters in wanted
     extracted: str | None = last.letters
@@ -238,9 +238,10 @@ def _content(
         said = normalise(
             beginning(text[start : reason.start()], options)
         )  # "Cherry, because it is red."
-        rest = f" {normalise(text[reason.end() : stop])} "
-        if not any(f" {content} " in rest for _, content in options):
-            exact = [letter for letter, content in options if content and content == said]
+        exact = [letter for letter, content in options if content and content == said]
+        rest = f" {normalise(text[reason.end() : stop])} " if exact else ""
+        if any(f" {content} " in rest for _, content in options):
+            return None
     if len(exact) != 1:
         return None
     if bare and _RE["labels"].match(text, bare.end("letter"), stop):

@@ -14,6 +14,7 @@ from routeyard.pipelines.scorers.extraction.languages import (
     NOUNS,
     Language,
     any_of,
+    last_noun,
     listed,
     worded,
 )
@@ -82,14 +83,8 @@ def supposed(languages: Iterable[Language], text: str, start: int) -> bool:
 
 def supposes(text: str) -> bool:
     """Whether the last sentence tells what the answer would be under a condition."""
-    lower = lowered(text)
-    nouns = _ASCII_NOUNS if lower.isascii() else NOUNS
-    begin = max(0, len(lower) - 400)
-    if (last := max(map(lower[begin:].rfind, nouns))) < 0:
-        begin, last = 0, max(map(lower.rfind, nouns))
-    begin = max(0, begin + last - _LONGEST_NOUN)
-    found = [*_ANSWER.finditer(text, begin)][-1:] if last >= 0 else []
-    return any(supposed(NOUNS.get(one[0].lower(), ()), text, one.start()) for one in found)
+    last = last_noun(lowered(text))
+    return last is not None and supposed(NOUNS[last[1]], text, last[0])
 
 
 def declines(text: str) -> bool:
@@ -139,6 +134,3 @@ class _Sides:
 
 _DENIED = _Sides(("not", "than"), ("not_after", "wrong"))
 _BOUND = _Sides(("bound",), ("beyond",))
-_ANSWER = re.compile(any_of([*NOUNS]), re.IGNORECASE)
-_ASCII_NOUNS = tuple(filter(str.isascii, NOUNS))
-_LONGEST_NOUN = max(map(len, NOUNS))

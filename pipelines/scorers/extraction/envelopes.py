@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from routeyard.pipelines.scorers.extraction.keywords import lowered
 from routeyard.pipelines.scorers.extraction.languages import LANGUAGES
@@ -45,8 +45,7 @@ _MOST, _QUOTES = 200, 60
 _SHORT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """An answer in an envelope: `text[start:end]`, and whether the envelope's name is sure.
 
     `outer` is the span of the whole envelope; `closed` is False where the output ends within.

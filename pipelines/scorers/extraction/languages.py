@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
+from routeyard.pipelines.scorers.extraction.keywords import Words, occurrences
 from routeyard.pipelines.scorers.patterns import Patterns, hints, joined, table
 
 _FORMS = table("language_forms")
@@ -70,17 +71,25 @@ for _one in LANGUAGES:
     for _noun in _one.nouns:
         NOUNS.setdefault(_noun, []).append(_one)
 
-#: What begins the English words that choose an answer, of two words and more: "I'd say".
+OTHER = Words(noun for noun in NOUNS if not noun.isascii())
+ASCII_NOUNS = tuple(noun for noun in NOUNS if noun.isascii() and noun not in ROWS[0]["choose"])
+#: What begins the English words that choose an answer, of two and more: "I'd say".
 _PERSONS = ("i ", "i'", "i’", "my ")
-_FIRST_PERSON = re.compile(r"[im](?:(?<=i)[ '’](?<![^\W\d_]..)|y (?<![^\W\d_]...))")
 
 
 @lru_cache(maxsize=4)
 def chosen(lower: str) -> tuple[str, ...]:
     """The English words that choose an answer, as far as a text in lower case has them."""
-    if not any(map(lower.__contains__, _PERSONS)) or _FIRST_PERSON.search(lower) is None:
+    persons = occurrences(lower, _PERSONS, len(lower))
+    if all(lower[at - 1 : at].isalpha() for at, _ in persons):
         return ()
     return tuple(filter(lower.__contains__, ROWS[0]["choose"]))
+
+
+def last_noun(lower: str) -> tuple[int, str] | None:
+    """Place of the last noun, and the noun."""
+    nouns = (*ASCII_NOUNS, *OTHER.of(lower), *chosen(lower))
+    return max(occurrences(lower, nouns, len(lower)), default=None)
 
 
 def listed(*keys: str, rows: Sequence[dict[str, Any]] = ROWS) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 
 from routeyard.pipelines.scorers.extraction.clauses import denied, doubted, supposed
@@ -21,8 +20,8 @@ from routeyard.pipelines.scorers.extraction.envelopes import (
     objects,
     value,
 )
-from routeyard.pipelines.scorers.extraction.keywords import Words, lowered, occurrences
-from routeyard.pipelines.scorers.extraction.languages import ENGLISH, NOUNS, chosen
+from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
+from routeyard.pipelines.scorers.extraction.languages import ASCII_NOUNS, ENGLISH, NOUNS, OTHER, chosen
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.extraction.statements import (
     LONGEST,
@@ -46,9 +45,10 @@ MOST_READ, HEAD = 400_000, 100_000
 #: Keywords of marks that are no nouns → the kind of mark; the expression has the kind's name.
 _SIGNS = {"boxed": "boxed", "fbox": "boxed", "####": "hash", "ans:": "label", "a:": "label"}
 _QUOTES = ('"', "'", "\\")
-_FIRST = (*_SIGNS, *(noun for noun in ENGLISH.nouns if " " not in noun))
-_ASCII = tuple(noun for noun in NOUNS if noun.isascii() and noun not in ENGLISH.nouns)
-_OTHER = Words(noun for noun in NOUNS if not noun.isascii())
+_FIRST = (*_SIGNS, *(noun for noun in ENGLISH.nouns if noun in ASCII_NOUNS))
+#: One of these is in every text that marks an answer in English, outside an envelope.
+_KEYWORDS = tuple(word for word in _FIRST if word != "fbox")
+_ASCII = tuple(noun for noun in ASCII_NOUNS if noun not in ENGLISH.nouns)
 
 
 @lru_cache(maxsize=4)
@@ -64,7 +64,7 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
             return committed(text[:HEAD], empty=empty, most=most)
         shift = len(text) - (MOST_READ - HEAD)
         return tuple(
-            replace(one, start=one.start + shift, end=one.end + shift)
+            one._replace(start=one.start + shift, end=one.end + shift)
             for one in committed(text[shift:], empty=empty, most=most)
         )
     end = end_of_answer(text)
@@ -72,7 +72,7 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
     held = _held(text, end, spans)
     lower = lowered(text)
     skipped = [*spans, *(one.outer for one in held)]
-    keywords = (*_FIRST, *_OTHER.of(lower), *chosen(lower))
+    keywords = (*_FIRST, *OTHER.of(lower), *chosen(lower))
     found = list(_stated(text, lower, end, keywords, skipped))
     if not found and not held:
         found = list(_stated(text, lower, end, _ASCII, skipped))
@@ -84,6 +84,17 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
     if last and (not found or found[-1].end < last.start):
         found.append(last)
     return tuple(found[-most:])
+
+
+def marks_before(text: str, end: int) -> bool:
+    """Whether `text[:end]` may hold a mark, or what a mark behind it is read by."""
+    lower = lowered(text)[:end]
+    if any(map(lower.__contains__, _KEYWORDS)) or OTHER.of(lower) or chosen(lower):
+        return True
+    if _RE.hinted("final", lower[-16:]):
+        return True
+    enveloped = any(map(lower.__contains__, "{<[(~"))
+    return enveloped and (drafts(text, len(text)) != ([], False) or bool(_held(text, len(text), [])))
 
 
 def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
@@ -105,7 +116,7 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
             if inner is not None:  # "<answer>So the answer is 5.</answer>"
                 start, stop = inner.start, inner.end
             same = (start, stop) == (one.start, one.end)
-            kept.append(one if same else replace(one, start=start, end=stop))
+            kept.append(one if same else one._replace(start=start, end=stop))
     return kept
 
 
@@ -116,7 +127,7 @@ def _holds(one: Held, tags: list[tuple[int, int]]) -> bool:
 def _inner(text: str, start: int, stop: int) -> Committed | None:
     """The last mark within a tag."""
     lower = lowered(text)
-    keywords = (*_FIRST, *_ASCII, *_OTHER.of(lower))
+    keywords = (*_FIRST, *_ASCII, *OTHER.of(lower))
     found = list(_stated(text, lower, stop, keywords, [(0, start)]))
     return found[-1] if found and found[-1].kind != "field" else None
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
 from itertools import filterfalse
+from typing import NamedTuple
 
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.keywords import Words, lowered, occurrences
-from routeyard.pipelines.scorers.extraction.languages import ROWS, chosen, listed, worded
-from routeyard.pipelines.scorers.extraction.marks import committed
+from routeyard.pipelines.scorers.extraction.languages import ENGLISH, ROWS, chosen, listed, worded
+from routeyard.pipelines.scorers.extraction.marks import committed, marks_before
 from routeyard.pipelines.scorers.extraction.option_text import Options, matching, repeats
 from routeyard.pipelines.scorers.extraction.statements import Committed
 from routeyard.pipelines.scorers.patterns import joined, table
@@ -26,8 +27,7 @@ _RE = worded("option_marks")
 MOST_OPTIONS = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class NamedOption:
+class NamedOption(NamedTuple):
     """A commitment to the options `letters` (several when the text names several).
 
     `firm`: the text calls it the answer; weaker statements ("option C is
@@ -53,10 +53,15 @@ _OTHER = Words(filterfalse(str.isascii, _CHOOSING))
 #: Marks that nothing follows but the answer, and those that hold nothing but the answer.
 _SURE = frozenset({"field", "hash", "final", "label"})
 _WHOLE = frozenset({"field", "key", "boxed", "hash"})
+_STATED = frozenset({"stated", "final"})
+#: A longer last sentence says more than a letter.
+_SHORT = 60
 
 
 def commitments(text: str, end: int, allowed: str, options: Options) -> list[NamedOption]:
     """What the text commits to, in order; only the weak ones when none is firm."""
+    if only := _said_last(text[:end], allowed):
+        return [only]
     marks = [one for one in committed(text[:end], most=MOST_OPTIONS) if one.kind != "bold"]
     held = (_held(one, text, end, allowed, options) for one in marks)
     found = [one for one in held if one is not None]
@@ -67,6 +72,30 @@ def commitments(text: str, end: int, allowed: str, options: Options) -> list[Nam
         found.sort(key=lambda one: one.start)
     firm_ones = [one for one in found if one.firm]
     return firm_ones or found
+
+
+def _said_last(text: str, allowed: str) -> NamedOption | None:
+    """The letter that the last sentence states, where nothing in front of it can be a mark.
+
+    Most outputs end so, and their last sentences are the same ones again and again.
+    """
+    last = len(text.rstrip()) - 1
+    start = max(text.rfind(". ", 0, last), text.rfind(".\n", 0, last)) + 1
+    if len(text) - start > _SHORT or not (found := _alone(text[start:], allowed)):
+        return None
+    if marks_before(text, start) or any(map(lowered(text)[:start].__contains__, _FIRM)):
+        return None
+    return found._replace(start=found.start + start, end=found.end + start)
+
+
+@lru_cache(maxsize=4096)
+def _alone(sentence: str, allowed: str) -> NamedOption | None:
+    """The option that a sentence states with nothing but its letter, whatever precedes it."""
+    marks = committed(sentence)
+    if len(marks) != 1 or marks[0].kind not in _STATED or any(map(sentence.__contains__, "*_|")):
+        return None
+    firm = any(map(sentence.lower().__contains__, _FIRM))
+    return None if firm or ENGLISH.hinted("would", sentence) else _glued(marks[0], allowed)
 
 
 def _held(

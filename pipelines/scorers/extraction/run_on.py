@@ -41,7 +41,8 @@ def end_of_answer(text: str) -> int:
     end = len(text)
     if "<" in text or "[" in text:
         end = _first(_RE["tokens"], text, opening_of(text, end), end)
-    if any(map(text.__contains__, _ASCII if text.isascii() else _FIRST)):
+    colon = ":" in text or "：" in text
+    if colon and any(map(text.__contains__, _ASCII if text.isascii() else _FIRST)):
         end = _first(_NEXT, text, 0, end)
     return end
 

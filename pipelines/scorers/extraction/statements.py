@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from routeyard.pipelines.scorers.extraction.clauses import doubted, supposed, wonders
 from routeyard.pipelines.scorers.extraction.envelopes import STRUCK, without_closers
@@ -19,8 +19,7 @@ LONGEST = 2000
 _MARKUP = " \t*_#>-`【["
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """One commitment: `text[start:end]`, and how it was marked.
 
     `kind` is a row of `commitment.TRUST`: `field`, `key`, `boxed`, `hash`, `final`,
