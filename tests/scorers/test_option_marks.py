@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from routeyard.pipelines.scorers.extraction import option_marks
 from routeyard.pipelines.scorers.extraction.option_marks import commitments, spelled_out
 from routeyard.pipelines.scorers.extraction.option_text import matching
 from routeyard.pipelines.scorers.extraction.plain_option import plainly
@@ -180,3 +181,33 @@ def test_an_option_in_plain_words(text: str, letters: str | None, said: str | No
     behind = plainly("The " + text, 4, 4 + len(text), "ABCDEFGH")
     shifted = (found[0], found[1] + 4, found[2] + 4) if found else None
     assert behind == shifted
+
+
+#: What precedes a last sentence: nothing of a mark, marks of each kind, and what changes a mark.
+BEFORE = (
+    "", "It is hot.", "It is hot!", "Hence (B) is tempting.", "The answer is (B).", "Answer: B\n",
+    "finish(B).", "<answer>B</answer>.", '{"answer": "B"}.', "\\boxed{B}.", "#### B\n",
+    "I choose B.", "答案是B。", "Respuesta: B.", "Suppose it is cold.", "If it is cold.", "It is not the wrong\n",
+    "Some say so.", "Final.", "The correct option is B.", "<think>Hm.", "~~No.~~", "| Answer |\n",
+    "Is it hot? I doubt that", "If it is cold,", "I do not think that\n", "The student's\n",
+)  # fmt: skip
+SENTENCES = (
+    "The answer is (C).", "So, the correct answer is C.\n\n", "The final answer is **C**.",
+    "answer is C",    "The answer would be (C).", "is the answer.", "The answer is (C), wait.", "Answer: C", "C",
+    "The answer is (C).\n\nQuestion: What?", "the wrong answer is C", "The answer is (C) rome.",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_a_last_sentence_is_read_alone_only_where_nothing_before_it_counts(
+    sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"{before} {sentence}" for before in BEFORE]
+    asked = ScoringInput("Which?", ("C",), ("rome", "paris", "new york", "york"))
+    alone = [read(asked, text) for text in texts]
+    monkeypatch.setattr(option_marks, "_said_last", lambda text, allowed: None)
+    assert alone == [read(asked, text) for text in texts]
+
+
+def test_most_last_sentences_are_read_alone() -> None:
+    assert option_marks._said_last("It is hot. The answer is (C).\n\n", LETTERS) is not None

@@ -21,7 +21,13 @@ from routeyard.pipelines.scorers.extraction.envelopes import (
     value,
 )
 from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
-from routeyard.pipelines.scorers.extraction.languages import ASCII_NOUNS, ENGLISH, NOUNS, OTHER, chosen
+from routeyard.pipelines.scorers.extraction.languages import (
+    ASCII_NOUNS,
+    ENGLISH,
+    NOUNS,
+    OTHER,
+    chosen,
+)
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.extraction.statements import (
     LONGEST,
@@ -94,7 +100,9 @@ def marks_before(text: str, end: int) -> bool:
     if _RE.hinted("final", lower[-16:]):
         return True
     enveloped = any(map(lower.__contains__, "{<[(~"))
-    return enveloped and (drafts(text, len(text)) != ([], False) or bool(_held(text, len(text), [])))
+    return enveloped and (
+        drafts(text, len(text)) != ([], False) or bool(_held(text, len(text), []))
+    )
 
 
 def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:

@@ -80,7 +80,7 @@ def _said_last(text: str, allowed: str) -> NamedOption | None:
     Most outputs end so, and their last sentences are the same ones again and again.
     """
     last = len(text.rstrip()) - 1
-    start = max(text.rfind(". ", 0, last), text.rfind(".\n", 0, last)) + 1
+    start = max(text.rfind(". ", 0, last), text.rfind("\n", 0, last)) + 1
     if len(text) - start > _SHORT or not (found := _alone(text[start:], allowed)):
         return None
     if marks_before(text, start) or any(map(lowered(text)[:start].__contains__, _FIRM)):
@@ -94,8 +94,11 @@ def _alone(sentence: str, allowed: str) -> NamedOption | None:
     marks = committed(sentence)
     if len(marks) != 1 or marks[0].kind not in _STATED or any(map(sentence.__contains__, "*_|")):
         return None
-    firm = any(map(sentence.lower().__contains__, _FIRM))
-    return None if firm or ENGLISH.hinted("would", sentence) else _glued(marks[0], allowed)
+    begins = sentence.lstrip().lower().startswith(ENGLISH.nouns)
+    if begins or ENGLISH.hinted("would", sentence):
+        return None
+    worded = _worded(sentence, len(sentence), allowed, (), firm_only=True)
+    return None if any(True for _ in worded) else _glued(marks[0], allowed)
 
 
 def _held(

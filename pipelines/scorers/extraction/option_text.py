@@ -77,10 +77,9 @@ def contradicts(text: str, letter: str, stop: int, end: int, options: Options) -
     if behind is None:
         return False
     sentence = _RE["sentence"].match(text, behind.end(), end)[0]  # type: ignore[index]
-    if not (said := normalise(beginning(sentence, options))):
-        return False
-    own = dict(options).get(letter, "")
-    if not own or (said + " ").startswith(own + " "):
+    own = dict(options).get(letter, "") if sentence else ""
+    said = normalise(beginning(sentence, options)) if own else ""
+    if not said or (said + " ").startswith(own + " "):
         return False
     return any(content == said for other, content in options if content and other != letter)
 
