@@ -187,13 +187,14 @@ def test_an_option_in_plain_words(text: str, letters: str | None, said: str | No
 BEFORE = (
     "", "It is hot.", "It is hot!", "Hence (B) is tempting.", "The answer is (B).", "Answer: B\n",
     "finish(B).", "<answer>B</answer>.", '{"answer": "B"}.', "\\boxed{B}.", "#### B\n",
-    "I choose B.", "答案是B。", "Respuesta: B.", "Suppose it is cold.", "If it is cold.", "It is not the wrong\n",
-    "Some say so.", "Final.", "The correct option is B.", "<think>Hm.", "~~No.~~", "| Answer |\n",
+    "I choose B.", "答案是B。", "Respuesta: B.", "Suppose it is cold.", "If it is cold.",
+    "It is not the wrong\n", "Some say so.", "Final.", "The correct option is B.", "<think>Hm.", "~~No.~~", "| Answer |\n",
     "Is it hot? I doubt that", "If it is cold,", "I do not think that\n", "The student's\n",
 )  # fmt: skip
 SENTENCES = (
     "The answer is (C).", "So, the correct answer is C.\n\n", "The final answer is **C**.",
-    "answer is C",    "The answer would be (C).", "is the answer.", "The answer is (C), wait.", "Answer: C", "C",
+    "answer is C", "The answer would be (C).", "is the answer.", "The answer is (C), wait.",
+    "Answer: C", "C",
     "The answer is (C).\n\nQuestion: What?", "the wrong answer is C", "The answer is (C) rome.",
 )  # fmt: skip
 
