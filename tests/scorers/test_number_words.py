@@ -24,6 +24,9 @@ from routeyard.pipelines.scorers.comparison.number_words import spoken
         ("two hundred nineteen", 219, None),
         ("a hundred twenty-one", 121, None),
         ("two thousand and five and two thirds", Fraction(6017, 3), None),
+        ("two thousand three hundred and two thirds", Fraction(6902, 3), None),
+        ("two dozen and two thirds", Fraction(74, 3), None),
+        ("two and half", Fraction(5, 2), None),
     ],
 )
 def test_a_spelled_number_and_its_span(text: str, value: Fraction, said: str | None) -> None:
@@ -45,6 +48,11 @@ def test_digits_read_aloud_and_years_are_not_added_up(text: str) -> None:
 def test_two_numbers_are_not_one(text: str) -> None:
     found = spoken(text)
     assert found is None or found[0] in (1, 2, 5, 6)
+
+
+@pytest.mark.parametrize("text", ["three and thirds", "one two and two thirds"])
+def test_a_fraction_without_its_count_or_whole_is_no_number(text: str) -> None:
+    assert spoken(text) is None
 
 
 def test_one_alone_is_a_pronoun_but_at_the_beginning() -> None:

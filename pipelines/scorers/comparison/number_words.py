@@ -5,23 +5,21 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-_TEENS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen"
+from routeyard.pipelines.scorers.patterns import table
+
+_TABLE = table("number_words")
+UNITS: dict[str, int] = _TABLE["units"]
+_TIMES, _SCALES, _PARTS = _TABLE["times"], _TABLE["scales"], _TABLE["parts"]
+_ONES = UNITS | _TABLE["tens"]
+_SIGNS = ("minus", "negative")
+_LINKS = ("and", "a", "an")
+#: A run of such words, from and to one that has a meaning of its own.
+_SAID = "|".join([*_ONES, *_TIMES, *_SCALES, *_PARTS, *_SIGNS])
+_RUN = re.compile(
+    rf"(?<![a-z])(?:{_SAID}|an?)(?![a-z])"
+    rf"(?:(?:[ -]+(?:{_SAID}|an?|and|of)(?![a-z]))*[ -]+(?:{_SAID})(?![a-z]))?",
+    re.IGNORECASE,
 )
-_TY = "twenty thirty forty fifty sixty seventy eighty ninety"
-_ORDINALS = "third fourth fifth sixth seventh eighth ninth tenth"
-UNITS = {word: value for value, word in enumerate(_TEENS.split())}
-_TENS = {word: 10 * value for value, word in enumerate(_TY.split(), start=2)}
-_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_ONES = UNITS | _TENS
-_TIMES = {"hundred": 100, "dozen": 12}
-_PARTS = {"half": 2, "halves": 2, "quarter": 4, "quarters": 4} | {
-    name + plural: part
-    for part, name in enumerate(_ORDINALS.split(), start=3)
-    for plural in ("", "s")
-}
-_WORD = re.compile(r"[A-Za-z]+")
 
 
 def spoken(text: str) -> tuple[Fraction, int, int] | None:
@@ -29,59 +27,24 @@ def spoken(text: str) -> tuple[Fraction, int, int] | None:
 
     "one" alone is mostly a pronoun, so it counts only when the text begins with it.
     """
-    run: list[re.Match[str]] = []
-    for word in _WORD.finditer(text[:400]):
-        joined = not run or not text[run[-1].end() : word.start()].strip(" -")
-        if _known(word[0].lower()) and joined:
-            run.append(word)
-        elif (value := _value(run)) is not None and _counts(run, text):
-            return value, *_span(run)
-        else:
-            run = [word] if _known(word[0].lower()) else []
-    value = _value(run)
-    return (value, *_span(run)) if value is not None and _counts(run, text) else None
-
-
-def _known(word: str) -> bool:
-    return (
-        word in _ONES or word in _TIMES or word in _SCALES or word in _PARTS
-        or word in ("and", "a", "an", "minus", "negative", "of")
-    )  # fmt: skip
-
-
-def _trimmed(run: list[re.Match[str]]) -> list[re.Match[str]]:
-    while run and run[-1][0].lower() in ("and", "a", "an", "of"):
-        run = run[:-1]
-    while run and run[0][0].lower() in ("and", "of"):
-        run = run[1:]
-    return run
-
-
-def _span(run: list[re.Match[str]]) -> tuple[int, int]:
-    run = _trimmed(run)
-    return run[0].start(), run[-1].end()
-
-
-def _counts(run: list[re.Match[str]], text: str) -> bool:
-    run = _trimmed(run)
-    if len(run) > 1:
-        return True
-    return run[0][0].lower() != "one" or not text[: run[0].start()].strip(" *_\"'$")
-
-
-def _value(run: list[re.Match[str]]) -> Fraction | None:
-    words = [word[0].lower() for word in _trimmed(run)]
-    if not words:
-        return None
-    sign = 1
-    if words[0] in ("minus", "negative"):
-        sign, words = -1, words[1:]
-    total, part = Fraction(0), Fraction(0)
-    seen = False
-    for index, word in enumerate(words):
-        if word in ("and", "a", "an"):
+    for run in _RUN.finditer(text[:400]):
+        words = re.split("[ -]+", run[0].lower())
+        if words == ["one"] and text[: run.start()].strip(" *_\"'$"):
             continue
-        seen = True
+        negative = words[0] in _SIGNS
+        if (value := _value(words[negative:])) is not None:
+            return -value if negative else value, *run.span()
+    return None
+
+
+def _value(words: list[str]) -> Fraction | None:
+    """Value of a run of words; None where they are several numbers or none."""
+    if not set(words).difference(_LINKS):
+        return None
+    total, part = Fraction(0), Fraction(0)
+    for index, word in enumerate(words):
+        if word in _LINKS:
+            continue
         if word in _ONES:
             if not _joins(words, index, part):
                 return None
@@ -95,11 +58,10 @@ def _value(run: list[re.Match[str]]) -> Fraction | None:
         elif index == 0 or words[index - 1] in ("a", "an"):
             part += Fraction(1, _PARTS[word])
         elif index > 1 and "and" in words[:index]:
-            mixed = _mixed(words, index)
-            return None if mixed is None else sign * mixed
+            return _mixed(words, index)
         else:
             total, part = Fraction(0), (total + part) / _PARTS[word]
-    return sign * (total + part) if seen else None
+    return total + part
 
 
 def _joins(words: list[str], index: int, part: Fraction) -> bool:
@@ -107,8 +69,7 @@ def _joins(words: list[str], index: int, part: Fraction) -> bool:
 
     "one two" and "nineteen eighty" are two numbers, but "three and two thirds" is one.
     """
-    then = words[index + 1] if index + 1 < len(words) else ""
-    if words[index - 1] == "and" and then in _PARTS:
+    if words[index - 1] == "and" and words[index + 1 : index + 2] and words[index + 1] in _PARTS:
         return True
     small = _ONES[words[index]] < 10
     return part % 10 == 0 and part % 100 != 10 if small else part % 100 == 0
@@ -116,20 +77,9 @@ def _joins(words: list[str], index: int, part: Fraction) -> bool:
 
 def _mixed(words: list[str], index: int) -> Fraction | None:
     """Value of words such as "three and two thirds", whose fraction is named at `index`."""
+    if not _PARTS.keys().isdisjoint(words[:index]):
+        return None
     cut = index - 1 - words[:index][::-1].index("and")
-    whole, over = _plain_value(words[:cut]), _plain_value(words[cut + 1 : index])
+    one = ["one"] if words[index] in ("half", "quarter") else []  # "two and half"
+    whole, over = _value(words[:cut]), _value(words[cut + 1 : index] or one)
     return None if whole is None or over is None else whole + over / _PARTS[words[index]]
-
-
-def _plain_value(words: list[str]) -> Fraction | None:
-    total = Fraction(0)
-    for word in words:
-        if word in _ONES:
-            total += _ONES[word]
-        elif word == "hundred":
-            total = Fraction((total or 1) * 100)
-        elif word in _SCALES:
-            total *= _SCALES[word]
-        elif word not in ("and", "a", "an"):
-            return None
-    return total
