@@ -27,13 +27,9 @@ SCORERS = Registry(
         "meteor": "routeyard.pipelines.scorers.meteor:SCORER",
         "numeric": "routeyard.pipelines.scorers.numeric:SCORER",
         "rouge_l": "routeyard.pipelines.scorers.rouge_l:SCORER",
-        "superglue_boolq": "routeyard.pipelines.scorers.superglue:BOOLQ",
-        "superglue_cb": "routeyard.pipelines.scorers.superglue:CB",
-        "superglue_copa": "routeyard.pipelines.scorers.superglue:COPA",
-        "superglue_multirc": "routeyard.pipelines.scorers.superglue:MULTIRC",
-        "superglue_record": "routeyard.pipelines.scorers.superglue:RECORD",
-        "superglue_rte": "routeyard.pipelines.scorers.superglue:RTE",
-        "superglue_wic": "routeyard.pipelines.scorers.superglue:WIC",
-        "superglue_wsc": "routeyard.pipelines.scorers.superglue:WSC",
+        **{
+            f"superglue_{task}": f"routeyard.pipelines.scorers.superglue:{task.upper()}"
+            for task in ("boolq", "cb", "copa", "multirc", "record", "rte", "wic", "wsc")
+        },
     },
 )

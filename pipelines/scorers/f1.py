@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
-from routeyard.pipelines.scorers.comparison.words import tokens
 from routeyard.pipelines.scorers.graded import graded
-from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
-
-THRESHOLD = 0.5
 
 
 def token_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
@@ -20,18 +17,14 @@ def token_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
     return 2 * common / (len(answer) + len(reference))
 
 
-def read(asked: ScoringInput, output: str) -> ScoreResult:
-    """Scores the short answer (`answers.short_answer`) against every reference."""
-    return graded(asked, output, token_f1, tokens, THRESHOLD, "F1")
-
-
-SCORER = Scorer(
+_GRADED = graded(
     "f1",
     "10",
-    read,
-    threshold=THRESHOLD,
+    "F1",
+    token_f1,
+    threshold=0.5,
     instruction=(
         'End with one line of the form "Answer: ...", as short as possible, no full sentence.'
     ),
-    escalate_on="not_correct",
 )
+SCORER = replace(_GRADED, escalate_on="not_correct")

@@ -14,14 +14,14 @@ from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 THRESHOLD = 0.5
 
 
-def carried(score: float | None, *, threshold: float = THRESHOLD) -> ScoreResult:
+def carried(score: float | None) -> ScoreResult:
     """Reading of a stored score; a missing one is `abstain`, never 0."""
     if score is None or math.isnan(score):
         return ScoreResult("abstain", reason="the source carries no score")
     if not 0 <= score <= 1:
         return ScoreResult("error", reason=f"the source's score {score} is not in [0, 1]")
-    reason = f"score {score:g} of the source, threshold {threshold:g}"
-    return ScoreResult.of(score >= threshold, None, None, reason, score=float(score))
+    reason = f"score {score:g} of the source, threshold {THRESHOLD:g}"
+    return ScoreResult.of(score >= THRESHOLD, None, None, reason, score=float(score))
 
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:

@@ -15,12 +15,9 @@ from itertools import pairwise
 from typing import Any
 
 from routeyard.pipelines.scorers.comparison.synonyms import synsets, wordnet_file
-from routeyard.pipelines.scorers.comparison.words import all_tokens
-from routeyard.pipelines.scorers.graded import BARE_TEXT, graded
-from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.graded import graded
 
 ALPHA, BETA, GAMMA = 0.9, 3.0, 0.5
-THRESHOLD = 0.5
 
 
 @lru_cache(maxsize=1)
@@ -85,10 +82,5 @@ def meteor(answer: Sequence[str], reference: Sequence[str]) -> float:
     return mean * (1.0 - GAMMA * float((chunks / len(pairs)) ** BETA))
 
 
-def read(asked: ScoringInput, output: str) -> ScoreResult:
-    """Scores the marked answer, else the whole output, against every reference."""
-    return graded(asked, output, meteor, all_tokens, THRESHOLD, "METEOR", whole=True)
-
-
 VERSION = "7+wordnet3.1" if wordnet_file() else "7+stem"
-SCORER = Scorer("meteor", VERSION, read, threshold=THRESHOLD, instruction=BARE_TEXT)
+SCORER = graded("meteor", VERSION, "METEOR", meteor, threshold=0.5)

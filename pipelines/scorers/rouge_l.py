@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from routeyard.pipelines.scorers.comparison.words import all_tokens
-from routeyard.pipelines.scorers.graded import BARE_TEXT, graded
-from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
-
-#: Recorded with every verdict; a recipe's policy may set another per task.
-THRESHOLD = 0.3
+from routeyard.pipelines.scorers.graded import graded
 
 
 def longest_common(a: Sequence[str], b: Sequence[str]) -> int:
@@ -36,9 +31,5 @@ def rouge_l(answer: Sequence[str], reference: Sequence[str]) -> float:
     return 2 * longest_common(answer, reference) / (len(answer) + len(reference))
 
 
-def read(asked: ScoringInput, output: str) -> ScoreResult:
-    """Scores the marked answer, else the whole output, against every reference."""
-    return graded(asked, output, rouge_l, all_tokens, THRESHOLD, "ROUGE-L", whole=True)
-
-
-SCORER = Scorer("rouge_l", "7", read, threshold=THRESHOLD, instruction=BARE_TEXT)
+#: The threshold is recorded with every verdict; a recipe's policy may set another per task.
+SCORER = graded("rouge_l", "7", "ROUGE-L", rouge_l, threshold=0.3)

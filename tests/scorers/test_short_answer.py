@@ -24,11 +24,11 @@ def test_two_marked_answers_contradict_each_other_unless_they_are_one() -> None:
 def test_a_long_text_is_not_its_statement() -> None:
     # `f1` would compare "a small dog"; a summary is the whole of it.
     text = "the answer is a small dog ran home"
-    assert rouge_l.read(ScoringInput("", (text,)), text).score == 1.0
+    assert rouge_l.SCORER.read(ScoringInput("", (text,)), text).score == 1.0
 
 
 def test_of_an_empty_text_nothing_is_compared() -> None:
-    assert rouge_l.read(ScoringInput("", ("a dog",)), " \n").outcome == "abstain"
+    assert rouge_l.SCORER.read(ScoringInput("", ("a dog",)), " \n").outcome == "abstain"
     assert whole_answer("") is None
 
 
