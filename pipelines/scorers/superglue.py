@@ -18,15 +18,20 @@ CLASSES: Mapping[str, Mapping[str, Sequence[str]]] = {
 }
 
 
-def class_of(task: str, text: str, choices: Sequence[str] = ()) -> str | None:
-    """Class that a short answer names; None when it names none or several."""
-    said = normalise(text.replace("_", " "))
+def _names(task: str, choices: Sequence[str]) -> dict[str, list[str]]:
     names = {
         name: [normalise(word.replace("_", " ")) for word in words]
         for name, words in CLASSES[task].items()
     }
     for index, choice in enumerate(choices[:2] if task == "copa" else (), start=1):
         names[str(index)].append(normalise(choice))
+    return names
+
+
+def class_of(task: str, text: str, choices: Sequence[str] = ()) -> str | None:
+    """Class that a short answer names; None when it names none or several."""
+    said = normalise(text.replace("_", " "))
+    names = _names(task, choices)
     exact = [name for name, words in names.items() if said and said in words]
     if len(exact) == 1:
         return exact[0]
