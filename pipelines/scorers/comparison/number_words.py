@@ -13,7 +13,7 @@ _TIMES, _SCALES, _PARTS = _TABLE["times"], _TABLE["scales"], _TABLE["parts"]
 _ONES = UNITS | _TABLE["tens"]
 _SIGNS = ("minus", "negative")
 _LINKS = ("and", "a", "an")
-#: A run of such words, from and to one that has a meaning of its own.
+#: A run of such words; it neither begins nor ends with "of" or "and".
 _SAID = "|".join([*_ONES, *_TIMES, *_SCALES, *_PARTS, *_SIGNS])
 _RUN = re.compile(
     rf"(?<![a-z])(?:{_SAID}|an?)(?![a-z])"
