@@ -17,14 +17,16 @@ def token_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
     return 2 * common / (len(answer) + len(reference))
 
 
-_GRADED = graded(
-    "f1",
-    "10",
-    "F1",
-    token_f1,
-    threshold=0.5,
-    instruction=(
-        'End with one line of the form "Answer: ...", as short as possible, no full sentence.'
+SCORER = replace(
+    graded(
+        "f1",
+        "10",
+        "F1",
+        token_f1,
+        threshold=0.5,
+        instruction=(
+            'End with one line of the form "Answer: ...", as short as possible, no full sentence.'
+        ),
     ),
+    escalate_on="not_correct",
 )
-SCORER = replace(_GRADED, escalate_on="not_correct")
