@@ -42,6 +42,9 @@ def pytest_sessionstart() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
     """From here on, collections of garbage look only at what the tests make."""
+    from routeyard.pipelines.memory import collect_rarely
+
+    collect_rarely()
     gc.enable()
     gc.collect()
     gc.freeze()

@@ -26,6 +26,7 @@ from aiohttp import web
 from routeyard.flows.demo.answers import tokens
 from routeyard.flows.demo.completions import HttpReply, nested
 from routeyard.flows.demo.loopback import Route, in_process, start
+from routeyard.pipelines.memory import collect_rarely
 
 #: Pools that a process can serve, by name.
 POOLS = {
@@ -152,6 +153,7 @@ def main() -> None:
     parser.add_argument("--settings", type=json.loads, default={}, help="of the pool, as JSON")
     parser.add_argument("--with-parent", action="store_true", help="end when stdin closes")
     given = parser.parse_args()
+    collect_rarely()
     if given.with_parent:
         threading.Thread(target=_end_with_parent, daemon=True).start()
     settings: Mapping[str, Any] = given.settings

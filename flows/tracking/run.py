@@ -129,7 +129,10 @@ def _run_each(task: Any, parameters: Sequence[Mapping[str, Any]], processes: int
         from concurrent.futures import ProcessPoolExecutor
         from multiprocessing import get_context
 
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        from routeyard.pipelines.memory import collect_rarely
+
+        spawned = get_context("spawn")
+        with ProcessPoolExecutor(processes, spawned, initializer=collect_rarely) as pool:
             yield from pool.map(_direct, [task.fn] * len(parameters), parameters)
 
 

@@ -14,10 +14,10 @@ import hashlib
 import importlib.util
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 #: Packages whose code decides what a stage's tables hold.
 PACKAGES = ("routeyard.schemas", "routeyard.pipelines", "routeyard.datacards")
@@ -59,14 +59,28 @@ def reach(modules: frozenset[str]) -> frozenset[str]:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting |= _imports(name) - found
+            waiting |= _module(name).imports - found
     return frozenset(found)
 
 
-@cache
 def module_hash(name: str) -> str:
     """16 hex digits over a module's code and the files that it reads beside itself."""
+    return _module(name).hash
+
+
+class _Module(NamedTuple):
+    hash: str
+    imports: frozenset[str]
+
+
+@cache
+def _module(name: str) -> _Module:
+    """What is needed of a module, read at once: syntax trees are too large to keep."""
     path, tree = _parsed(name)
+    return _Module(_hash(path, tree), _imports(name, path, tree))
+
+
+def _hash(path: Path, tree: ast.Module) -> str:
     hashed = hashlib.sha256((_plain(path) if path.suffix == ".py" else _normal(tree)).encode())
     for file in sorted({one for place in _read_by(tree, path) for one in _files(place)}):
         content = _plain(file).encode() if file.suffix == ".py" else file.read_bytes()
@@ -160,12 +174,10 @@ def _bound(nodes: Iterable[ast.AST], module: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-@cache
-def _imports(name: str) -> frozenset[str]:
+def _imports(name: str, path: Path, tree: ast.Module) -> frozenset[str]:
     """Modules of the packages that a module imports, starts as a program, or is inside of."""
     if _package(name) not in PACKAGES:
         return frozenset()
-    path, tree = _parsed(name)
     parts = name.split(".")
     found = {".".join(parts[:n]) for n in range(1, len(parts))}
     # `python -m pipelines.…`: a separate process.
@@ -228,7 +240,6 @@ def _spec(name: str) -> ModuleSpec | None:
         return None
 
 
-@cache
 def _parsed(name: str) -> tuple[Path, ast.Module]:
     spec = _spec(name)
     if spec is None or spec.origin is None:
@@ -239,7 +250,7 @@ def _parsed(name: str) -> tuple[Path, ast.Module]:
     return path, _tree(path)
 
 
-@cache
+@lru_cache(maxsize=32)
 def _tree(path: Path) -> ast.Module:
     return ast.parse(_source(path))
 
@@ -249,7 +260,7 @@ def _plain(path: Path) -> str:
     return _normal(_tree(path))
 
 
-@cache
+@lru_cache(maxsize=32)
 def _source(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from routeyard.pipelines.errors import Unsafe
+from routeyard.pipelines.memory import collect_rarely
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
 
@@ -162,4 +163,4 @@ def _read_apart(shard: Shard, options: Mapping[str, object]) -> list[Read]:
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
     context: Any = get_context("spawn")  # safe in threads, the same everywhere
-    return ProcessPoolExecutor(max_workers=jobs, mp_context=context)
+    return ProcessPoolExecutor(max_workers=jobs, mp_context=context, initializer=collect_rarely)
