@@ -35,12 +35,14 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.label.policies import PolicyDecisions, apply_people, apply_policy
 from routeyard.pipelines.label.verdict_matrix import (
+    ResponseKey,
     VerdictMatrix,
+    keys,
     lay_out,
+    with_text,
 )
 from routeyard.schemas import LABELS
 from routeyard.schemas.recipe import Label
-from routeyard.schemas.statuses import ANSWERLESS
 
 
 def decide(
@@ -67,7 +69,7 @@ def decide(
 
 def open_steps(
     queries: pa.Table, responses: pa.Table, verdicts: pa.Table, *, policy: Label | None = None
-) -> dict[str, list[tuple[str, str, int]]]:
+) -> dict[str, list[ResponseKey]]:
     """Scorer → (query_id, model_id, sample) that the policy still wants it to judge.
 
     Only steps that have come up are listed: while a rule decides, or has not been
@@ -79,16 +81,13 @@ def open_steps(
     matrix = lay_out(queries, responses, _entering(verdicts, rules))
     decisions = _apply_policies(queries, matrix, rules)
     found = {name: _without(name, responses, verdicts) for name in rules.opinions}
-    found = {name: keys for name, keys in found.items() if keys}
     for name, parts in sorted(decisions.wanted.items()):
         rows = np.sort(np.concatenate(parts))
         rows = rows[~decisions.by_person[rows]]
         pair = pa.array(matrix.pair[rows])
-        keys = (matrix.query_ids.take(pair), matrix.model_ids.take(pair))
-        if len(rows):
-            ids = (keys[0].to_pylist(), keys[1].to_pylist(), matrix.sample[rows].tolist())
-            found[name] = list(zip(*ids, strict=True))
-    return found
+        ids = [matrix.query_ids.take(pair), matrix.model_ids.take(pair), matrix.sample[rows]]
+        found[name] = keys(pa.table(ids, names=["query_id", "model_id", "sample"]))
+    return {name: wanted for name, wanted in found.items() if wanted}
 
 
 def _entering(verdicts: pa.Table, policy: Label) -> pa.Table:
@@ -99,24 +98,13 @@ def _entering(verdicts: pa.Table, policy: Label) -> pa.Table:
     return verdicts.filter(pc.invert(pc.is_in(verdicts.column("scorer"), value_set=opinions)))
 
 
-def _without(scorer: str, responses: pa.Table, verdicts: pa.Table) -> list[tuple[str, str, int]]:
+def _without(scorer: str, responses: pa.Table, verdicts: pa.Table) -> list[ResponseKey]:
     """First answers with a text on which a scorer has given no verdict but errors."""
-    columns = ["query_id", "model_id", "sample"]
     given = verdicts.filter(
         pc.and_(pc.equal(verdicts["scorer"], scorer), pc.not_equal(verdicts["outcome"], "error"))
     )
-    there = set(zip(*(given.column(name).to_pylist() for name in columns), strict=True))
-    first = responses.filter(
-        pc.and_(
-            pc.equal(responses["sample"], 0),
-            pc.and_(
-                pc.is_valid(responses["text"]),
-                pc.invert(pc.is_in(responses["status"], value_set=pa.array(ANSWERLESS))),
-            ),
-        )
-    )
-    keys = zip(*(first.column(name).to_pylist() for name in columns), strict=True)
-    return sorted(key for key in keys if key not in there)
+    first = with_text(responses).filter(pc.field("sample") == 0)
+    return sorted(set(keys(first)) - set(keys(given)))
 
 
 def _apply_policies(queries: pa.Table, matrix: VerdictMatrix, policy: Label) -> PolicyDecisions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,8 +12,9 @@ from routeyard.pipelines.errors import BadInput, did_you_mean
 from routeyard.pipelines.label.aggregate import open_steps
 from routeyard.pipelines.label.error_rates import kind_of, p_correct
 from routeyard.pipelines.label.judge import judge
-from routeyard.pipelines.label.verdict_matrix import newest
-from routeyard.pipelines.label.verdicts import FiledVerdicts, ResponseKey
+from routeyard.pipelines.label.model_requests import PromptRun
+from routeyard.pipelines.label.verdict_matrix import ResponseKey, newest
+from routeyard.pipelines.label.verdicts import FiledVerdicts, answers
 from routeyard.pipelines.label.xverify import verify
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.schemas import VERDICTS
@@ -27,18 +28,12 @@ def ask_verifiers_and_judges(
     *,
     policy: Label,
     ledger: Ledger,
-    run: str,
-    benchmark: str = "",
-    send: bool = True,
+    **how: Unpack[PromptRun],
 ) -> FiledVerdicts:
     """The verdicts given, plus those of every verifier and judge that a policy calls on.
 
     Steps are asked in rounds: a judge behind a verifier is asked only about what
     the verifier left open. An error is asked again by the next run, not by this one.
-
-    Args:
-        benchmark: Whose budgets are spent.
-        send: False sends no request and uses the answers in the ledger.
 
     Returns:
         All verdicts; figures per scorer: prompts asked, failed, and why it stopped.
@@ -62,14 +57,13 @@ def ask_verifiers_and_judges(
             served = verifiers.get(name) or judges.get(name)
             if served is not None and served.budget_usd is not None:
                 keys = least_certain_first(queries, responses, verdicts, keys)
-            how: dict[str, Any] = {"run": run, "benchmark": benchmark, "only": keys, "send": send}
             if name in verifiers:
-                filed = verify(queries, responses, verifiers[name], ledger, **how)
+                filed = verify(queries, responses, verifiers[name], ledger, only=keys, **how)
             elif name in judges:
                 shown = responses
                 if not judges[name].decides:  # it compares the models' first answers
                     shown = responses.filter(pc.equal(responses.column("sample"), 0))
-                filed = judge(queries, shown, judges[name], ledger, **how)
+                filed = judge(queries, shown, judges[name], ledger, only=keys, **how)
             else:
                 raise BadInput(
                     f"the policy calls on {name!r}, which the recipe does not define",
@@ -90,22 +84,18 @@ def least_certain_first(
     Certainty is the distance of `p_correct` from one half; a verdict without a measured rate
     counts as least certain.
     """
-    wanted, rule = set(keys), {}
-    columns = ["query_id", "scorer", "references", "choices"]
+    columns = ["query_id", "scorer", "choices"]
     asked = {row["query_id"]: row for row in queries.select(columns).to_pylist()}
+    rule = {}
     for row in newest(verdicts).to_pylist():
         if row["scorer"] == asked[row["query_id"]]["scorer"]:
             rule[row["query_id"], row["model_id"], row["sample"]] = row["outcome"]
     unsure = dict.fromkeys(keys, 0.0)
-    for batch in responses.select(["query_id", "model_id", "sample", "text"]).to_batches(1000):
-        for row in batch.to_pylist():
-            key = (row["query_id"], row["model_id"], row["sample"])
-            if key not in wanted or key not in rule:
-                continue
-            one = asked[row["query_id"]]
-            kind = kind_of(one["scorer"], one["references"], one["choices"], row["text"] or "")
-            chance = p_correct(one["scorer"], rule[key], kind)
-            unsure[key] = 0.0 if chance is None else abs(chance - 0.5)
+    for one in answers(queries, responses, only=keys):
+        of = asked[one.key[0]]
+        kind = kind_of(of["scorer"], one.references, of["choices"], one.text)
+        chance = p_correct(of["scorer"], rule.get(one.key, ""), kind)
+        unsure[one.key] = 0.0 if chance is None else abs(chance - 0.5)
     return sorted(keys, key=lambda key: (unsure[key], key))
 
 

@@ -12,25 +12,25 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
 from routeyard.pipelines.calls.prompts import PromptResults, request_for
 from routeyard.pipelines.calls.request import Request
 from routeyard.pipelines.label.judge_replies import LETTERS, decision_in, rating_in, winners_in
-from routeyard.pipelines.label.model_requests import ask_model, settings_of
+from routeyard.pipelines.label.model_requests import PromptRun, ask_model, settings_of
 from routeyard.pipelines.label.templates import Template, load_template
+from routeyard.pipelines.label.verdict_matrix import ResponseKey
 from routeyard.pipelines.label.verdicts import (
     AnswerToJudge,
     Costs,
     FiledVerdicts,
-    ResponseKey,
     answers,
-    error_verdict,
+    failure,
     verdict,
     verdict_table,
     verdicts_from,
@@ -50,10 +50,8 @@ def judge(
     by: Judge,
     ledger: Ledger,
     *,
-    run: str,
-    benchmark: str = "",
     only: Iterable[ResponseKey] | None = None,
-    send: bool = True,
+    **how: Unpack[PromptRun],
 ) -> FiledVerdicts:
     """Verdicts of `judge:<name>`; figures count prompts asked and failed.
 
@@ -61,15 +59,7 @@ def judge(
     answers of a query are shown together, also those that `only` leaves out.
     """
     kept = None if only is None else set(only)
-    ask = partial(
-        ask_model,
-        served=by,
-        ledger=ledger,
-        run=run,
-        purpose="judge",
-        benchmark=benchmark,
-        send=send,
-    )
+    ask = partial(ask_model, served=by, ledger=ledger, purpose="judge", **how)
     if by.kind == "choice":
         return _choose(list(answers(queries, responses)), by, ask, kept)
     kind = "reference" if by.kind == "reference" else "rating"
@@ -78,11 +68,12 @@ def judge(
     template = load_template(kind, by.template, names=_NAMES)
     shown = _about(list(answers(queries, responses)), by, kept)
     asked = [(answer, _request(template, answer, by)) for answer in shown]
-    readable = _read_decision if by.kind == "reference" else partial(_read_rating, by.lowest)
-    results = ask([request for _, request in asked], readable=readable)
-    replies = [(a, results.answers.get(r.request_hash)) for a, r in asked]
+    read = decision_in if by.kind == "reference" else partial(rating_in, lowest=by.lowest)
+    results = ask([request for _, request in asked], read=read)
+    bars = _bars(by, asked, results) if by.kind == "relative" else None
     version = f"{by.kind}-{template.version}"
-    rows = verdicts_from(replies, f"judge:{by.name}", version, _reader(by, replies))
+    said = partial(_said, by, bars)
+    rows = verdicts_from(asked, results, f"judge:{by.name}", version, said)
     return _filed(rows, results, kept)
 
 
@@ -104,34 +95,33 @@ def _filed(
     return FiledVerdicts(verdict_table(rows), results.figures)
 
 
-def _reader(
-    by: Judge, replies: Sequence[tuple[AnswerToJudge, Attempt | None]]
-) -> Callable[[AnswerToJudge, str], dict[str, Any]]:
-    """How the replies of this kind of judge are read, as columns of a verdict."""
-    bars: dict[str, float | None] = {}
-    if by.kind == "relative":
-        # Against the reference model's rating of the same sample, else its first.
-        for answer, attempt in sorted(replies, key=lambda pair: pair[0].key, reverse=True):
-            if _is_reference(answer, by) and attempt and attempt.status == "ok" and attempt.text:
-                bars[answer.key[0]] = rating_in(attempt.text, by.lowest)
+def _bars(
+    by: Judge, asked: Iterable[tuple[AnswerToJudge, Request]], results: PromptResults
+) -> dict[str, float | None]:
+    """Query → rating of the reference model's first answer to it."""
+    bars = {}
+    for answer, request in sorted(asked, key=lambda pair: pair[0].key, reverse=True):
+        attempt = results.answers.get(request.request_hash)
+        if _is_reference(answer, by) and attempt and attempt.status == "ok" and attempt.text:
+            bars[answer.key[0]] = rating_in(attempt.text, by.lowest)
+    return bars
 
-    def reference(answer: AnswerToJudge, text: str) -> dict[str, Any]:
+
+def _said(
+    by: Judge, bars: Mapping[str, float | None] | None, answer: AnswerToJudge, text: str
+) -> dict[str, Any]:
+    """Columns of the verdict that a readable reply is; `bars` of a `relative` judge."""
+    if by.kind == "reference":
         return {"outcome": _outcome(decision_in(text) is True)}
-
-    def rating(answer: AnswerToJudge, text: str) -> dict[str, Any]:
-        n = rating_in(text, by.lowest)
-        assert n is not None
-        score = (n - by.lowest) / (10 - by.lowest)
-        return {"outcome": _outcome(n >= by.correct_from), "extracted": f"{n:g}", "score": score}
-
-    def relative(answer: AnswerToJudge, text: str) -> dict[str, Any]:
-        n, bar = rating_in(text, by.lowest), bars.get(answer.key[0])
-        if n is None or bar is None:
-            reason = f"{by.reference_model} has no rating on this query to compare with"
-            return {"outcome": "error", "reason": reason}
-        return {"outcome": _outcome(n >= bar), "extracted": f"{n:g} against {bar:g}"}
-
-    return {"reference": reference, "relative": relative}.get(by.kind, rating)
+    n = rating_in(text, by.lowest)
+    bar = by.correct_from if bars is None else bars.get(answer.key[0])
+    if n is None or bar is None:
+        reason = f"{by.reference_model} has no rating on this query to compare with"
+        return {"outcome": "error", "reason": reason}
+    found = {"outcome": _outcome(n >= bar), "extracted": f"{n:g}"}
+    if bars is None:
+        return found | {"score": (n - by.lowest) / (10 - by.lowest)}
+    return found | {"extracted": f"{n:g} against {bar:g}"}
 
 
 def _choose(
@@ -159,44 +149,41 @@ def _choose(
     named = partial(winners_in, numbered=template.numbered)
     results = ask(
         [request for _, *both in pairs for request in both],
-        readable=lambda text: named(text, longest) is not None,
+        read=partial(winners_in, n=longest, numbered=template.numbered),
     )
     rows, costs = [], Costs()
-    for part, forward, backward in pairs:
-        first, second = (results.answers.get(r.request_hash) for r in (forward, backward))
-        if first is None or second is None:
+    for part, *requests in pairs:
+        both = [found for r in requests if (found := results.answers.get(r.request_hash))]
+        if len(both) < 2:
             continue
-        cost = _sum(costs.of(first), costs.of(second))
+        spent = [costs.of(attempt) for attempt in both]
+        cost = None if None in spent else sum(filter(None, spent), 0.0)
+        named = partial(winners_in, n=len(part), numbered=template.numbered)
         for place, answer in enumerate(part):
-            row = _chosen(place, answer, part, (first, second), named, scorer, version)
-            # The first answer of a list bears what asking about the list cost.
-            rows.append(row | {"cost_usd": cost if place == 0 else 0.0})
+            said = _chosen(place, len(part), both, named)
+            rows.append(verdict(answer.key, scorer, version, cost_usd=cost, **said))
+            cost = 0.0  # The first answer of a list bears what asking about the list cost.
     return _filed(rows, results, kept)
 
 
 def _chosen(
     place: int,
-    answer: AnswerToJudge,
-    part: list[AnswerToJudge],
-    both: tuple[Attempt, Attempt],
-    named: Callable[[str, int], frozenset[int] | None],
-    scorer: str,
-    version: str,
+    n: int,
+    both: Sequence[Attempt],
+    named: Callable[[str], frozenset[int] | None],
 ) -> dict[str, Any]:
-    first, second = both
+    """Columns of the verdict on the answer at a place of a list, from both orders' replies."""
     for attempt in both:
         if attempt.status != "ok" or attempt.text is None:
-            return error_verdict(answer.key, scorer, version, attempt)
-    won = named(first.text or "", len(part))
-    swapped = named(second.text or "", len(part))
+            return {"outcome": "error", "reason": failure(attempt)}
+    first, second = (attempt.text or "" for attempt in both)
+    won, swapped = named(first), named(second)
     if won is None or swapped is None:
-        reason = "the judge named an answer that was not listed"
-        return verdict(answer.key, scorer, version, "error", reason=reason)
-    forward, backward = place in won, len(part) - 1 - place in swapped
-    reason = f"in order: {first.text}\n\nreversed: {second.text}"
-    if forward != backward:
-        return verdict(answer.key, scorer, version, "abstain", conflict=True, reason=reason)
-    return verdict(answer.key, scorer, version, _outcome(forward), reason=reason)
+        return {"outcome": "error", "reason": "the judge named an answer that was not listed"}
+    reason = f"in order: {first}\n\nreversed: {second}"
+    if (place in won) != (n - 1 - place in swapped):
+        return {"outcome": "abstain", "conflict": True, "reason": reason}
+    return {"outcome": _outcome(place in won), "reason": reason}
 
 
 def _request(
@@ -230,17 +217,5 @@ def _is_reference(answer: AnswerToJudge, by: Judge) -> bool:
     return answer.key[1] == by.reference_model
 
 
-def _read_rating(lowest: int, text: str) -> bool:
-    return rating_in(text, lowest) is not None
-
-
-def _read_decision(text: str) -> bool:
-    return decision_in(text) is not None
-
-
 def _outcome(right: bool) -> str:
     return "correct" if right else "incorrect"
-
-
-def _sum(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else a + b

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from routeyard.pipelines.calls.budget import BudgetLedger
 from routeyard.pipelines.calls.client import Client
@@ -30,25 +30,30 @@ def settings_of(served: ServedModel, **parameters: Any) -> RequestSettings:
     )
 
 
+class PromptRun(TypedDict, total=False):
+    """Whose prompts are asked: a run, the benchmark whose budget it is; `send` False only looks at
+    what the ledger holds."""
+
+    run: Required[str]
+    benchmark: str
+    send: bool
+
+
 def ask_model(
     requests: Sequence[Request],
     served: ServedModel,
     ledger: Ledger,
     *,
-    run: str,
     purpose: str,
-    benchmark: str,
-    readable: Callable[[str], bool],
+    read: Callable[[str], object],
     transport: Callable[..., Transport] = Client,
-    send: bool = True,
+    **how: Unpack[PromptRun],
 ) -> PromptResults:
     """Ask a verifier or judge what the ledger does not answer yet.
 
     Args:
-        benchmark: Whose budget it is.
-        readable: Whether a reply can be used. One that cannot, or that was cut by
+        read: What a reply says, or null. One that says nothing, or that was cut by
             length or by a filter, is asked again, then counts as an error.
-        send: False only looks at what the ledger holds.
 
     Raises:
         BadInput: the key is not set, or a budget is set without both prices.
@@ -66,7 +71,7 @@ def ask_model(
     budget = BudgetLedger(
         Budget(usd=served.budget_usd),
         ledger,
-        f"{benchmark}, {name}",
+        f"{how.get('benchmark', '')}, {name}",
         settings=[requests[0].settings.settings_hash],
         raise_by=f"budget_usd of {name}",
     )
@@ -78,7 +83,7 @@ def ask_model(
         limits=RateLimits(concurrency=served.concurrency),
         price=price,
         max_tokens=served.max_tokens,
-        unusable=lambda reply: unusable(reply, readable),
+        unusable=lambda reply: unusable(reply, read),
         unanswered_after=Unanswered().after,
         transport=transport,
     )
@@ -86,27 +91,24 @@ def ask_model(
         requests,
         queue,
         ledger,
-        run=run,
         purpose=purpose,
         retry=served.retry,
         budget=budget,
         timeouts=Timeouts(deadline_s=served.timeout_s),
-        benchmark=benchmark,
-        send=send,
+        **how,
     )
 
 
-def unusable(reply: ModelReply, readable: Callable[[str], bool]) -> CallFault | None:
+def unusable(reply: ModelReply, read: Callable[[str], object]) -> CallFault | None:
     """Reason why a reply has no verdict, or null."""
     choice = reply.choices[0]
-    said = repr((choice.text or "")[:_SHOWN])
     if choice.status == "truncated":
-        why = "the reply was cut by its length, so what it would have said is not known"
-        return CallFault("cut_verdict", f"{why}: {said}", status=200)
-    if choice.status == "refused":
-        return CallFault(
-            "filtered_verdict", f"the reply was filtered or refused: {said}", status=200
-        )
-    if choice.text is None or not readable(choice.text):
-        return CallFault("unreadable_verdict", f"no verdict in: {said}", status=200)
-    return None
+        fault, why = "cut_verdict", "the reply was cut by its length, so what it would have said "
+        why += "is not known"
+    elif choice.status == "refused":
+        fault, why = "filtered_verdict", "the reply was filtered or refused"
+    elif choice.text is None or read(choice.text) is None:
+        fault, why = "unreadable_verdict", "no verdict in"
+    else:
+        return None
+    return CallFault(fault, f"{why}: {(choice.text or '')[:_SHOWN]!r}", status=200)

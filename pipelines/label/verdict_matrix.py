@@ -14,6 +14,8 @@ from routeyard.schemas.statuses import ANSWERLESS, STATUSES
 
 #: Codes of `VerdictMatrix.outcome`; MISSING: no verdict was filed.
 MISSING, CORRECT, INCORRECT, ABSTAIN, ERROR = range(5)
+#: (query_id, model_id, sample): one response.
+ResponseKey = tuple[str, str, int]
 _CODES = {"correct": CORRECT, "incorrect": INCORRECT, "abstain": ABSTAIN, "error": ERROR}
 
 
@@ -111,6 +113,18 @@ def _fill(
     score[where] = verdicts.column("score").to_numpy()[order]
     torn[where] = np.asarray(verdicts.column("conflict"))[order]
     return names, outcome, score, torn.any(axis=0) if len(names) else np.zeros(len(keys), bool)
+
+
+def keys(table: pa.Table) -> list[ResponseKey]:
+    """(query_id, model_id, sample) of each row."""
+    columns = (table.column(name).to_pylist() for name in ("query_id", "model_id", "sample"))
+    return list(zip(*columns, strict=True))
+
+
+def with_text(responses: pa.Table) -> pa.Table:
+    """The responses that can be judged: somebody answered, and the text is there."""
+    answerless = pc.is_in(responses.column("status"), value_set=pa.array(ANSWERLESS))
+    return responses.filter(pc.and_not(pc.is_valid(responses.column("text")), answerless))
 
 
 def newest(verdicts: pa.Table) -> pa.Table:

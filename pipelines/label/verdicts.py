@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from routeyard.pipelines.calls.prompts import PromptResults
+from routeyard.pipelines.calls.request import Request
+from routeyard.pipelines.label.verdict_matrix import ResponseKey, with_text
 from routeyard.pipelines.ledger.attempt import Attempt
 from routeyard.schemas import VERDICTS
-from routeyard.schemas.statuses import ANSWERLESS
-
-#: (query_id, model_id, sample): one response.
-ResponseKey = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,66 +47,37 @@ def answers(
         yield from sorted(found, key=lambda one: place[one.key])
         return
     asked = {
-        query_id: (prompt, tuple(references))
-        for query_id, prompt, references in zip(
-            queries.column("query_id").to_pylist(),
-            queries.column("prompt").to_pylist(),
-            queries.column("references").to_pylist(),
-            strict=True,
-        )
+        row["query_id"]: row
+        for row in queries.select(["query_id", "prompt", "references"]).to_pylist()
     }
-    usable = responses.filter(
-        pc.and_(
-            pc.invert(pc.is_in(responses.column("status"), value_set=pa.array(ANSWERLESS))),
-            pc.is_valid(responses.column("text")),
-        )
-    )
-    columns = ("query_id", "model_id", "sample", "text", "graded_against")
-    for batch in usable.select(columns).to_batches(max_chunksize=1000):
-        for row in batch.to_pylist():
-            key = (row["query_id"], row["model_id"], row["sample"])
-            prompt, references = asked[row["query_id"]]
-            own = row["graded_against"]
-            yield AnswerToJudge(key, prompt, references if own is None else tuple(own), row["text"])
+    columns = ["query_id", "model_id", "sample", "text", "graded_against"]
+    for batch in with_text(responses).select(columns).to_batches(max_chunksize=1000):
+        for query_id, model_id, sample, text, own in zip(*batch.to_pydict().values(), strict=True):
+            one = asked[query_id]
+            references = tuple(one["references"] if own is None else own)
+            yield AnswerToJudge((query_id, model_id, sample), one["prompt"], references, text)
 
 
 def verdict(
-    key: ResponseKey,
-    scorer: str,
-    version: str,
-    outcome: str,
-    *,
-    score: float | None = None,
-    extracted: str | None = None,
-    conflict: bool = False,
-    reason: str = "",
-    cost_usd: float | None = None,
+    key: ResponseKey, scorer: str, version: str, outcome: str, **columns: Any
 ) -> dict[str, Any]:
     """One row of `verdicts`; the score of a right or wrong answer defaults to 1 or 0."""
-    if score is None and outcome in ("correct", "incorrect"):
-        score = float(outcome == "correct")
+    decided = outcome in ("correct", "incorrect")
     return {
-        "query_id": key[0],
-        "model_id": key[1],
-        "sample": key[2],
-        "scorer": scorer,
-        "scorer_version": version,
+        **dict(zip(VERDICTS.key, (*key, scorer, version), strict=True)),
         "outcome": outcome,
-        "score": score,
-        "extracted": extracted,
-        "conflict": conflict,
-        "reason": reason,
-        "cost_usd": cost_usd,
+        "score": float(outcome == "correct") if decided else None,
+        "conflict": False,
+        **columns,
     }
 
 
-def error_verdict(key: ResponseKey, scorer: str, version: str, attempt: Attempt) -> dict[str, Any]:
-    """The `error` verdict of an attempt without an answer."""
-    reason = f"{attempt.error_class}: {attempt.error}"
+def failure(attempt: Attempt) -> str:
+    """Why an attempt without a usable reply is no verdict."""
     if attempt.status != "error":
         # Of a ledger of an earlier version, which took it for a reply.
-        reason = f"the reply is {attempt.status}, which is no verdict"
-    return verdict(key, scorer, version, "error", reason=reason, cost_usd=attempt.cost_usd)
+        return f"the reply is {attempt.status}, which is no verdict"
+    return f"{attempt.error_class}: {attempt.error}"
 
 
 class Costs:
@@ -125,7 +94,8 @@ class Costs:
 
 
 def verdicts_from(
-    asked: Iterable[tuple[AnswerToJudge, Attempt | None]],
+    asked: Iterable[tuple[AnswerToJudge, Request]],
+    results: PromptResults,
     scorer: str,
     version: str,
     read: Callable[[AnswerToJudge, str], dict[str, Any]],
@@ -136,14 +106,20 @@ def verdicts_from(
         read: (answer, reply) → `outcome` and other columns of the verdict.
     """
     rows, costs = [], Costs()
-    for answer, attempt in asked:
+    for answer, request in asked:
+        attempt = results.answers.get(request.request_hash)
         if attempt is None:
             continue
         if attempt.status != "ok" or attempt.text is None:
-            rows.append(error_verdict(answer.key, scorer, version, attempt))
-            continue
-        about = {"reason": attempt.text, **read(answer, attempt.text)}
-        rows.append(verdict(answer.key, scorer, version, cost_usd=costs.of(attempt), **about))
+            about: dict[str, Any] = {
+                "outcome": "error",
+                "reason": failure(attempt),
+                "cost_usd": attempt.cost_usd,
+            }
+        else:
+            about = {"reason": attempt.text, "cost_usd": costs.of(attempt)}
+            about |= read(answer, attempt.text)
+        rows.append(verdict(answer.key, scorer, version, **about))
     return rows
 
 

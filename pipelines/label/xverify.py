@@ -13,20 +13,16 @@ prompt. The prompt `verification` is ours; an xVerify model that is asked with i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Unpack
 
 import pyarrow as pa
 
 from routeyard.pipelines.calls.prompts import request_for
 from routeyard.pipelines.calls.wire.requests_client import RequestsClient
-from routeyard.pipelines.label.model_requests import ask_model, settings_of
+from routeyard.pipelines.label.model_requests import PromptRun, ask_model, settings_of
 from routeyard.pipelines.label.templates import load_template
-from routeyard.pipelines.label.verdicts import (
-    FiledVerdicts,
-    ResponseKey,
-    answers,
-    verdict_table,
-    verdicts_from,
-)
+from routeyard.pipelines.label.verdict_matrix import ResponseKey
+from routeyard.pipelines.label.verdicts import FiledVerdicts, answers, verdict_table, verdicts_from
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.schemas.recipe.verifier import Verifier
@@ -74,10 +70,8 @@ def verify(
     verifier: Verifier,
     ledger: Ledger,
     *,
-    run: str,
-    benchmark: str = "",
     only: Iterable[ResponseKey] | None = None,
-    send: bool = True,
+    **how: Unpack[PromptRun],
 ) -> FiledVerdicts:
     """Verdicts of `xverify:<name>` on responses that hold a text; the version names the prompt.
 
@@ -101,17 +95,12 @@ def verify(
         [request for _, request in asked],
         verifier,
         ledger,
-        run=run,
         purpose="verify",
-        benchmark=benchmark,
-        readable=lambda text: verdict_in(text) is not None,
+        read=verdict_in,
         transport=RequestsClient,
-        send=send,
+        **how,
     )
     rows = verdicts_from(
-        [(answer, results.answers.get(request.request_hash)) for answer, request in asked],
-        scorer,
-        version,
-        lambda answer, text: {"outcome": verdict_in(text)},
+        asked, results, scorer, version, lambda answer, text: {"outcome": verdict_in(text)}
     )
     return FiledVerdicts(verdict_table(rows), results.figures)
