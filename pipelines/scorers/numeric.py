@@ -22,8 +22,11 @@ from fractions import Fraction
 from functools import lru_cache
 from math import factorial
 
-from routeyard.pipelines.scorers.comparison.number import in_main_clause, numeric_answer
-from routeyard.pipelines.scorers.comparison.number_context import part_of_more
+from routeyard.pipelines.scorers.comparison.number import (
+    in_main_clause,
+    numeric_answer,
+    part_of_more,
+)
 from routeyard.pipelines.scorers.comparison.number_words import spoken
 from routeyard.pipelines.scorers.comparison.quantities import agree, rounds_to
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
@@ -220,7 +223,7 @@ def _conclusion(output: str, asked: ScoringInput) -> tuple[int, int, Quantity] |
 
 def _said_of(numbers: list[QuantityMatch], line: str) -> Quantity | None:
     """The last number where the text equates it with the one before: "$0.10 is 10 cents"."""
-    if len(numbers) < 2 or part_of_more(line, numbers[-1].start, numbers[-1].end):
+    if len(numbers) < 2 or part_of_more(line, numbers[-1]):
         return None
     said = _RE["is"].search(line, numbers[-2].end, numbers[-1].start)
     return numbers[-1].quantity if said else None

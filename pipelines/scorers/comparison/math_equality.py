@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 
-from routeyard.pipelines.scorers.comparison.algebra import symbolically
+from routeyard.pipelines.scorers.comparison import exact, symbolic
 from routeyard.pipelines.scorers.comparison.math_form import Form, form_of
-from routeyard.pipelines.scorers.comparison.number import numeric_answer
-from routeyard.pipelines.scorers.comparison.number_words import UNITS
-from routeyard.pipelines.scorers.comparison.one_number import (
-    looks_numeric,
+from routeyard.pipelines.scorers.comparison.number import (
     number,
     numbers,
+    numeric_answer,
     spoken_number,
 )
+from routeyard.pipelines.scorers.comparison.number_words import UNITS
 from routeyard.pipelines.scorers.comparison.quantities import agree
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, plain, scan
 from routeyard.pipelines.scorers.comparison.units import Measure, measured
@@ -35,45 +35,25 @@ def same_answer(one: str, other: str, asked: ScoringInput | None = None) -> bool
         return True
     if bool(_RE["denied"].match(one)) != bool(_RE["denied"].match(other)):
         return False
+    if bases := _bases(asked.question if asked else ""):
+        one, other = _without_base(one, bases), _without_base(other, bases)
     first, second = number(one), number(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
-    for text, read, said in ((one, first, second), (other, second, first)):
-        if read is None and said is not None and (third := spoken_number(text, asked)):
-            return agree(third, said, asked)
-    if bases := _bases(asked.question if asked else ""):
-        one, other = _without_base(one, bases), _without_base(other, bases)
-    same = _same_quantity(one, other, first, second, asked)
-    return _same(form(one), form(other), asked) if same is None else same
-
-
-def _same_quantity(
-    one: str,
-    other: str,
-    first: Quantity | None,
-    second: Quantity | None,
-    asked: ScoringInput | None,
-) -> bool | None:
-    """Whether two answers are the same quantity; null where one of them is no quantity.
-
-    Args:
-        first: The number that `one` is, if it is one; `second` for `other`.
-    """
-    given, wanted = (_measure(text) for text in (one, other))
+    # One of them may be a number as it is; then the other is read as one, too.
+    known, text = first or second, other if first else one
+    if known and (said := spoken_number(text, asked)):
+        return agree(said, known, asked)
+    given, wanted = _measure(one), _measure(other)
     if given is not None and wanted is not None:
         return given.same_as(wanted)
-    for measure, said, read in ((given, second, first), (wanted, first, second)):
-        if read is None and said is not None and measure is not None:
-            return len(measure.parts) == 1 and agree(measure.parts[0][0], said, asked)
-    if (first is None) != (second is None) and (third := _decimal_comma(one, other, asked)):
-        return agree(third, first or second, asked)  # type: ignore[arg-type]
-    if second is not None and _in_prose(one):
-        first = numeric_answer(one)
-    elif first is not None and _in_prose(other):
-        second = numeric_answer(other)
-    if first is not None and second is not None:
-        return agree(first, second, asked)
-    return None
+    if known:
+        if measure := wanted if first else given:
+            return len(measure.parts) == 1 and agree(measure.parts[0][0], known, asked)
+        said = _decimal_comma(text, asked) or (numeric_answer(text) if _in_prose(text) else None)
+        if said:
+            return agree(said, known, asked)
+    return _same(form(one), form(other), asked)
 
 
 def _in_prose(text: str) -> bool:
@@ -95,16 +75,14 @@ def _measure(text: str) -> Measure | None:
     return measured(text)
 
 
-def _decimal_comma(one: str, other: str, asked: ScoringInput | None) -> Quantity | None:
-    """The side written with a decimal comma, where its shape or the question shows that it is."""
-    for text in (one, other):
-        shown = plain(text).strip().strip("()$ ")
-        if _RE["comma"].fullmatch(shown) and (
-            _RE["surely"].fullmatch(shown) or (asked and _RE["convention"].search(asked.question))
-        ):
-            found = scan(shown)
-            return found[0].quantity if len(found) == 1 and "{" not in text else None
-    return None
+def _decimal_comma(text: str, asked: ScoringInput | None) -> Quantity | None:
+    """A number with a decimal comma, where its shape or the question shows that it is one."""
+    shown = plain(text).strip().strip("()$ ")
+    sure = _RE["surely"].fullmatch(shown) or (asked and _RE["convention"].search(asked.question))
+    if not sure or "{" in text or not _RE["comma"].fullmatch(shown):
+        return None
+    found = scan(shown)
+    return found[0].quantity if len(found) == 1 else None
 
 
 _BASES = {"binary": 2, "ternary": 3, "octal": 8, "hexadecimal": 16} | {
@@ -112,36 +90,34 @@ _BASES = {"binary": 2, "ternary": 3, "octal": 8, "hexadecimal": 16} | {
 }
 
 
+def _base(said: str) -> int:
+    return int(said) if said.isdigit() else _BASES.get(said, 0)
+
+
 @lru_cache(maxsize=4096)
 def _bases(question: str) -> frozenset[int]:
     """Bases a question names: "Express 1423 in base 3", "in binary"."""
-    found = {int(m[1]) for m in re.finditer(r"\bbase[- ]\$?(\d{1,2})\b", question)}
-    for word in re.findall(r"\bbase[- ]([a-z]+)|\b(binary|ternary|octal|hexadecimal)\b", question):
-        found |= {_BASES[one] for one in word if one in _BASES}
-    return frozenset(found)
+    said = (found[1] or found[2] for found in _RE["asked_base"].finditer(question))
+    return frozenset(map(_base, said)) - {0}
 
 
 def _without_base(text: str, bases: frozenset[int]) -> str:
-    subscript = re.fullmatch(r"\s*([\dA-F]+)_\s?\{?(?:\\text\{)?(\w+)\}{0,2}\s*", text.strip(" $"))
-    if subscript is None:
-        return text
-    base = int(subscript[2]) if subscript[2].isdigit() else _BASES.get(subscript[2], 0)
-    return subscript[1] if base in bases else text
+    found = _RE["in_base"].fullmatch(text)
+    return found[1] if found and _base(found[2]) in bases else text
 
 
 def _same(one: Form, other: Form, asked: ScoringInput | None) -> bool:
-    if one.kind == "equation" and other.kind == "equation" and one.name != other.name:
-        return False
-    if one.kind == "equation" and other.kind != "relation":
-        return _same(one.parts[0], other.parts[0] if other.kind == "equation" else other, asked)
-    if other.kind == "equation" and one.kind != "relation":
-        return _same(other, one, asked)
-    if one.kind == "named" or other.kind == "named":
+    kinds = {one.kind, other.kind}
+    if "equation" in kinds and "relation" not in kinds:
+        if one.kind == other.kind and one.name != other.name:
+            return False
+        values = [form.parts[0] if form.kind == "equation" else form for form in (one, other)]
+        return _same(values[0], values[1], asked)
+    if kinds & {"named", "ordered"}:
+        one, other = _as_tuple(one), _as_tuple(other)
+    one, other = sorted((one, other), key=lambda form: form.kind)
+    if one.kind == "named":  # before "ordered"
         return _same_named(one, other, asked)
-    if "list" in (one.kind, other.kind) and "ordered" in (one.kind, other.kind):
-        listed, ordered = (one, other) if one.kind == "list" else (other, one)
-        tuples = _tuples(listed)
-        return len(tuples) == 1 and _same(tuples[0], ordered, asked)
     return _same_parts(one, other, asked)
 
 
@@ -151,24 +127,26 @@ def _same_parts(one: Form, other: Form, asked: ScoringInput | None) -> bool:
     if kinds <= {"set", "list"} or kinds == {"union"}:
         return _unordered(*_elements(one, other), asked)
     if kinds in ({"ordered"}, {"matrix"}):
-        return (
-            one.name == other.name
-            and len(one.parts) == len(other.parts)
-            and all(_same(a, b, asked) for a, b in zip(one.parts, other.parts, strict=True))
-        )
+        return one.name == other.name and _alike(one.parts, other.parts, asked)
     if kinds == {"text"}:
         return one.text == other.text
     if kinds == {"scalar"}:
         return same_scalar(one.text, other.text, asked)
-    if "ratio" in kinds:
+    if one.kind == "ratio":
         return _same_ratio(one, other, asked)
     if kinds <= {"relation", "equation"} or (
         kinds == {"relation", "ordered"} and (one.source or other.source)
     ):
         return symbolically(one.source or one.text, other.source or other.text)
-    if kinds == {"matrix", "scalar"}:
-        return symbolically(one.text, other.text)
-    return False
+    return kinds == {"matrix", "scalar"} and symbolically(one.text, other.text)
+
+
+def _alike(one: Iterable[Form], other: Iterable[Form], asked: ScoringInput | None) -> bool:
+    """Whether parts in their order are the same."""
+    ones, others = list(one), list(other)
+    return len(ones) == len(others) and all(
+        _same(a, b, asked) for a, b in zip(ones, others, strict=True)
+    )
 
 
 def _elements(one: Form, other: Form) -> tuple[tuple[Form, ...], tuple[Form, ...]]:
@@ -184,23 +162,24 @@ def _elements(one: Form, other: Form) -> tuple[tuple[Form, ...], tuple[Form, ...
 
 def _same_named(one: Form, other: Form, asked: ScoringInput | None) -> bool:
     """`(p,q) = (3,2)` against itself in another order of names, or against the bare tuple."""
-    if {one.kind, other.kind} <= {"named"}:
-        left, right = (
-            sorted(zip(f.name.split(","), f.parts, strict=False), key=lambda p: p[0])
-            for f in (one, other)
+    if one.kind == other.kind:
+        first, second = (
+            dict(zip(form.name.split(","), form.parts, strict=False)) for form in (one, other)
         )
-        return [n for n, _ in left] == [n for n, _ in right] and all(
-            _same(a, b, asked) for (_, a), (_, b) in zip(left, right, strict=True)
+        return first.keys() == second.keys() and all(
+            _same(part, second[name], asked) for name, part in first.items()
         )
-    named, bare = (one, other) if one.kind == "named" else (other, one)
-    if bare.kind == "list" and len(_tuples(bare)) == 1:  # p = 3, q = 2
-        bare = _tuples(bare)[0]
     return (
-        bare.kind == "ordered"
-        and bare.name in ("()", "")
-        and len(named.parts) == len(bare.parts)
-        and all(_same(a, b, asked) for a, b in zip(named.parts, bare.parts, strict=True))
+        other.kind == "ordered"
+        and other.name in ("()", "")
+        and _alike(one.parts, other.parts, asked)
     )
+
+
+def _as_tuple(one: Form) -> Form:
+    """The tuple that a list such as `p = 3, q = 2` is; else the form itself."""
+    tuples = _tuples(one) if one.kind == "list" else ()
+    return tuples[0] if len(tuples) == 1 else one
 
 
 def _tuples(listed: Form) -> tuple[Form, ...]:
@@ -222,19 +201,20 @@ def _tuples(listed: Form) -> tuple[Form, ...]:
 def _same_ratio(one: Form, other: Form, asked: ScoringInput | None) -> bool:
     if (same := _same_time(one.text, other.text)) is not None:
         return same
-    if one.kind == other.kind:
-        values = [[number(part.text) for part in f.parts] for f in (one, other)]
-        if len(values[0]) != len(values[1]):
-            return False
-        if not all(v and isinstance(v.value, Fraction) and v.value for row in values for v in row):
-            return all(_same(a, b, asked) for a, b in zip(one.parts, other.parts, strict=True))
-        first, second = ([v.value / row[0].value for v in row] for row in values)  # type: ignore
-        return bool(first == second)
-    ratio, scalar = (one, other) if one.kind == "ratio" else (other, one)
-    if scalar.kind != "scalar" or len(ratio.parts) != 2:
+    if other.kind == "ratio":
+        first, second = _shares(one), _shares(other)
+        return first == second if first and second else _alike(one.parts, other.parts, asked)
+    if other.kind != "scalar" or len(one.parts) != 2:
         return False
-    above, below = (part.text for part in ratio.parts)
-    return same_scalar(f"\\frac{{{above}}}{{{below}}}", scalar.text, asked)
+    above, below = (part.text for part in one.parts)
+    return same_scalar(f"\\frac{{{above}}}{{{below}}}", other.text, asked)
+
+
+def _shares(ratio: Form) -> list[Fraction] | None:
+    """Parts of a ratio by its first; None where one is no number that divides."""
+    parts = [one.value for part in ratio.parts if (one := number(part.text))]
+    values = [one for one in parts if isinstance(one, Fraction) and one]
+    return [one / values[0] for one in values] if len(values) == len(ratio.parts) else None
 
 
 def _unordered(one: tuple[Form, ...], other: tuple[Form, ...], asked: ScoringInput | None) -> bool:
@@ -264,23 +244,12 @@ def same_scalar(one: str, other: str, asked: ScoringInput | None = None) -> bool
     first, second = number(one), number(other)
     if first is not None and second is not None:
         return agree(first, second, asked)
-    if (first is None and looks_numeric(bare)) or (second is None and looks_numeric(also)):
-        return False  # digits and separators that fit no convention: 0,111
+    for text, value in ((bare, first), (also, second)):
+        if value is None and _RE["numeric"].fullmatch(text):
+            return False  # digits and separators that fit no convention: 0,111
     if not bare or not also or _RE["base"].fullmatch(bare) or _RE["base"].fullmatch(also):
         return bool(bare) and re.sub("[{}]", "", bare) == re.sub("[{}]", "", also)
-    if (same := _same_worded(one, other, first, second, asked)) is not None:
-        return same
-    return symbolically(one, other)
-
-
-def _same_worded(
-    one: str,
-    other: str,
-    first: Quantity | None,
-    second: Quantity | None,
-    asked: ScoringInput | None,
-) -> bool | None:
-    """The same for what is counted, worked out or about equal; None for other expressions."""
+    # What is counted, worked out or about equal.
     known, others = ([first] if first else numbers(one)), ([second] if second else numbers(other))
     if known and others:
         return any(agree(a, b, asked) for a in known for b in others)
@@ -289,7 +258,7 @@ def _same_worded(
     for text, against in ((one, other), (other, one)):
         if len(parts := _RE["about"].split(text)) > 1:
             return any(same_scalar(part, against, asked) for part in parts)
-    return None
+    return symbolically(one, other)
 
 
 def _same_time(one: str, other: str) -> bool | None:
@@ -297,3 +266,28 @@ def _same_time(one: str, other: str) -> bool | None:
     times = [_RE["clock"].fullmatch(text) for text in (one, other)]
     first, second = ((int(t[1]), t[2], (t[3] or "").lower()) if t else None for t in times)
     return first == second if first and second else None
+
+
+def symbolically(one: str, other: str) -> bool:
+    """Whether two expressions or relations are equal to computer algebra; sentences never are.
+
+    Raises:
+        symbolic.TookTooLong: the comparison did not end in time.
+    """
+    bare = [_RE["group"].sub("", text) for text in (one, other)]  # `\\text{…}` is a unit
+    words = [set(_RE["word"].findall(text)) for text in bare]
+    if any(_RE["wordy"].search(text) for text in bare) or words[0] != words[1]:
+        return False
+    # A fixed order makes the verdict symmetric and the cache twice as good.
+    first, second = sorted((_latex(one), _latex(other)))
+    settled = exact.same(first, second)
+    return symbolic.same(first, second) is True if settled is None else settled
+
+
+def _latex(text: str) -> str:
+    """Mixed numbers as sums, percent as hundredths, digit groups joined."""
+    text = _RE["mixed"].sub(r"(\1+\\frac{\2}{\3})", text)
+    text = re.sub(r"\\?%", r"\\cdot\\frac{1}{100}", text)
+    text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
+    text = _RE["juxtaposed"].sub(r"\1\\cdot(", text)
+    return re.sub(r"\\text\s?\{([^{}]*)\}", r"\\mathrm{\1}", text)

@@ -6,13 +6,14 @@ chairs", "6*sqrt(2)" or "x > 5" give none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from routeyard.pipelines.scorers.comparison.number_context import part_of_more
 from routeyard.pipelines.scorers.comparison.number_words import spoken
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
 from routeyard.pipelines.scorers.patterns import patterns
+from routeyard.pipelines.scorers.scorer import ScoringInput
 
 _RE = patterns("number")
 
@@ -25,10 +26,25 @@ def numeric_answer(text: str) -> Quantity | None:
     if not numbers:
         said = spoken(shown)
         return Quantity(said[0]) if said else None
-    if len(numbers) > 1:
-        return _narrow(shown)
-    only = numbers[0]
-    return None if part_of_more(shown, only.start, only.end) else only.quantity
+    return _narrow(shown) if len(numbers) > 1 else _whole(shown, numbers[0])
+
+
+def part_of_more(text: str, one: QuantityMatch) -> bool:
+    """Whether a number is a factor, a summand or a bound of something.
+
+    `6*sqrt(2)` is not 6, `4i` not 4, `2 + sqrt(3)` not 2, `x > 5` not 5: a reader of
+    numbers must refuse an answer whose number is only a piece. `text` is already `plain`.
+    """
+    left, end = text[max(0, one.start - 60) : one.start], one.end
+    if _RE["right"].match(text, end, end + 32):
+        return True
+    if len(text) - end <= 6 and _RE["i"].match(text, end):
+        return True
+    return bool(_RE["left"].search(left)) and not _RE["tag"].search(left)
+
+
+def _whole(text: str, one: QuantityMatch) -> Quantity | None:
+    return None if part_of_more(text, one) else one.quantity
 
 
 def _chosen(text: str) -> str:
@@ -54,17 +70,13 @@ def _narrow(text: str) -> Quantity | None:
         sentence = bare
     numbers = scan(sentence)
     if len(numbers) == 1:
-        only = numbers[0]
-        return None if part_of_more(sentence, only.start, only.end) else only.quantity
-    if "=" in sentence:
-        tail = sentence.rpartition("=")[2]
-        after = scan(tail)
-        if after:
-            return None if part_of_more(tail, after[0].start, after[0].end) else after[0].quantity
+        return _whole(sentence, numbers[0])
+    _, equals, tail = sentence.rpartition("=")
+    if equals and (after := scan(tail)):
+        return _whole(tail, after[0])
     if len({one.quantity for one in numbers}) == 1:
-        if any(part_of_more(sentence, one.start, one.end) for one in numbers):
-            return None  # 2\sqrt{2}
-        return numbers[-1].quantity
+        partly = any(part_of_more(sentence, one) for one in numbers)  # 2\sqrt{2}
+        return None if partly else numbers[-1].quantity
     leads = [lead.strip(" $") for _, lead in _with_lead(numbers, sentence)][1:]
     if any(lead in ("to", "or", "and", "-", "through") for lead in leads):
         return None  # a range, or alternatives
@@ -117,3 +129,35 @@ def _with_lead(numbers: list[QuantityMatch], sentence: str) -> Iterator[tuple[Qu
     for one in numbers:
         yield one, sentence[end : one.start]
         end = one.end
+
+
+@lru_cache(maxsize=65536)
+def number(text: str) -> Quantity | None:
+    """The text as one exact number; None when it holds anything but a number."""
+    shown = plain(_RE["dollars"].sub("", text)).strip()
+    if not _RE["number_only"].fullmatch(shown.strip("() ")):
+        said = spoken(shown) if shown.isascii() and len(shown) < 60 else None
+        return Quantity(said[0]) if said and said[1:] == (0, len(shown.rstrip("."))) else None
+    found = scan(shown)
+    one = found[0].quantity if len(found) == 1 else None
+    return None if one is not None and one.comma else one
+
+
+def numbers(text: str) -> list[Quantity]:
+    """The number of what is counted ("100 barrels/year"), of a calculation, of "2/3 ≈ 0.667"."""
+    if calculation := _RE["calculation"].match(text):
+        text = text[calculation.end() :]
+    counted = _RE["counted"].fullmatch(text)
+    parts = [counted[1]] if counted else _RE["about"].split(text)
+    return [one for part in parts if (one := number(part)) is not None]
+
+
+def spoken_number(text: str, asked: ScoringInput | None) -> Quantity | None:
+    """The number of an ordinal, an hour, or a quantity in a unit that the question names."""
+    text, question = text.strip(" $."), asked.question if asked else ""
+    if glued := _RE["glued"].fullmatch(text):
+        named = re.search(rf"(?:\d\s?|\s){re.escape(glued[2])}\b", question)
+        return number(glued[1]) if named and (len(glued[2]) > 1 or named[0][0].isdigit()) else None
+    if _RE["hour"].fullmatch(text) and (text[-1] in "mM." or re.search(r"\d:\d\d", question)):
+        return numeric_answer(text)
+    return numeric_answer(text) if _RE["ordinal"].fullmatch(text) else None
