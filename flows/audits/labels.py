@@ -63,7 +63,7 @@ def audit_labels(benchmark: str | Path, workspace: Path = Path("yard")) -> Label
 
 def _audited(found: Judged, decided: pa.Table, duplicates: pa.Table | None = None) -> Audit:
     from routeyard.pipelines.label.audit.audit import audit
-    from routeyard.pipelines.label.escalate import add
+    from routeyard.pipelines.label.verdict_matrix import add
 
     return audit(
         found["queries"],
@@ -91,10 +91,10 @@ def relabel(
     """
     from routeyard.flows.workspace.stage_folders import write_table
     from routeyard.pipelines.label.aggregate import decide
-    from routeyard.pipelines.label.escalate import add
     from routeyard.pipelines.label.recipe_scorers import rescored
     from routeyard.pipelines.label.relabel import changes, keep_others
     from routeyard.pipelines.label.rules import file_verdicts
+    from routeyard.pipelines.label.verdict_matrix import add
     from routeyard.schemas.recipe import Label
 
     found = built(benchmark, workspace)
@@ -141,7 +141,7 @@ class Review:
     def queue(self, limit: int = 200) -> list[dict[str, Any]]:
         """Answers to decide, the most consequential first."""
         from routeyard.pipelines.label.audit.review import review_queue
-        from routeyard.pipelines.label.escalate import add
+        from routeyard.pipelines.label.verdict_matrix import add
 
         found, decided = self.found, reviews(self._workspace, self.name)
         suspects = _audited(found, decided).tables["suspect_gold"]

@@ -108,18 +108,15 @@ def _without(scorer: str, responses: pa.Table, verdicts: pa.Table) -> list[Respo
 
 
 def _apply_policies(queries: pa.Table, matrix: VerdictMatrix, policy: Label) -> PolicyDecisions:
-    tasks, task_of = _factor(queries.column("task"))
-    rules, rule_of = _factor(queries.column("scorer"))
-    task = task_of[matrix.query][matrix.pair]
-    rule = rule_of[matrix.query][matrix.pair]
-    decisions = PolicyDecisions.blank(len(matrix.pair))
-    decisions.defined = [f"xverify:{one.name}" for one in policy.verifiers]
-    decisions.defined += [f"judge:{one.name}" for one in policy.judges]
-    groups, group = np.unique(task * max(len(rules), 1) + rule, return_inverse=True)
-    for index, code in enumerate(groups.tolist()):
-        rows = np.flatnonzero(group == index)
-        task_name, scorer = tasks[code // len(rules)], rules[code % len(rules)]
-        apply_policy(matrix, policy.policy_of(task_name), scorer, rows, decisions)
+    kinds = list(zip(*queries.select(["task", "scorer"]).to_pydict().values(), strict=True))
+    known = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
+    kind_of = np.array([known[kind] for kind in kinds], np.int64)[matrix.query][matrix.pair]
+    decisions = PolicyDecisions(len(matrix.pair))
+    defined = [f"xverify:{one.name}" for one in policy.verifiers]
+    defined += [f"judge:{one.name}" for one in policy.judges]
+    for (task, scorer), code in known.items():
+        rows = np.flatnonzero(kind_of == code)
+        apply_policy(matrix, policy.policy_of(task), scorer, rows, decisions, defined)
     apply_people(matrix, decisions)
     return decisions
 
@@ -166,22 +163,11 @@ def _deciders(
     """Who decided; several names, joined by `+`, when samples were decided by several."""
     # A decided pair lists who decided its decided samples; an undecided one may
     # still say that nothing could be read.
-    counts = np.zeros((len(decisions.names), pairs), bool)
     named = (decisions.by >= 0) & (~np.isnan(decisions.score) | undecided[matrix.pair])
-    counts[decisions.by[named], matrix.pair[named]] = True
-    order = sorted(range(len(decisions.names)), key=lambda at: decisions.names[at])
-    code = np.zeros(pairs, np.int64)
-    for bit, at in enumerate(order):
-        code |= counts[at].astype(np.int64) << bit
-    unique, back = np.unique(code, return_inverse=True)
-    words = [
-        "+".join(decisions.names[at] for bit, at in enumerate(order) if value >> bit & 1) or None
-        for value in unique.tolist()
-    ]
-    return pa.array(words, pa.string()).take(pa.array(back))
-
-
-def _factor(values: Any) -> tuple[list[str], Any]:
-    names = pc.unique(values).to_pylist()
-    codes = pc.index_in(values, value_set=pa.array(names, pa.string()))
-    return names, codes.cast(pa.int64()).to_numpy()
+    order = sorted(range(len(decisions.names)), key=decisions.names.__getitem__)
+    rank, n = np.argsort(np.array(order, np.int64)), max(len(order), 1)
+    each = np.unique(matrix.pair[named] * n + rank[decisions.by[named]])
+    words = pa.array(sorted(decisions.names), pa.string()).take(pa.array(each % n))
+    ends = pa.array(np.searchsorted(each, np.arange(pairs + 1) * n), pa.int32())
+    joined = pc.binary_join(pa.ListArray.from_arrays(ends, words), "+")
+    return pc.if_else(pc.equal(joined, ""), None, joined)

@@ -13,11 +13,10 @@ from routeyard.pipelines.label.aggregate import open_steps
 from routeyard.pipelines.label.error_rates import kind_of, p_correct
 from routeyard.pipelines.label.judge import judge
 from routeyard.pipelines.label.model_requests import PromptRun
-from routeyard.pipelines.label.verdict_matrix import ResponseKey, newest
+from routeyard.pipelines.label.verdict_matrix import ResponseKey, add, newest
 from routeyard.pipelines.label.verdicts import FiledVerdicts, answers
 from routeyard.pipelines.label.xverify import verify
 from routeyard.pipelines.ledger.ledger import Ledger
-from routeyard.schemas import VERDICTS
 from routeyard.schemas.recipe import Label
 
 
@@ -97,18 +96,3 @@ def least_certain_first(
         chance = p_correct(of["scorer"], rule.get(one.key, ""), kind)
         unsure[one.key] = 0.0 if chance is None else abs(chance - 0.5)
     return sorted(keys, key=lambda key: (unsure[key], key))
-
-
-def add(verdicts: pa.Table, more: pa.Table) -> pa.Table:
-    """Both, where a verdict under the same key is replaced by the later one.
-
-    Only an `error` is ever replaced that way: a scorer's decision has its version
-    in the key, and its ledger answers the same again.
-    """
-    if not more.num_rows:
-        return verdicts
-    key = list(VERDICTS.key)
-    left = verdicts.append_column("row", pa.array(range(verdicts.num_rows), pa.int64()))
-    kept = left.join(more.select(key), keys=key, join_type="left anti")
-    rows = kept.column("row").combine_chunks().sort()
-    return VERDICTS.check(pa.concat_tables([verdicts.take(rows), more]))

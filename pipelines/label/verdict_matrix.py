@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.schemas import VERDICTS
 from routeyard.schemas.statuses import ANSWERLESS, STATUSES
 
 #: Codes of `VerdictMatrix.outcome`; MISSING: no verdict was filed.
 MISSING, CORRECT, INCORRECT, ABSTAIN, ERROR = range(5)
 #: (query_id, model_id, sample): one response.
 ResponseKey = tuple[str, str, int]
-_CODES = {"correct": CORRECT, "incorrect": INCORRECT, "abstain": ABSTAIN, "error": ERROR}
+_OUTCOMES = pa.array(["correct", "incorrect", "abstain", "error"])
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,9 @@ class VerdictMatrix:
 
     Attributes:
         scorers: Scorer names, sorted; index into the first axis below.
-        outcome: int8 (scorers, responses), codes above.
-        score: float64 (scorers, responses), NaN where missing.
+        outcome: int8 (scorers + 1, responses), codes above; MISSING in the last row, which is of
+            any scorer that is not among them.
+        score: float64 (scorers + 1, responses), NaN where missing.
         conflict: bool (responses,), some current reading found several answers.
         pair: int64 (responses,), index into `query`, `query_ids` and `model_ids`.
         sample: int64 (responses,).
@@ -101,18 +103,17 @@ def _fill(
     known[known] = keys[at[known]] == key[known]
 
     # Oldest first, so that the newest version is written last.
-    age = _age(verdicts.column("scorer_version"))
-    order = np.argsort(age, kind="stable")
+    order = np.argsort(_age(verdicts), kind="stable")
     order = order[known[order]]
-    shape = (len(names), len(keys))
+    shape = (len(names) + 1, len(keys))
     outcome = np.zeros(shape, np.int8)
     score = np.full(shape, np.nan)
     torn = np.zeros(shape, bool)
     where = (column[order], at[order])
-    outcome[where] = _outcome(verdicts.column("outcome"))[order]
+    outcome[where] = _codes(verdicts, _OUTCOMES, "outcome")[order] + 1
     score[where] = verdicts.column("score").to_numpy()[order]
     torn[where] = np.asarray(verdicts.column("conflict"))[order]
-    return names, outcome, score, torn.any(axis=0) if len(names) else np.zeros(len(keys), bool)
+    return names, outcome, score, torn.any(axis=0)
 
 
 def keys(table: pa.Table) -> list[ResponseKey]:
@@ -129,18 +130,26 @@ def with_text(responses: pa.Table) -> pa.Table:
 
 def newest(verdicts: pa.Table) -> pa.Table:
     """The newest version of each scorer's verdict on each response; order is kept."""
-    rank = _age(verdicts.column("scorer_version"))
-    keyed = verdicts.select(["query_id", "model_id", "sample", "scorer"])
-    keyed = keyed.append_column("rank", pa.array(rank))
-    best = keyed.group_by(["query_id", "model_id", "sample", "scorer"]).aggregate([("rank", "max")])
-    row = pa.array(np.arange(verdicts.num_rows))
-    kept = keyed.append_column("row", row).join(
-        best,
-        keys=["query_id", "model_id", "sample", "scorer", "rank"],
-        right_keys=["query_id", "model_id", "sample", "scorer", "rank_max"],
-        join_type="left semi",
-    )
-    return verdicts.take(kept.column("row").combine_chunks().sort())
+    return _last(verdicts, ["query_id", "model_id", "sample", "scorer"], _age(verdicts))
+
+
+def add(verdicts: pa.Table, more: pa.Table) -> pa.Table:
+    """Both, where a verdict under the same key is replaced by the later one.
+
+    Only an `error` is ever replaced that way: a scorer's decision has its version
+    in the key, and its ledger answers the same again.
+    """
+    if not more.num_rows:
+        return verdicts
+    return VERDICTS.check(_last(pa.concat_tables([verdicts, more]), list(VERDICTS.key), 0))
+
+
+def _last(table: pa.Table, key: list[str], age: Any) -> pa.Table:
+    """Of rows with one key the one of the highest age, the last of several; order is kept."""
+    n = table.num_rows
+    ranked = table.select(key).append_column("rank", pa.array(age * n + np.arange(n)))
+    best = ranked.group_by(key).aggregate([("rank", "max")]).column("rank_max").to_numpy()
+    return table.take(pa.array(np.sort(best % max(n, 1))))
 
 
 def natural(version: str) -> tuple[tuple[int, int, str], ...]:
@@ -152,16 +161,9 @@ def natural(version: str) -> tuple[tuple[int, int, str], ...]:
     )
 
 
-def _age(versions: Any) -> Any:
-    unique = pc.unique(versions)
-    order = sorted(unique.to_pylist(), key=natural)
-    return _ints(pc.index_in(versions, value_set=pa.array(order, pa.string())))
-
-
-def _outcome(values: Any) -> Any:
-    names = pa.array(list(_CODES), pa.string())
-    codes = np.array(list(_CODES.values()), np.int8)
-    return codes[_ints(pc.index_in(values, value_set=names))]
+def _age(verdicts: pa.Table) -> Any:
+    versions = pc.unique(verdicts.column("scorer_version")).to_pylist()
+    return _codes(verdicts, pa.array(sorted(versions, key=natural), pa.string()), "scorer_version")
 
 
 def _codes(table: pa.Table, among: pa.Array, column: str = "query_id") -> Any:
