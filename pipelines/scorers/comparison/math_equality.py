@@ -249,7 +249,12 @@ def same_scalar(one: str, other: str, asked: ScoringInput | None = None) -> bool
             return False  # digits and separators that fit no convention: 0,111
     if not bare or not also or _RE["base"].fullmatch(bare) or _RE["base"].fullmatch(also):
         return bool(bare) and re.sub("[{}]", "", bare) == re.sub("[{}]", "", also)
-    # What is counted, worked out or about equal.
+    return _same_worded(one, other, asked)
+
+
+def _same_worded(one: str, other: str, asked: ScoringInput | None) -> bool:
+    """The same of what is counted, worked out or about equal; else symbolically."""
+    first, second = number(one), number(other)
     known, others = ([first] if first else numbers(one)), ([second] if second else numbers(other))
     if known and others:
         return any(agree(a, b, asked) for a in known for b in others)
