@@ -30,6 +30,9 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 # Hundreds of tests start Python anew: what they import is compiled once, whatever is usual here.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# Threads of linear algebra that wait for work sleep: each core has a test process of its own.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 # What is collected and imported lives as long as the session. A collection of garbage that walks it

@@ -60,6 +60,7 @@ def run(seeds: Iterable[int], databases: Sequence[Any]) -> Tally:
         warnings.simplefilter("ignore")
         # A collection in the middle of a schedule would end what an earlier one left.
         gc.disable()
+        gc.freeze()  # collections look only at what schedules make
         for seed in seeds:
             world = World(seed, databases[seed % len(databases)])
             broken = world.run()
