@@ -10,7 +10,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -179,26 +179,31 @@ def _jsonl(path: Path) -> Iterator[dict[str, Any]]:
         yield from whole
         return
     with _open(path) as stream:
-        for number, line in enumerate(_lines(stream, path), start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise SourceError(
-                    f"line {number} is not JSON: {error}",
-                    where=f"{path}:{number}",
-                    next_step="mend the line; one JSON object per line is expected",
-                ) from error
-            if not isinstance(row, dict):
-                raise SourceError(
-                    f"line {number} is not a JSON object",
-                    where=f"{path}:{number}",
-                    next_step="one JSON object per line is expected",
-                )
-            found = Line(row)
-            found.line = number
-            yield found
+        yield from json_lines(_lines(stream, path), str(path))
+
+
+def json_lines(lines: Iterable[str], name: str) -> Iterator[Line]:
+    """The objects of JSON lines; `name` is where errors say that they are.
+
+    Raises:
+        SourceError: a line is not a JSON object; says which.
+    """
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        how = {
+            "where": f"{name}:{number}",
+            "next_step": "mend the line; one JSON object per line is expected",
+        }
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise SourceError(f"line {number} is not JSON: {error}", **how) from error
+        if not isinstance(row, dict):
+            raise SourceError(f"line {number} is not a JSON object", **how)
+        found = Line(row)
+        found.line = number
+        yield found
 
 
 def json_text(path: Path) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.io.files import json_lines
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 _KEYS = ("scorer", "question", "choices", "references", "output", "metadata")
-_FORM = '{"scorer": "numeric", "references": ["18"], "output": "Answer: 18"}'
+_SAID = ("outcome", "score", "extracted", "span", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,55 +33,23 @@ def rows(path: Path | None) -> Iterator[AnswerRow]:
         BadInput: the file cannot be read, or a line is not a JSON object; the
             error names the line.
     """
-    if path is None:
-        yield from _parsed(sys.stdin, "standard input")
-        return
+    name = "standard input" if path is None else str(path)
     try:
-        lines = path.open(encoding="utf-8")
-    except OSError as error:
-        raise BadInput(
-            f"{path} cannot be read: {error.strerror}",
-            where=str(path),
-            next_step="name a JSONL file, or pipe lines to standard input",
-        ) from error
-    with lines:
-        yield from _parsed(lines, str(path))
-
-
-def _parsed(lines: Any, name: str) -> Iterator[AnswerRow]:
-    number = 0
-    try:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            where = f"{name}, line {number}"
-            how = {"where": where, "next_step": f"write one object a line: {_FORM}"}
-            try:
-                fields = json.loads(line)
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise BadInput(f"line {number} is not JSON: {error}", **how) from error
-            if not isinstance(fields, dict):
-                raise BadInput(f"line {number} is not a JSON object", **how)
-            yield AnswerRow(where, fields)
-    except UnicodeDecodeError as error:
-        raise BadInput(
-            f"line {number + 1} or a later one is not UTF-8: {error.reason}",
-            where=name,
-            next_step="convert the file to UTF-8",
-        ) from error
+        with nullcontext(sys.stdin) if path is None else path.open(encoding="utf-8") as lines:
+            for row in json_lines(lines, name):
+                yield AnswerRow(f"{name}, line {row.line}", row)
+    except (OSError, UnicodeDecodeError) as error:
+        why = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else "cannot be read"
+        next_step = "name a JSONL file in UTF-8, or pipe such lines to standard input"
+        raise BadInput(f"{name} {why}: {error}", where=name, next_step=next_step) from error
 
 
 def one_answer(
     output: str, references: Sequence[str], choices: Sequence[str], question: str
 ) -> AnswerRow:
     """The row of a single answer given on the command line."""
-    fields = {
-        "output": output,
-        "references": list(references),
-        "choices": list(choices),
-        "question": question,
-    }
-    return AnswerRow("--output", fields)
+    fields = {"output": output, "references": references, "choices": choices}
+    return AnswerRow("--output", {**fields, "question": question})
 
 
 def score(
@@ -111,9 +80,8 @@ def score(
     found: Scorer = SCORERS.get(scorer, where="score")
     if found.needs_reference and not accepted:
         raise BadInput(f"{scorer!r} needs a reference", next_step="give the accepted answers")
-    return found.score(
-        ScoringInput(question, accepted, tuple(choices), dict(metadata or {})), output
-    )
+    asked = ScoringInput(question, accepted, tuple(choices), dict(metadata or {}))
+    return found.score(asked, output)
 
 
 def score_row(row: AnswerRow, scorer: str | None = None) -> dict[str, Any]:
@@ -141,17 +109,10 @@ def score_row(row: AnswerRow, scorer: str | None = None) -> dict[str, Any]:
     metadata = fields.get("metadata") or {}
     if not isinstance(metadata, dict):
         raise _bad(row, "has a `metadata` that is not an object", "give an object or leave it out")
-    asked = ScoringInput(
-        str(fields.get("question") or ""), references, _texts(row, "choices"), metadata
-    )
+    question, choices = str(fields.get("question") or ""), _texts(row, "choices")
+    asked = ScoringInput(question, references, choices, metadata)
     reading = found.score(asked, output)
-    return {
-        "outcome": reading.outcome,
-        "score": reading.score,
-        "extracted": reading.extracted,
-        "span": list(reading.span) if reading.span else None,
-        "reason": reading.reason,
-    }
+    return {key: getattr(reading, key) for key in _SAID}
 
 
 def _texts(row: AnswerRow, key: str) -> tuple[str, ...]:
