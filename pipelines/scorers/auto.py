@@ -20,15 +20,12 @@ import ast
 import contextlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from routeyard.pipelines.scorers import contains, literal, mcq, numeric
 from routeyard.pipelines.scorers import math as maths
-from routeyard.pipelines.scorers.comparison.words import normalise
-from routeyard.pipelines.scorers.extraction.commitment import settle
-from routeyard.pipelines.scorers.extraction.marks import committed
 from routeyard.pipelines.scorers.extraction.short_answer import short_answer
 from routeyard.pipelines.scorers.patterns import patterns
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
@@ -48,11 +45,9 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if not asked.references or not any(one.strip() for one in asked.references):
         return ScoreResult("error", reason="there is no reference")
     asked = replace(asked, references=tuple(map(_unwrapped, asked.references)))
-    listed = bool(asked.choices) or (
-        re.fullmatch("[a-z]", asked.references[0].strip()) is not None
-        and asked.references[0].strip().upper()
-        in mcq.LETTERS[: len(listed_options(asked.question))]
-    )
+    first = asked.references[0].strip()
+    letters = mcq.LETTERS[: len(listed_options(asked.question))].lower()
+    listed = bool(asked.choices) or (len(first) == 1 and first in letters)
     shape = shape_of(asked.references[0], listed)
     reading = _READERS[shape](asked, output)
     return replace(reading, reason=f"read as {shape}: {reading.reason}")
@@ -83,7 +78,7 @@ def shape_of(reference: str, has_choices: bool = False) -> str:
         return "number"
     if _RE["maths"].search(text) and len(text) <= 300:
         return "mathematics"
-    if _RE["words"].fullmatch(text) and _sorted(text):
+    if _RE["words"].fullmatch(text) and text.split() == sorted(text.split()):
         return "word list"
     return "short text"
 
@@ -94,11 +89,6 @@ def _is_literal(text: str) -> bool:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return False
     return True
-
-
-def _sorted(text: str) -> bool:
-    words = text.split()
-    return words == sorted(words)
 
 
 @lru_cache(maxsize=65536)
@@ -120,29 +110,16 @@ def listed_options(question: str) -> tuple[str, ...]:
 def _option(asked: ScoringInput, output: str) -> ScoreResult:
     if asked.choices:
         return mcq.read(asked, output)
-    letters = tuple(
-        (m[1] or m[2]).upper() if (m := _RE["option"].fullmatch(r.strip())) else r
-        for r in asked.references
-    )
-    return mcq.read(
-        replace(asked, references=letters, choices=listed_options(asked.question)), output
-    )
-
-
-def _answer(asked: ScoringInput, output: str) -> tuple[str, tuple[int, int], bool] | None:
-    """The committed answer; a long unmarked output gives its last sentence."""
-    marked = [(one, normalise(one.text)) for one in committed(output)]
-    if marked:
-        settled = settle(marked, output, lambda one, other: one == other)
-        last = marked[settled.index][0]
-        return last.text, (last.start, last.end), settled.conflict
-    return short_answer(output, truncated=asked.truncated)
+    read = [(_RE["option"].fullmatch(one.strip()), one) for one in asked.references]
+    letters = tuple((found[1] or found[2]).upper() if found else one for found, one in read)
+    choices = listed_options(asked.question)
+    return mcq.read(replace(asked, references=letters, choices=choices), output)
 
 
 def _closed(asked: ScoringInput, output: str) -> ScoreResult:
     wanted = asked.references[0].strip().rstrip(".").casefold()
     pair = next(pair for pair in PAIRS if wanted in pair)
-    found = _answer(asked, output)
+    found = short_answer(output, truncated=asked.truncated)
     if found is None:
         return ScoreResult("abstain", reason="no answer to compare")
     answer, span, conflict = found
@@ -173,26 +150,21 @@ def _named(answer: str, pair: tuple[str, ...]) -> str | None:
     return word
 
 
-def _brackets(asked: ScoringInput, output: str) -> ScoreResult:
-    return _spelled(asked, output, lambda text: "".join(_RE["bracket_run"].findall(text)), "")
-
-
-def _words(asked: ScoringInput, output: str) -> ScoreResult:
-    return _spelled(asked, output, _listed, " ")
-
-
 def _spelled(
-    asked: ScoringInput, output: str, signs: Callable[[str], Sequence[str]], joint: str
+    asked: ScoringInput, output: str, *, parts: Callable[[str], list[str]], joint: str
 ) -> ScoreResult:
     """Whether the signs or words of the answer are a reference's, in their order."""
-    found = _answer(asked, output)
-    said = [one for one in signs(found[0]) if one not in " ,\n\t"] if found else []
+    found = short_answer(output, truncated=asked.truncated)
+    said = parts(found[0]) if found else []
     if found is None or not said:
         return ScoreResult("abstain", reason="no answer to compare")
     _, span, conflict = found
-    wanted = [[one for one in signs(text) if one not in " ,\n\t"] for text in asked.references]
-    reason = joint.join(said)[:120]
-    return ScoreResult.of(said in wanted, output[slice(*span)], span, reason, conflict)
+    right = said in map(parts, asked.references)
+    return ScoreResult.of(right, output[slice(*span)], span, joint.join(said)[:120], conflict)
+
+
+def _brackets(text: str) -> list[str]:
+    return [one for one in "".join(_RE["bracket_run"].findall(text)) if one not in " ,\n\t"]
 
 
 def _listed(text: str) -> list[str]:
@@ -203,16 +175,16 @@ def _listed(text: str) -> list[str]:
 _READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {
     "option": _option,
     "word of a closed pair": _closed,
-    "bracket sequence": _brackets,
+    "bracket sequence": partial(_spelled, parts=_brackets, joint=""),
     "literal": literal.read,
     "number": numeric.read,
     "mathematics": maths.read,
-    "word list": _words,
+    "word list": partial(_spelled, parts=_listed, joint=" "),
     "short text": contains.read,
 }
 SCORER = Scorer(
     "auto",
-    "12",
+    "13",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
 )
