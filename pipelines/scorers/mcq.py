@@ -34,7 +34,7 @@ from routeyard.pipelines.scorers.extraction.option_marks import (
     names_none,
     spelled_out,
 )
-from routeyard.pipelines.scorers.extraction.option_text import Options, beginning, contradicts
+from routeyard.pipelines.scorers.extraction.option_text import Options, contradicts, equal
 from routeyard.pipelines.scorers.extraction.plain import option
 from routeyard.pipelines.scorers.extraction.plain_option import plainly
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
@@ -129,7 +129,7 @@ def _readable(output: str) -> tuple[str, int]:
 
 def _next_options(text: str, start: int, end: int, options: Options) -> int:
     """Where, behind an answer, the options of an invented next question are listed; else `end`."""
-    ours = [content for _, content in options[:2]]
+    ours = list(options.values())[:2]
     if len(ours) < 2:
         return end
     for one in _RE["list"].finditer(text, start, end):
@@ -142,7 +142,7 @@ def _next_options(text: str, start: int, end: int, options: Options) -> int:
 
 def _plain(text: str, end: int, allowed: str) -> list[NamedOption]:
     unsure = supposes(text[:end]) or declines(text[max(0, end - 200) : end])
-    named = None if unsure else plainly(text, 0, end, allowed)
+    named = None if unsure else plainly(text, end, allowed)
     return [NamedOption(*named, "plain statement", True)] if named else []
 
 
@@ -182,21 +182,21 @@ def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Na
     """An output that is only an option, or whose last line is one."""
     body = text[:end].rstrip()
     start = len(body) - len(body.lstrip())
-    line = body.rfind("\n", start) + 1
+    line, most, how = body.rfind("\n", start) + 1, 400, "last line"
     if line <= start:
-        if named := _RE["named"].match(text, start, len(body)):
-            start = named.end()
-        whole = len(body) - start <= 600 and _bare(
-            text, start, len(body), allowed, options, "whole output"
-        )
-        return [whole] if whole else []
-    if len(body) - line > 400:
-        return []
-    if body.count("$$", start, line) % 2:
-        return []  # within a formula that was cut
-    choice = _bare(text, line, len(body), allowed, options, "last line")
+        named = _RE["named"].match(text, start, len(body))
+        line = start = named.end() if named else start
+        most, how = 600, "whole output"
+    if len(body) - line > most or body.count("$$", start, line) % 2:
+        return []  # too long, or within a formula that was cut
+    choice = _bare(text, line, len(body), allowed, options, how)
     before = _RE["bare"].match(text, body.rfind("\n", start, line - 1) + 1, line)
-    if choice and before and ord(before["letter"].upper()) == ord(choice.letters) - 1:
+    if (
+        choice
+        and before
+        and line > start
+        and ord(before["letter"].upper()) == ord(choice.letters) - 1
+    ):
         return []  # the options repeated, one a line
     return [choice] if choice else []
 
@@ -220,41 +220,32 @@ def _bare(
     letter = bare["letter"].upper() if bare else ""
     if bare and letter in allowed:
         rest = normalise(text[bare.end() : stop])
-        content = dict(options).get(letter, "")
-        if not rest or _goes_on(bare, rest, content, text, stop, how):
-            return NamedOption(letter, bare.start("letter"), bare.end("letter"), how, True)
-    return _content(text, start, stop, bare, options, how)
-
-
-def _content(
-    text: str, start: int, stop: int, bare: re.Match[str] | None, options: Options, how: str
-) -> NamedOption | None:
-    """The option whose text is alone; with another's letter in front, that letter."""
-    if not options:
-        return None
-    said = normalise(beginning(text[start:stop], options))
-    exact = [letter for letter, content in options if content and content == said]
-    if not exact and (reason := _RE["reason"].search(text, start, stop)):
-        said = normalise(
-            beginning(text[start : reason.start()], options)
-        )  # "Cherry, because it is red."
-        exact = [letter for letter, content in options if content and content == said]
-        rest = f" {normalise(text[reason.end() : stop])} " if exact else ""
-        if any(f" {content} " in rest for _, content in options):
-            return None
-    if len(exact) != 1:
+        if not rest or _goes_on(bare, rest, options.get(letter, ""), text, stop, how):
+            return NamedOption(letter, *bare.span("letter"), how, True)
+    if (repeated := _repeated(text, start, stop, options)) is None:
         return None
     if bare and _RE["labels"].match(text, bare.end("letter"), stop):
         # "A ) light", where B is light: both are named
-        return NamedOption(
-            bare["letter"].upper(), bare.start("letter"), bare.end("letter"), how, True
-        )
-    return NamedOption(exact[0], start, stop, how + ", by content", True)
+        return NamedOption(letter, *bare.span("letter"), how, True)
+    return NamedOption(repeated, start, stop, how + ", by content", True)
+
+
+def _repeated(text: str, start: int, stop: int, options: Options) -> str | None:
+    """Letter of the option whose text is all that is said, or all but a reason for it."""
+    if not options:
+        return None
+    letter = equal(text[start:stop], options)
+    reason = None if letter else _RE["reason"].search(text, start, stop)
+    if reason is None:
+        return letter
+    letter = equal(text[start : reason.start()], options)  # "Cherry, because it is red."
+    rest = f" {normalise(text[reason.end() : stop])} " if letter else ""
+    return None if any(f" {content} " in rest for content in options.values()) else letter
 
 
 @lru_cache(maxsize=65536)
 def _options(choices: tuple[str, ...]) -> Options:
-    return tuple((LETTERS[index], normalise(text)) for index, text in enumerate(choices[:26]))
+    return {LETTERS[index]: normalise(text) for index, text in enumerate(choices[:26])}
 
 
 @lru_cache(maxsize=65536)
@@ -263,9 +254,7 @@ def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
     bare = reference.strip().strip("().* ").upper()
     if len(bare) == 1 and bare in LETTERS[: len(choices) or 26]:
         return bare
-    said = normalise(reference)
-    letters = [letter for letter, content in _options(choices) if content == said]
-    return letters[0] if len(letters) == 1 else None
+    return equal(reference, _options(choices))
 
 
 SCORER = Scorer(

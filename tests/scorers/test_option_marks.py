@@ -12,7 +12,7 @@ from routeyard.pipelines.scorers.mcq import read
 from routeyard.pipelines.scorers.scorer import ScoringInput
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-OPTIONS = (("A", "rome"), ("B", "eternal city of paris"), ("C", "new york"), ("D", "york"))
+OPTIONS = {"A": "rome", "B": "eternal city of paris", "C": "new york", "D": "york"}
 
 
 @pytest.mark.parametrize(
@@ -24,19 +24,19 @@ OPTIONS = (("A", "rome"), ("B", "eternal city of paris"), ("C", "new york"), ("D
     ],
 )
 def test_an_option_in_plain_words_and_its_span(text: str, letter: str, said: str) -> None:
-    found = plainly(text, 0, len(text), LETTERS)
+    found = plainly(text, len(text), LETTERS)
     assert found is not None
     assert (found[0], text[found[1] : found[2]]) == (letter, said)
 
 
 @pytest.mark.parametrize("text", ["Creo que E es la correcta", "So A good one", "I think so"])
 def test_articles_pronouns_and_conjunctions_are_no_options(text: str) -> None:
-    assert plainly(text, 0, len(text), LETTERS) is None
+    assert plainly(text, len(text), LETTERS) is None
 
 
 def test_a_list_is_one_answer_from_its_first_letter_on() -> None:
     text = "The answers are:\n* (E) for the cost.\n* (E) for the number."
-    (only,) = commitments(text, len(text), "ABCDE", ())
+    (only,) = commitments(text, len(text), "ABCDE", {})
     assert only.letters == "E"
     assert text[only.start : only.end] == "E) for the cost.\n* (E) for the number."
 
@@ -58,8 +58,8 @@ def test_an_output_that_is_an_option_and_a_remark_on_it() -> None:
 
 @pytest.mark.parametrize("text", ["The answer is C major.", "the answer is b because it is"])
 def test_a_letter_that_a_word_follows_is_no_marked_answer(text: str) -> None:
-    assert commitments(text, len(text), "ABC", ()) == []
-    assert commitments("The answer is C because", 23, "ABC", ()) != []
+    assert commitments(text, len(text), "ABC", {}) == []
+    assert commitments("The answer is C because", 23, "ABC", {}) != []
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_what_marks_no_option(text: str) -> None:
 
 def test_a_weak_mark_counts_where_nothing_firm_is_said() -> None:
     text = "Option C is correct. The answer is B."
-    assert [one.letters for one in commitments(text, len(text), "ABCD", ())] == ["B"]
-    assert commitments(text, 20, "ABCD", ())[0].letters == "C"
+    assert [one.letters for one in commitments(text, len(text), "ABCD", {})] == ["B"]
+    assert commitments(text, 20, "ABCD", {})[0].letters == "C"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_the_one_option_that_is_spelled_out(text: str, letter: str | None) -> No
 )
 def test_the_option_that_a_text_repeats(text: str, letter: str | None) -> None:
     assert matching(text, OPTIONS) == letter
-    assert matching("rome", (*OPTIONS, ("E", "rome"))) is None  # two of them
+    assert matching("rome", {**OPTIONS, "E": "rome"}) is None  # two of them
 
 
 @pytest.mark.parametrize(
@@ -174,13 +174,10 @@ def test_the_option_that_a_text_repeats(text: str, letter: str | None) -> None:
     ],
 )
 def test_an_option_in_plain_words(text: str, letters: str | None, said: str | None) -> None:
-    found = plainly(text, 0, len(text), "ABCDEFGH")
+    found = plainly(text, len(text), "ABCDEFGH")
     assert (found[0] if found else None) == letters
     if found and said:
         assert text[found[1] : found[2]] == said
-    behind = plainly("The " + text, 4, 4 + len(text), "ABCDEFGH")
-    shifted = (found[0], found[1] + 4, found[2] + 4) if found else None
-    assert behind == shifted
 
 
 #: What precedes a last sentence: nothing of a mark, marks of each kind, and what changes a mark.
@@ -188,8 +185,9 @@ BEFORE = (
     "", "It is hot.", "It is hot!", "Hence (B) is tempting.", "The answer is (B).", "Answer: B\n",
     "finish(B).", "<answer>B</answer>.", '{"answer": "B"}.', "\\boxed{B}.", "#### B\n",
     "I choose B.", "答案是B。", "Respuesta: B.", "Suppose it is cold.", "If it is cold.",
-    "It is not the wrong\n", "Some say so.", "Final.", "The correct option is B.", "<think>Hm.", "~~No.~~", "| Answer |\n",
-    "Is it hot? I doubt that", "If it is cold,", "I do not think that\n", "The student's\n",
+    "It is not the wrong\n", "Some say so.", "Final.", "The correct option is B.", "<think>Hm.",
+    "~~No.~~", "| Answer |\n", "Is it hot? I doubt that", "If it is cold,",
+    "I do not think that\n", "The student's\n",
 )  # fmt: skip
 SENTENCES = (
     "The answer is (C).", "So, the correct answer is C.\n\n", "The final answer is **C**.",

@@ -97,7 +97,7 @@ def _alone(sentence: str, allowed: str) -> NamedOption | None:
     begins = sentence.lstrip().lower().startswith(ENGLISH.nouns)
     if begins or ENGLISH.hinted("would", sentence):
         return None
-    worded = _worded(sentence, len(sentence), allowed, (), firm_only=True)
+    worded = _worded(sentence, len(sentence), allowed, {}, firm_only=True)
     return None if any(True for _ in worded) else _glued(marks[0], allowed)
 
 
@@ -222,7 +222,7 @@ def _lettered(
         return None
     bracketed = bool(option["open"].strip()) or option["close"][:1] in tuple(")）]}*")
     rest = text[stop : min(end, stop + 80)].lstrip(" \t")
-    if not bracketed and _is_part_of_prose(raw, rest, dict(options).get(letters[0], "")):
+    if not bracketed and _is_part_of_prose(raw, rest, options.get(letters[0], "")):
         return None
     marked = bracketed or how in _WHOLE
     if raw.islower() and not marked and rest[:1] not in ("", ".", "\n", ",", ":"):
@@ -234,11 +234,11 @@ def _lettered(
 
 def _and_another(text: str, start: int, end: int, letter: str, options: Options) -> str:
     """The letter that is joined by "and" to an option whose text follows its own."""
-    content = dict(options).get(letter, "")
+    content = options.get(letter, "")
     stop = min(end, start + len(content) + 60)
     for other in _RE["and"].finditer(text, start, stop) if content else ():
         if normalise(text[start : other.start()]) == content and other["letter"] != letter:
-            return other["letter"] if other["letter"] in dict(options) else ""
+            return other["letter"] if other["letter"] in options else ""
     return ""
 
 
@@ -263,7 +263,7 @@ def spelled_out(text: str, end: int, options: Options) -> list[NamedOption]:
 
     A text that spells out two different ones discusses them; one refused nearby does not count.
     """
-    contents = {letter: content for letter, content in options if len(content) > 3}
+    contents = {letter: content for letter, content in options.items() if len(content) > 3}
     found: dict[str, NamedOption] = {}
     for count, one in enumerate(_RE["before_content"].finditer(text, 0, end)):
         if count >= _MOST_SPELLED:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import SequenceMatcher
-from functools import lru_cache
 
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.patterns import patterns
@@ -11,15 +10,15 @@ from routeyard.pipelines.scorers.patterns import patterns
 _RE = patterns("option_text")
 
 
-#: (letter, normalised text) of each option.
-Options = tuple[tuple[str, str], ...]
+#: Letter → normalised text of each option.
+Options = dict[str, str]
 
 #: How alike the text behind a letter and that letter's option must be, and the lengths of
 #: options for which slips are looked past: in a short one each sign counts.
 _NEAR, _LEAST_NEAR, _MOST_NEAR = 0.9, 20, 400
 
 
-def repeats(said: str, letter: str, contents: dict[str, str]) -> bool:
+def repeats(said: str, letter: str, contents: Options) -> bool:
     """Whether `said` begins with the option of that letter, but for slips of spelling.
 
     With slips it must be nearer to that option than to any other.
@@ -42,14 +41,9 @@ def _likeness(said: str, content: str) -> float:
     return matcher.ratio() if matcher.quick_ratio() >= _NEAR else 0.0
 
 
-@lru_cache(maxsize=1024)
-def _longest(options: Options) -> int:
-    return max((len(content) for _, content in options), default=0)
-
-
 def beginning(text: str, options: Options) -> str:
     """As much of a text as can repeat an option, with markup around it, up to a word's end."""
-    most, text = 3 * _longest(options) + 60, text.lstrip()
+    most, text = 3 * max(map(len, options.values()), default=0) + 60, text.lstrip()
     return text if len(text) <= most else text[:most].rsplit(None, 1)[0]
 
 
@@ -58,15 +52,15 @@ def matching(text: str, options: Options) -> str | None:
     said = normalise(beginning(text, options))
     if not said:
         return None
-    if any(content == said for _, content in options):
-        return _equal(said, options)
+    if said in options.values():
+        return equal(text, options)
     opening = [
         (len(content), letter)
-        for letter, content in options
+        for letter, content in options.items()
         if len(content) > 3 and (said + " ").startswith(content + " ")
     ]
     if not opening and (clause := _RE["clause"].match(text)):
-        return _equal(normalise(clause[0]), options)
+        return equal(clause[0], options)
     longest = max(opening, default=(0, ""))
     return longest[1] if [size for size, _ in opening].count(longest[0]) == 1 else None
 
@@ -77,14 +71,15 @@ def contradicts(text: str, letter: str, stop: int, end: int, options: Options) -
     if behind is None:
         return False
     sentence = _RE["sentence"].match(text, behind.end(), end)[0]  # type: ignore[index]
-    own = dict(options).get(letter, "") if sentence else ""
+    own = options.get(letter, "") if sentence else ""
     said = normalise(beginning(sentence, options)) if own else ""
     if not said or (said + " ").startswith(own + " "):
         return False
-    return any(content == said for other, content in options if content and other != letter)
+    return any(content == said for other, content in options.items() if other != letter)
 
 
-def _equal(said: str, options: Options) -> str | None:
-    """Letter of the one option that equals `said`."""
-    exact = [letter for letter, content in options if content and content == said]
+def equal(text: str, options: Options) -> str | None:
+    """Letter of the one option that a text equals."""
+    said = normalise(beginning(text, options))
+    exact = [letter for letter, content in options.items() if content == said != ""]
     return exact[0] if len(exact) == 1 else None
