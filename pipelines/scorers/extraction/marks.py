@@ -8,7 +8,6 @@ the languages of `patterns/languages.yaml`. Which of them counts is decided in `
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from functools import lru_cache
 
 from routeyard.pipelines.scorers.extraction.clauses import denied, doubted, supposed
@@ -79,12 +78,15 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
     lower = lowered(text)
     skipped = [*spans, *(one.outer for one in held)]
     keywords = (*_FIRST, *OTHER.of(lower), *chosen(lower))
-    found = list(_stated(text, lower, end, keywords, skipped))
+    found = _stated(text, lower, end, keywords, skipped)
     if not found and not held:
-        found = list(_stated(text, lower, end, _ASCII, skipped))
+        found = _stated(text, lower, end, _ASCII, skipped)
     if within:  # what is stated in an unfinished draft is no answer
         found = [one for one in found if one.kind in ("boxed", "hash")]
-    found += [_from_envelope(text, one) for one in held if empty or one.start < one.end]
+    for start, stop, sure, closed, _, tag in held:
+        if empty or start < stop:
+            kind = "field" if sure else "key"
+            found.append(Committed(kind, start, stop, text[start:stop], closed or tag))
     found.sort(key=lambda one: one.start)
     last = None if within else _boldline(text, end)
     if last and (not found or found[-1].end < last.start):
@@ -107,13 +109,15 @@ def marks_before(text: str, end: int) -> bool:
 
 def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
     """Answers in envelopes, outside drafts and outside each other."""
-    every: list[Held] = []
-    if "{" in text:
-        every += objects(text, 0, end)
-    every += (*elements(text, 0, end), *calls(text, 0, end))
-    tags = [one.outer for one in every if one.tag]
-    if len(tags) > 1:  # of tags within tags the inner one holds the answer
-        every = [one for one in every if not one.tag or not _holds(one, tags)]
+    every = [*(objects(text, 0, end) if "{" in text else ()), *elements(text, 0, end)]
+    every += calls(text, 0, end)
+    if len(tags := [one.outer for one in every if one.tag]) > 1:
+        # of tags within tags the inner one holds the answer
+        every = [
+            one
+            for one in every
+            if not (one.tag and any(one.start <= a < b <= one.end for a, b in tags))
+        ]
     every.sort(key=lambda one: (one.outer[0], -one.outer[1]))
     kept: list[Held] = []
     for one in every:
@@ -123,20 +127,15 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
             inner = _inner(text, start, stop) if one.tag else None
             if inner is not None:  # "<answer>So the answer is 5.</answer>"
                 start, stop = inner.start, inner.end
-            same = (start, stop) == (one.start, one.end)
-            kept.append(one if same else one._replace(start=start, end=stop))
+            kept.append(one._replace(start=start, end=stop))
     return kept
-
-
-def _holds(one: Held, tags: list[tuple[int, int]]) -> bool:
-    return any(one.start <= start < end <= one.end for start, end in tags)
 
 
 def _inner(text: str, start: int, stop: int) -> Committed | None:
     """The last mark within a tag."""
     lower = lowered(text)
     keywords = (*_FIRST, *_ASCII, *OTHER.of(lower))
-    found = list(_stated(text, lower, stop, keywords, [(0, start)]))
+    found = _stated(text, lower, stop, keywords, [(0, start)])
     return found[-1] if found and found[-1].kind != "field" else None
 
 
@@ -147,14 +146,9 @@ def _lies_in(position: int, spans: list[tuple[int, int]]) -> bool:
     return False
 
 
-def _from_envelope(text: str, one: Held) -> Committed:
-    kind = "field" if one.sure else "key"
-    return Committed(kind, one.start, one.end, text[one.start : one.end], one.closed or one.tag)
-
-
 def _stated(
     text: str, lower: str, end: int, keywords: tuple[str, ...], skipped: list[tuple[int, int]]
-) -> Iterator[Committed]:
+) -> list[Committed]:
     """Marks that a keyword opens: boxes, signs, and nouns that name the answer."""
     found: deque[Committed] = deque(maxlen=1000)
     floor = 0
@@ -177,7 +171,7 @@ def _stated(
             found.append(one)
             # A box is read as a whole; sentences may hold a further mark.
             floor = one.end if one.kind == "boxed" else max(one.start, position + 1)
-    yield from found
+    return list(found)
 
 
 def _signed(kind: str, text: str, position: int, end: int) -> Committed | None:
@@ -229,12 +223,11 @@ def _starts_word(text: str, position: int, keyword: str) -> bool:
     if keyword == "a:":  # only at the beginning of a line: "A: 45"
         line = text[max(0, position - 8) : position].rpartition("\n")[2]
         return text[position] == "A" and not line.strip(" \t*_")
-    return not before.isalnum() if keyword.isascii() else not _continues(before, text[position])
-
-
-def _continues(before: str, sign: str) -> bool:
-    """Whether a letter of the same alphabet precedes (scripts without spaces excepted)."""
-    return before.isalpha() and before.islower() and sign.islower()
+    # In a script without spaces any sign may precede.
+    joined = (
+        before.isalnum() if keyword.isascii() else before.islower() and text[position].islower()
+    )
+    return not joined
 
 
 def closing_brace(text: str, start: int, end: int) -> int | None:
@@ -243,18 +236,8 @@ def closing_brace(text: str, start: int, end: int) -> int | None:
     if first < 0 or text.find("{", start, first) < 0:
         return first if first >= 0 else None
     depth = 1
-    index = start
-    stop = min(end, start + LONGEST)
-    while index < stop:
-        sign = text[index]
-        if sign == "\\":
-            index += 2
-            continue
-        if sign == "{":
-            depth += 1
-        elif sign == "}":
-            depth -= 1
-            if depth == 0:
-                return index
-        index += 1
+    for one in _RE["brace"].finditer(text, start, min(end, start + LONGEST)):
+        depth += (one[0] == "{") - (one[0] == "}")
+        if depth == 0:
+            return one.start()
     return None
