@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 from routeyard.pipelines.scorers.extraction.keywords import lowered
 from routeyard.pipelines.scorers.extraction.languages import LANGUAGES
-from routeyard.pipelines.scorers.patterns import joined, patterns, table
+from routeyard.pipelines.scorers.patterns import patterns, table
 
 _RE = patterns("envelope_signs")
 STRUCK = _RE["struck"]
@@ -31,9 +32,6 @@ NAMES = {
 _PERHAPS = frozenset(_TABLE["perhaps"])
 _DRAFTS = frozenset(_TABLE["reasoning"])
 _MARKUP = frozenset(_TABLE["markup"])
-_OPENS = re.compile(joined(_TABLE["opens"]))
-_CALLS = re.compile(_TABLE["calls"], re.IGNORECASE)
-_CLOSERS = re.compile(_TABLE["closers"])
 #: What one of them is in every text that has tags which matter: a closing one, or one left open.
 _TAGGED = ("</", "[/", "<think", "<ans", "<ANS", "<Ans", "[ANS", "[ans", "[THINK", "<|")
 #: What one of the actions is in every text that has some, in lower case.
@@ -74,22 +72,21 @@ def objects(text: str, start: int, end: int) -> Iterator[Held]:
         opening = _RE["object"].search(text, at, end)
         if opening is None:
             return
-        best: tuple[int, str, int, int, bool] | None = None
+        fields: list[tuple[int, str, int, int, bool]] = []
         at, closed = opening.end(), False
         while key := _RE["key"].match(text, at, end):
             first, last, at, ended = value(text, key.end(), end)
             name = _plain(key[1])
-            rank = NAMES.get(name)
-            if rank is not None and (first < last or ended) and (best is None or rank <= best[0]):
-                best = rank, name, first, last, ended
+            if name in NAMES and (first < last or ended):
+                fields.append((NAMES[name], name, first, last, ended))
             at = _skipped(text, at, end)
             closed = text.startswith("}", at)
             if closed or at >= end:
                 break
-        if best is None:
+        if not fields:
             at = opening.end()
             continue
-        _, name, first, last, ended = best
+        _, name, first, last, ended = min(reversed(fields), key=itemgetter(0))
         yield Held(first, last, name not in _PERHAPS, ended, (opening.start(), at + closed))
         at = max(at, last)
 
@@ -171,7 +168,7 @@ def calls(text: str, start: int, end: int) -> Iterator[Held]:
     opened = "(" in text or "[" in text
     if not opened or not any(map(lowered(text).__contains__, _HANDED)):
         return
-    for call in list(_CALLS.finditer(text, start, end))[-_MOST:]:
+    for call in list(_RE["calls"].finditer(text, start, end))[-_MOST:]:
         _, stop, _, closed = value(text, call.end(), end)
         first, last = call.end() + 1, stop - closed
         if text[first : first + 1] in _STRING and text[last - 1 : last] == text[first : first + 1]:
@@ -180,21 +177,14 @@ def calls(text: str, start: int, end: int) -> Iterator[Held]:
             yield Held(first, last, True, closed, (call.start(), stop), True)
 
 
-def _tagged(text: str) -> bool:
-    return ("<" in text or "[" in text) and any(map(text.__contains__, _TAGGED))
-
-
 def _tags(text: str, start: int, end: int) -> list[re.Match[str]]:
-    if not _tagged(text):
-        return []
-    return list(_RE["tag"].finditer(text, start, end))[-_MOST:]
+    tagged = ("<" in text or "[" in text) and any(map(text.__contains__, _TAGGED))
+    return list(_RE["tag"].finditer(text, start, end))[-_MOST:] if tagged else []
 
 
 def drafts(text: str, end: int) -> tuple[list[tuple[int, int]], bool]:
     """Spans of thinking that something follows, and whether the output ends within one."""
     spans = [one.span() for one in STRUCK.finditer(text, 0, end)] if "~~" in text else []
-    if not _tagged(text):
-        return spans, False
     floor = opening_of(text, end)
     if floor:
         spans.append((0, floor))
@@ -205,13 +195,12 @@ def drafts(text: str, end: int) -> tuple[list[tuple[int, int]], bool]:
             continue
         if not (tag["end"] or tag["end2"]):
             opened.append((name, tag.start()))
-        elif text[tag.end() : end].strip():
-            own = [place for opener, place in opened if opener == name]
+            continue
+        if text[tag.end() : end].strip():
             # Templates may open the block before the output begins.
+            own = [place for opener, place in opened if opener == name]
             spans.append((own[-1] if own else 0, tag.end()))
-            opened = [one for one in opened if one[0] != name]
-        else:
-            opened = [one for one in opened if one[0] != name]
+        opened = [one for one in opened if one[0] != name]
     within = any(name.startswith("think") and not text[:at].strip() for name, at in opened)
     return spans, within
 
@@ -228,12 +217,10 @@ def unfinished(text: str) -> bool:
 
 def opening_of(text: str, end: int) -> int:
     """Index behind the sign with which a chat template opens the answer, else 0."""
-    found = (
-        [one.end() for one in _OPENS.finditer(text, 0, end)]
-        if "<|" in text or "[/INST]" in text
-        else []
-    )
-    return found[-1] if found and text[found[-1] : end].strip() else 0
+    if "<|" not in text and "[/INST]" not in text:
+        return 0
+    behind = [one.end() for one in _RE["opens"].finditer(text, 0, end)]
+    return behind[-1] if behind and text[behind[-1] : end].strip() else 0
 
 
 def after_draft(text: str, end: int) -> int:
@@ -249,5 +236,5 @@ def without_closers(text: str, start: int, end: int) -> int:
     """The end without signs of templates and closing tags."""
     if text[end - 1 : end] not in (">", "]", "▷"):
         return end
-    closers = _CLOSERS.search(text, max(start, end - 400), end)
+    closers = _RE["closers"].search(text, max(start, end - 400), end)
     return closers.start() if closers else end
