@@ -92,9 +92,13 @@ def _named(
             for one in chosen
         )  # called right, and none of them chosen
         return None if several else (_letter(last), start + last.start(), start + last.end())
-    if chosen_only:
-        return None
-    # The one option that is not rejected: of those that are named, else of all.
+    return None if chosen_only else _left(text, start, bare, rejected, allowed)
+
+
+def _left(
+    text: str, start: int, bare: list[re.Match[str]], rejected: set[str], allowed: str
+) -> tuple[str, int, int] | None:
+    """The one option that is not rejected: of those that are named, else of all."""
     left, remaining = {_letter(one) for one in bare} - rejected, set(allowed) - rejected
     marked = [one for one in bare if one["letter"] and (one["open"] or one["close"][:1] in _CLOSED)]
     if len(left) == 1 and (marked or rejected):
