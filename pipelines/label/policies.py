@@ -80,15 +80,14 @@ def apply_policy(
     place = {name: at for at, name in enumerate(matrix.scorers)}
     steps = np.array([place.get(name, -1) for name in names], np.int64)
     if scorer != GIVEN and GIVEN in place:
-        grade = outcome[place[GIVEN]]
+        grade, unread = outcome[place[GIVEN]], outcome[place.get(scorer, -1)] == MISSING
         graded = grade != MISSING
+        # A stored score without any text has only the score its source carries.
+        settled = graded & unread & (scorer != NO_RULE)
         if trusts_grades(policy):
             # A model's grades are its labels; what its source left ungraded stays undecided.
             model = matrix.model[matrix.pair[rows]]
             settled = np.isin(model, model[graded])
-        else:
-            # A stored score without any text has only the score its source carries.
-            settled = graded & (scorer != NO_RULE) & (outcome[place.get(scorer, -1)] == MISSING)
         given, limit = graded & settled, _limit(policy, GIVEN)
         right = grade[given] == CORRECT
         decisions.put(rows[given], score[place[GIVEN], given], right, GIVEN, limit)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
+import pyarrow.compute as pc
 import pytest
 
-from routeyard.pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
-
-NAN = float("nan")
+from routeyard.pipelines.label.aggregate import decide
+from routeyard.pipelines.label.audit.agreement import cohen_kappa
+from routeyard.pipelines.label.audit.audit import audit
+from routeyard.schemas import VERDICTS
+from tests.support.label_tables import qid, queries, responses
 
 
 def test_cohen_by_hand() -> None:
@@ -19,14 +23,26 @@ def test_cohen_by_hand() -> None:
     assert cohen_kappa(2, 0, 0, 0) is None
 
 
-def test_krippendorff_by_hand() -> None:
-    # four raters, twelve units, the worked example of Krippendorff (2011)
-    ratings = [
-        [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
-        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
-        [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
-        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
-    ]
-    assert krippendorff_alpha(ratings) == pytest.approx(0.743, abs=5e-4)
-    assert krippendorff_alpha(ratings, level="interval") == pytest.approx(0.849, abs=5e-4)
-    assert np.isnan(krippendorff_alpha([[1, NAN], [NAN, 1]]))
+def test_krippendorff_of_two_values_by_hand() -> None:
+    # two observers, ten units, the worked example of Krippendorff (2011), section B
+    said = {"judge:meg": "0100000010", "judge:owen": "1110010000"}
+    asked = queries(["1"] * 22)
+    texts = responses({"m": ["Answer: 1"] * 22})
+    rows: list[dict[str, Any]] = [
+        {"query_id": qid(2 * i), "model_id": "m", "sample": 0, "scorer": scorer,
+         "scorer_version": "1", "outcome": "correct" if one == "1" else "incorrect",
+         "score": float(one), "conflict": False, "reason": ""}
+        for scorer, ratings in said.items()
+        for i, one in enumerate(ratings)
+    ]  # fmt: skip
+    # trap: an abstention is no rating, and a unit with one rating says nothing of agreement
+    more = {"query_id": qid(20), "outcome": "correct", "score": 1.0}
+    rows += [rows[0] | more, rows[-1] | more | {"outcome": "abstain", "score": None}]
+    verdicts = VERDICTS.from_rows(rows)
+    found = audit(asked, texts, verdicts, decide(asked, texts, verdicts))
+    (pair,) = found.tables["agreement"].to_pylist()
+    assert pair["alpha_all"] == pytest.approx(0.095, abs=5e-4)
+    assert (pair["n"], pair["agree"]) == (10, 0.6)
+    same = verdicts.filter(pc.equal(verdicts["outcome"], "correct"))
+    (pair,) = audit(asked, texts, same, decide(asked, texts, same)).tables["agreement"].to_pylist()
+    assert (pair["agree"], pair["alpha_all"], pair["kappa"]) == (1.0, None, None)

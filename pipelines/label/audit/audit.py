@@ -6,20 +6,66 @@ findings with the rows behind them. Nothing is changed: a finding is for a perso
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations, product
 from typing import Any
 
 import pyarrow as pa
 
 from routeyard.pipelines.label.audit import noise, texts
-from routeyard.pipelines.label.audit.agreement import cohen_kappa, krippendorff_alpha
+from routeyard.pipelines.label.audit.agreement import cohen_kappa
 from routeyard.pipelines.label.audit.questions import question
 from routeyard.pipelines.label.audit.thresholds import by_policy
 from routeyard.pipelines.label.audit.wrong_keys import wrong_keys
 from routeyard.pipelines.label.verdict_matrix import newest
 from routeyard.schemas.recipe.label import Label
+
+#: Answers of a model below which no share is judged.
+LEAST = 20
+_WRONG_KEY = (
+    "{agreeing} of {answered} models say {consensus!r}, the reference {references!r}: wrong with "
+    "probability {probability:.2f}"
+)
+#: Kind of a finding → the table whose rows it is about, the column that names what, and what it
+#: says of a row.
+_SAYS = {
+    "unreadable_model": (
+        "abstentions", "model_id", "{share:.1%} of its {answers:,} answers could not be read",
+    ),
+    "conflicting_run": (
+        "conflicts", "model_id", "{share:.1%} of its answers commit to several different answers "
+        "(median model {median_share:.1%}): neither the first nor the last can be trusted",
+    ),
+    "constant_fill_in": (
+        "fill_ins", "model_id", "where its text holds no answer ({unreadable:,} times) stored "
+        "labels are right {right_at_fill_in:.0%} of the time when the reference is {fill_in!r}, "
+        "{right_elsewhere:.0%} otherwise: a constant was filled in",
+    ),
+    "suspect_gold": ("suspect_gold", "query_id", _WRONG_KEY),
+    "doubtful_question": (
+        "suspect_gold", "query_id", _WRONG_KEY + "; no answer has half of the models, so the "
+        "question may be at fault",
+    ),
+    "stored_labels_differ": (
+        "stored_accuracy", "model_id", "{differ:,} of {answers:,} stored labels differ from the "
+        "regrade: {stored:.1%} as stored, {regraded:.1%} regraded ({read_right:,} read as right "
+        "and stored as wrong, {read_wrong:,} the reverse)",
+    ),
+    "duplicate_conflict": (
+        "duplicate_conflicts", "group_id", "{questions} near-duplicates with {conflict}",
+    ),
+}  # fmt: skip
+#: Which rows of the table are findings, where not all are.
+_DOUBTFUL: Mapping[str, Callable[[dict[str, Any]], bool]] = {
+    "unreadable_model": lambda row: row["answers"] >= LEAST and row["share"] >= 0.5,
+    # Often in itself, and beside the other models.
+    "conflicting_run": lambda row: (
+        row["answers"] >= LEAST and row["share"] >= max(0.05, 4 * row["median_share"])
+    ),
+    "suspect_gold": lambda row: not row["apart"],
+    "doubtful_question": lambda row: row["apart"],
+    "stored_labels_differ": lambda row: row["differ"] > 0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +94,12 @@ def audit(
     labels: pa.Table,
     duplicates: pa.Table | None = None,
     *,
-    least: float = 0.1,
-    unreadable: float = 0.5,
-    conflicting: float = 0.05,
-    conflict_ratio: float = 4.0,
-    min_answers: int = 20,
     policy: Label | None = None,
 ) -> Audit:
     """Look for labels that should not be trusted.
 
     Args:
         duplicates: Near-duplicate groups, where they were looked for.
-        least: Probability of being wrong from which a reference is a finding.
-        unreadable: Share of abstentions from which a model is a finding.
-        conflicting: Share of texts that commit to several answers from which, and
-            `conflict_ratio`: multiple of the median model's share from which, a
-            run is a finding.
-        min_answers: Answers below which no share is judged.
         policy: The recipe's; its thresholds say which grades are right, here as in `aggregate`.
 
     Tables: `agreement` and `confusion` (task, scorer pairs), `abstentions`,
@@ -87,16 +122,17 @@ def audit(
         def ask(name: str, *values: object) -> pa.Table:
             return connection.sql(question(name), params=list(values)).to_arrow_table()
 
+        connection.register("confusion", confusion := ask("confusion"))
         tables = {
-            "confusion": ask("confusion"),
+            "confusion": confusion,
             "abstentions": ask("abstentions"),
             "conflicts": ask("conflicts"),
-            "fill_ins": _beyond_chance(ask("fill_ins", min_answers)),
+            "fill_ins": _beyond_chance(ask("fill_ins", LEAST)),
             "stored_labels": ask("stored"),
             "stored_accuracy": ask("stored_accuracy"),
         }
         connection.register("said", said := ask("said"))
-        connection.register("wrong", wrong_keys(said, least=least))
+        connection.register("wrong", wrong_keys(said))
         tables["suspect_gold"] = ask("suspect")
         connection.register("texts", responses.select(["query_id", "model_id", "sample", "text"]))
         behind, doubts = texts.look(connection)
@@ -104,52 +140,9 @@ def audit(
         if duplicates is not None:
             connection.register("duplicates", duplicates)
             tables["duplicate_conflicts"] = ask("duplicates")
-    tables["agreement"] = _agreement(queries, current)
+        tables["agreement"] = _agreement(ask("agreement"))
     tables["accuracy"] = noise.intervals(labels, tables["suspect_gold"])
-    found = _findings(tables, unreadable, conflicting, conflict_ratio, min_answers)
-    found += [LabelDoubt(*one) for one in doubts]
-    return Audit(found, tables)
-
-
-def _agreement(queries: pa.Table, current: pa.Table) -> pa.Table:
-    """Cohen's κ per task and pair of scorers; Krippendorff's α over all of a task's."""
-    import duckdb
-    import numpy as np
-
-    rows: list[dict[str, Any]] = []
-    with duckdb.connect() as connection:
-        connection.register("verdicts", current)
-        connection.register("queries", queries.select(["query_id", "task"]))
-        wide = connection.sql(question("agreement")).to_arrow_table()
-    tasks = wide.column("task").to_pylist()
-    scorers, rights = wide.column("scorers").to_pylist(), wide.column("rights").to_pylist()
-    for task in sorted(set(tasks)):
-        units = [
-            dict(zip(s, r, strict=True))
-            for t, s, r in zip(tasks, scorers, rights, strict=True)
-            if t == task
-        ]
-        names = sorted({name for unit in units for name in unit})
-        ratings = np.array([[unit.get(name, np.nan) for unit in units] for name in names], float)
-        alpha = krippendorff_alpha(ratings)
-        for (a, ours), (b, theirs) in combinations(zip(names, ratings, strict=True), 2):
-            both = ~np.isnan(ours) & ~np.isnan(theirs)
-            if not both.any():
-                continue
-            left, right = ours[both], theirs[both]
-            yes = (left > 0, right > 0)
-            cells = [int((x & y).sum()) for x, y in product(*((side, ~side) for side in yes))]
-            row = (
-                task,
-                a,
-                b,
-                both.sum(),
-                (left == right).mean(),
-                cohen_kappa(*cells),
-                _known(alpha),
-            )
-            rows.append(dict(zip(_AGREEMENT.names, row, strict=True)))
-    return pa.Table.from_pylist(rows, schema=_AGREEMENT)
+    return Audit(_findings(tables) + [LabelDoubt(*one) for one in doubts], tables)
 
 
 _AGREEMENT = pa.schema(
@@ -161,8 +154,14 @@ _AGREEMENT = pa.schema(
 )
 
 
-def _known(value: float) -> float | None:
-    return None if value != value else value
+def _agreement(pairs: pa.Table) -> pa.Table:
+    """Cohen's κ per task and pair of scorers, from how often both, one or neither say right."""
+    rows = pairs.to_pylist()
+    for row in rows:
+        cells = [row[name] for name in ("both", "first", "second", "none")]
+        row |= {"n": sum(cells), "agree": (cells[0] + cells[3]) / sum(cells)}
+        row["kappa"] = cohen_kappa(*cells)
+    return pa.Table.from_pylist(rows, schema=_AGREEMENT)
 
 
 def _beyond_chance(fill_ins: pa.Table, level: float = 0.001) -> pa.Table:
@@ -183,55 +182,17 @@ def _beyond_chance(fill_ins: pa.Table, level: float = 0.001) -> pa.Table:
     return tested.filter(pa.array([p < level for p in chance], pa.bool_()))
 
 
-def _findings(
-    tables: Mapping[str, pa.Table],
-    unreadable: float,
-    conflicting: float,
-    conflict_ratio: float,
-    min_answers: int,
-) -> list[LabelDoubt]:
-    found: list[LabelDoubt] = []
-    for row in tables["abstentions"].to_pylist():
-        if row["answers"] >= min_answers and row["share"] >= unreadable:
-            says = f"{row['share']:.1%} of its {row['answers']:,} answers could not be read"
-            found.append(LabelDoubt("unreadable_model", row["model_id"], says))
-    for row in tables["conflicts"].to_pylist():
-        bar = max(conflicting, conflict_ratio * row["median_share"])
-        if row["answers"] >= min_answers and row["share"] >= bar:
-            says = (
-                f"{row['share']:.1%} of its answers commit to several different answers (median "
-                f"model {row['median_share']:.1%}): neither the first nor the last can be trusted"
-            )
-            found.append(LabelDoubt("conflicting_run", row["model_id"], says))
-    for row in tables["fill_ins"].to_pylist():
-        says = (
-            f"where its text holds no answer ({row['unreadable']:,} times) stored labels are right "
-            f"{row['right_at_fill_in']:.0%} of the time when the reference is {row['fill_in']!r}, "
-            f"{row['right_elsewhere']:.0%} otherwise: a constant was filled in"
-        )
-        found.append(LabelDoubt("constant_fill_in", row["model_id"], says))
-    for row in tables["suspect_gold"].to_pylist():
-        says = (
-            f"{row['agreeing']} of {row['answered']} models say {row['consensus'][:60]!r}, "
-            f"the reference {'; '.join(row['references'])[:60]!r}: wrong with probability "
-            f"{row['probability']:.2f}"
-        )
-        if row["apart"]:
-            says += "; no answer has half of the models, so the question may be at fault"
-        kind = "doubtful_question" if row["apart"] else "suspect_gold"
-        found.append(LabelDoubt(kind, row["query_id"], says, row["probability"]))
-    for row in tables["stored_accuracy"].to_pylist():
-        if row["differ"]:
-            says = (
-                f"{row['differ']:,} of {row['answers']:,} stored labels differ from the regrade: "
-                f"{row['stored']:.1%} as stored, {row['regraded']:.1%} regraded "
-                f"({row['read_right']:,} read as right and stored as wrong, "
-                f"{row['read_wrong']:,} the reverse)"
-            )
-            found.append(LabelDoubt("stored_labels_differ", row["model_id"], says))
-    for row in tables.get("duplicate_conflicts", pa.table({})).to_pylist():
-        several = row["different_references"]
-        what = f"{several} different references" if several > 1 else "labels that contradict"
-        says = f"{row['questions']} near-duplicates with {what}"
-        found.append(LabelDoubt("duplicate_conflict", row["group_id"], says))
-    return found
+def _findings(tables: Mapping[str, pa.Table]) -> list[LabelDoubt]:
+    return [
+        LabelDoubt(kind, row[about], says.format(**_shown(row)), row.get("probability"))
+        for kind, (table, about, says) in _SAYS.items()
+        if table in tables
+        for row in tables[table].to_pylist()
+        if kind not in _DOUBTFUL or _DOUBTFUL[kind](row)
+    ]
+
+
+def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as a sentence has them: lists joined, and texts cut."""
+    texts = {name: "; ".join(one) if isinstance(one, list) else one for name, one in row.items()}
+    return {name: one[:60] if isinstance(one, str) else one for name, one in texts.items()}

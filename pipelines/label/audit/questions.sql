@@ -13,14 +13,6 @@ regexp_replace(regexp_replace(lower(trim(extracted)), '[\s$,*`]+|\.$', '', 'g'),
 SELECT v.*, q.task FROM verdicts v JOIN queries q USING (query_id)
 WHERE v.scorer = q.scorer AND v.scorer <> 'given'
 
--- name: agreement
-SELECT task, query_id, model_id, sample,
-       list(scorer ORDER BY scorer) AS scorers,
-       list((outcome = 'correct')::INT ORDER BY scorer) AS rights
-FROM verdicts JOIN queries USING (query_id)
-WHERE outcome IN ('correct', 'incorrect')
-GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL
-
 -- name: confusion
 SELECT q.task, a.scorer AS scorer_a, b.scorer AS scorer_b,
        a.outcome AS outcome_a, b.outcome AS outcome_b, count(*) AS n
@@ -29,6 +21,33 @@ JOIN verdicts b USING (query_id, model_id, sample)
 JOIN queries q USING (query_id)
 WHERE a.scorer < b.scorer
 GROUP BY ALL ORDER BY ALL
+
+-- name: agreement
+-- Pairs of scorers that both decided, and α over all scorers of a task (Krippendorff 2004, ch. 11,
+-- of two values): 1 - (sum of m - 1) x (sum of yes x no / (m - 1) over units of m ratings) / all
+-- yes / all no.
+WITH pairs AS (
+    SELECT task, scorer_a, scorer_b,
+           sum(n) FILTER (outcome_a = 'correct' AND outcome_b = 'correct') AS "both",
+           sum(n) FILTER (outcome_a = 'correct' AND outcome_b = 'incorrect') AS "first",
+           sum(n) FILTER (outcome_a = 'incorrect' AND outcome_b = 'correct') AS "second",
+           sum(n) FILTER (outcome_a = 'incorrect' AND outcome_b = 'incorrect') AS "none"
+    FROM confusion
+    WHERE outcome_a IN ('correct', 'incorrect') AND outcome_b IN ('correct', 'incorrect')
+    GROUP BY ALL
+), units AS (
+    SELECT task, count(*) AS m, count(*) FILTER (outcome = 'correct') AS yes, m - yes AS "no"
+    FROM verdicts JOIN queries USING (query_id) WHERE outcome IN ('correct', 'incorrect')
+    GROUP BY task, query_id, model_id, sample HAVING m > 1
+), alphas AS (
+    SELECT task, 1 - (sum(m) - 1) * sum(yes * "no" / (m - 1)) / nullif(sum(yes) * sum("no"), 0)
+                 AS alpha_all
+    FROM units GROUP BY task
+)
+SELECT task, scorer_a, scorer_b, coalesce("both", 0)::BIGINT AS "both",
+       coalesce("first", 0)::BIGINT AS "first", coalesce("second", 0)::BIGINT AS "second",
+       coalesce("none", 0)::BIGINT AS "none", alpha_all
+FROM pairs JOIN alphas USING (task) ORDER BY task, scorer_a, scorer_b
 
 -- name: abstentions
 SELECT model_id, count(*) AS answers,
@@ -115,6 +134,8 @@ GROUP BY r.model_id ORDER BY r.model_id
 -- name: duplicates
 SELECT d.group_id, count(DISTINCT d.query_id) AS questions,
        count(DISTINCT q."references") AS different_references,
+       CASE WHEN different_references > 1 THEN different_references || ' different references'
+            ELSE 'labels that contradict' END AS conflict,
        list(DISTINCT d.query_id ORDER BY d.query_id)[:5] AS query_ids
 FROM duplicates d JOIN queries q USING (query_id)
 GROUP BY d.group_id, d.encoder, d.threshold
