@@ -231,7 +231,7 @@ def _bare(
 
 
 def _repeated(text: str, start: int, stop: int, options: Options) -> str | None:
-    """Letter of the option whose text is all that is said, or all but a reason for it."""
+    """Letter of the option whose text the answer is, but for a reason behind it."""
     if not options:
         return None
     letter = equal(text[start:stop], options)

@@ -33,7 +33,7 @@ def plainly(text: str, end: int, allowed: str) -> tuple[str, int, int] | None:
     found = sentences and _named(body, sentences[-1].end(), allowed, chosen_only=True)
     if found:
         return found
-    one = _RE["is_one"].search(body)  # the one in brackets, of which something is said
+    one = _RE["is_one"].search(body)  # the only one in brackets
     only = one and {*_RE["in_brackets"].findall(body)} == {one["letter"]} <= {*allowed}
     return (one["letter"], *one.span("letter")) if one and only else None
 
