@@ -55,20 +55,21 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
     if _is_bound(output, last, answer, asked.question):
         return ScoreResult("abstain", reason=f"{last.kind}: only a bound, {last.text[:40]!r}")
-    conflict = settled.conflict
+    conflict, span = settled.conflict, (last.start, last.end)
     try:
         right = any(same_answer(answer, one, asked) for one in known)
-        if not right and last.kind == "boxed":
-            right, conflict = _in_parts(marked, output, settled.index, known, asked, conflict)
+        run = adjacent([one for one, _ in marked], output, settled.index)
+        if not right and _in_parts(run, known, asked):
+            right, conflict = True, False
     except symbolic.TookTooLong:
         why = f"{last.kind}: comparison took more than {symbolic.LIMIT:g} s"
-        return ScoreResult("error", None, last.text, (last.start, last.end), why)
+        return ScoreResult("error", None, last.text, span, why)
     reason = f"{last.kind}: {answer[:80]}"
     if not right and _unread(answer) and not any(map(_RE["worded"].search, known)):
         return ScoreResult("abstain", reason=f"words that are no mathematics: {reason}")
     if conflict:
         reason += "; commits to several answers"
-    return ScoreResult.of(right, last.text, (last.start, last.end), reason, conflict)
+    return ScoreResult.of(right, last.text, span, reason, conflict)
 
 
 def _is_bound(output: str, last: Committed, answer: str, question: str) -> bool:
@@ -101,23 +102,11 @@ def _not_apart(one: str, other: str, asked: ScoringInput) -> bool:
         return True
 
 
-def _in_parts(
-    marked: list[tuple[Committed, str]],
-    output: str,
-    index: int,
-    known: list[str],
-    asked: ScoringInput,
-    conflict: bool,
-) -> tuple[bool, bool]:
+def _in_parts(run: list[Committed], known: list[str], asked: ScoringInput) -> bool:
     """Whether adjacent boxes together are a reference that is a list, tuple or set."""
-    run = adjacent([one for one, _ in marked], output, index)
-    several = [one for one in known if form(one).kind in _SEVERAL]
-    if len(run) < 2 or not several:
-        return False, conflict
     together = ", ".join(one.text for one in run)
-    tuples = f"({together})"
-    right = any(same_answer(one, r, asked) for r in several for one in (together, tuples))
-    return right, conflict and not right
+    several = [one for one in known if len(run) > 1 and form(one).kind in _SEVERAL]
+    return any(same_answer(one, r, asked) for r in several for one in (together, f"({together})"))
 
 
 def _marked(output: str, truncated: bool) -> list[tuple[Committed, str]]:

@@ -58,7 +58,7 @@ _RE = patterns("numeric")
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the last committed number and compares it with the references."""
-    known = [one for one in map(_reference, asked.references) if one is not None]
+    known = list(filter(None, map(_reference, asked.references)))
     if not known:
         return ScoreResult("error", reason=f"no reference is a number: {list(asked.references)!r}")
     marks = committed(output)
@@ -66,33 +66,27 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     readable = [
         (one, got) for one in marks if (got := _value(one.text, united, asked.question)) is not None
     ]
-    conflict = False
-    if readable:
-        settled = settle(readable, output, lambda one, other: one.value == other.value)
-        conflict = settled.conflict
-        last, got = readable[settled.index]
-        if why := _no_value(last, output, asked):
-            return ScoreResult("abstain", reason=f"{last.kind}: {why} {last.text[:40]!r}")
-        how, start, end = last.kind, last.start, last.end
-    else:
-        if marks:
-            return _not_a_number(marks[-1], asked, [value for value, _ in known])
-        if breaks_off(output, truncated=asked.truncated):
-            return ScoreResult("abstain", reason="cut off or looping, and no committed answer")
-        concluded = _conclusion(output, asked)
-        if concluded is None:
-            return ScoreResult("abstain", reason="no committed answer")
-        start, end, got = concluded
-        how = "concluding sentence"
-    said = output[start:end]
+    values = [value for value, _ in known]
+    if marks and not readable:
+        return _not_a_number(marks[-1], asked, values)
+    if not marks and breaks_off(output, truncated=asked.truncated):
+        return ScoreResult("abstain", reason="cut off or looping, and no committed answer")
+    if not (readable := readable or _conclusion(output, asked)):
+        return ScoreResult("abstain", reason="no committed answer")
+    settled = settle(readable, output, lambda one, other: one.value == other.value)
+    last, got = readable[settled.index]
+    if why := _no_value(last, output, asked):
+        return ScoreResult("abstain", reason=f"{last.kind}: {why} {last.text[:40]!r}")
+    span = (last.start, last.end)
+    said = output[slice(*span)]
     right = any(_agree(got, said, one, asked) for one in known)
-    reason = f"{how}: {_shown(got)}"
-    if not right and (how := _almost(got, [value for value, _ in known], said, asked.question)):
+    reason = f"{last.kind}: {_shown(got)}"
+    if not right and (how := _almost(got, values, said, asked.question)):
         why = f"{reason}, which is a reference {how}"
-        return ScoreResult("abstain", None, said, (start, end), why)
-    if conflict:
+        return ScoreResult("abstain", None, said, span, why)
+    if settled.conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
-    return ScoreResult.of(right, said, (start, end), reason, conflict)
+    return ScoreResult.of(right, said, span, reason, settled.conflict)
 
 
 def _no_value(last: Committed, output: str, asked: ScoringInput) -> str:
@@ -194,8 +188,8 @@ def _scale(said: str, question: str) -> int:
     )
 
 
-def _conclusion(output: str, asked: ScoringInput) -> tuple[int, int, Quantity] | None:
-    """Number of the concluding sentence of an output without a marked answer."""
+def _conclusion(output: str, asked: ScoringInput) -> list[tuple[Committed, Quantity]]:
+    """The concluding sentence of an output without a marked answer, and its number."""
     end = end_of_answer(output)
     start = max(after_draft(output, end), end - 1500, 0)
     start += len(output[start:end]) - len(output[start:end].lstrip())
@@ -203,9 +197,10 @@ def _conclusion(output: str, asked: ScoringInput) -> tuple[int, int, Quantity] |
     line_start = text.rfind("\n") + 1
     line = text[line_start:]
     if supposes(text) or declines(line) or _RE["program"].search(line):
-        return None
+        return []
     line = _committed_numbers(line, asked.question)
-    numbers = scan(plain(line))
+    shown = plain(line)
+    numbers = scan(shown)
     if (
         not (numbers or spoken(line))
         or (not line_start and _RE["case"].match(line) and _only_a_case(line))
@@ -213,12 +208,13 @@ def _conclusion(output: str, asked: ScoringInput) -> tuple[int, int, Quantity] |
         or _RE["comments"].search(line)
         or not finished(line, alone=not line_start)
     ):
-        return None
-    got = _computed(text[:line_start], plain(line)) if "=" not in line else None
-    got = got or numeric_answer(line) or _said_of(numbers, plain(line))
+        return []
+    got = _computed(text[:line_start], shown) if "=" not in line else None
+    got = got or numeric_answer(line) or _said_of(numbers, shown)
     if got is None or ("=" not in text and _echoes(got, numbers, asked.question)):
-        return None
-    return start + line_start, start + line_start + len(line), got
+        return []
+    start += line_start
+    return [(Committed("concluding sentence", start, start + len(line), line), got)]
 
 
 def _said_of(numbers: list[QuantityMatch], line: str) -> Quantity | None:

@@ -23,33 +23,36 @@ def prepare() -> None:
 def equal(one: str, other: str) -> bool | None:
     """Whether two LaTeX scalars or relations are mathematically equal; None: unreadable."""
     try:
-        return _equal(one, other)
-    except Exception:  # sympy raises anything
+        return _equal(*_constants(*map(_read, (one, other))))
+    except Exception:  # sympy raises anything, and its parser bare exceptions
         return None
 
 
-def _equal(one: str, other: str) -> bool | None:
+def _read(text: str) -> Any:
     from latex2sympy2_extended.latex2sympy2 import ConversionConfig, latex2sympy
-    from math_verify import verify
 
     config = ConversionConfig(interpret_as_mixed_fractions=False, lowercase_symbols=False)
-    try:
-        first, second = (latex2sympy(text, conversion_config=config) for text in (one, other))
-    except Exception:  # the parser raises bare exceptions
-        return None
-    first, second = _constants(first, second)
-    settled = _numbers(first, second)
-    if settled is not None:
-        return settled
-    # math-verify is not symmetric and has called different answers equal:
-    # both directions must agree, and no substitution may tell the two apart.
-    # The substitutions come first because they cost the least.
-    if _told_apart(first, second):
-        return False
-    said = verify([first], [second], numeric_precision=30, timeout_seconds=None) and verify(
-        [second], [first], numeric_precision=30, timeout_seconds=None
+    return latex2sympy(text, conversion_config=config)
+
+
+def _equal(first: Any, second: Any) -> bool:
+    from math_verify import verify
+    from sympy import Expr
+
+    if isinstance(first, Expr) and isinstance(second, Expr):
+        symbols = sorted(first.free_symbols | second.free_symbols, key=str)
+        settled = None if symbols else _numbers(first, second)
+        if settled is not None:
+            return settled
+        # math-verify is not symmetric and has called different answers equal:
+        # both directions must agree, and no substitution may tell the two apart.
+        # The substitutions come first because they cost the least.
+        if _told_apart(first, second, symbols):
+            return False
+    return all(
+        verify([a], [b], numeric_precision=30, timeout_seconds=None)
+        for a, b in ((first, second), (second, first))
     )
-    return bool(said)
 
 
 def _constants(*both: Any) -> list[Any]:
@@ -68,16 +71,12 @@ def _constants(*both: Any) -> list[Any]:
 
 
 def _numbers(first: Any, second: Any) -> bool | None:
-    """Two numbers are equal when exact or to 45 digits; None when they are not both numbers.
+    """Two numbers are equal when exact or to 45 digits; None when one has no digits.
 
     Of a number with more digits than that before its point, 11^88, all of those count as well.
     """
-    from sympy import Expr, Float, log
+    from sympy import Float, log
 
-    if not (isinstance(first, Expr) and isinstance(second, Expr)):
-        return None
-    if first.free_symbols or second.free_symbols:
-        return None
     if not (first.is_finite and second.is_finite):
         return bool(first == second)
     # 0.1 is one tenth, not the nearest float, before anything is subtracted.
@@ -101,13 +100,10 @@ def _rational(value: Any) -> Any:
     return value.xreplace({one: Rational(str(one)) for one in value.atoms(Float)})
 
 
-def _told_apart(first: Any, second: Any) -> bool:
+def _told_apart(first: Any, second: Any, symbols: list[Any]) -> bool:
     """Whether some substitution of the symbols gives the two different values."""
-    from sympy import Expr, Rational
+    from sympy import Rational
 
-    if not (isinstance(first, Expr) and isinstance(second, Expr)):
-        return False
-    symbols = sorted(first.free_symbols | second.free_symbols, key=str)
     random = Random(20_260)
     for _ in range(4):
         values = {symbol: Rational(random.randint(2, 999), 101) for symbol in symbols}

@@ -11,11 +11,13 @@ cents are dollars, euros are not.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from routeyard.pipelines.scorers.comparison.quantities import agree
 from routeyard.pipelines.scorers.comparison.quantity import Quantity, QuantityMatch, plain, scan
 from routeyard.pipelines.scorers.patterns import patterns, table
 
@@ -41,19 +43,13 @@ class Measure:
     def same_as(self, other: Measure) -> bool:
         """Whether two measures are the same quantity; symmetric."""
         if [unit for _, unit in self.parts] == [unit for _, unit in other.parts]:
-            from routeyard.pipelines.scorers.comparison.quantities import agree
-
-            return all(
-                agree(mine, theirs)
-                for (mine, _), (theirs, _) in zip(self.parts, other.parts, strict=True)
-            )
+            both = zip(self.parts, other.parts, strict=True)
+            return all(agree(mine[0], theirs[0]) for mine, theirs in both)
         one, same = _base(self), _base(other)
         if one is None or same is None or one[0] != same[0]:
             return False
-        if one[1] == same[1]:
-            return True
-        ratio = _whole(self, other)
-        return not ratio and abs(one[1] - same[1]) <= _ROUNDED * max(abs(one[1]), abs(same[1]))
+        near = _ROUNDED * max(abs(one[1]), abs(same[1]))
+        return one[1] == same[1] or (abs(one[1] - same[1]) <= near and not _whole(self, other))
 
 
 def measured(text: str) -> Measure | None:
@@ -61,19 +57,21 @@ def measured(text: str) -> Measure | None:
     if len(text) > 120:
         return None
     # "$5$ m" holds a formula, "$5" and "\\$5" are amounts of money.
-    shown = _RE["over"].sub(_flat, plain(_RE["formula"].sub(r"\1", text)))
+    shown = _RE["over"].sub(
+        lambda over: "/" + re.sub(r"[\s·*-]+(?=[A-Za-z])", "-", over["units"].strip()),
+        plain(_RE["formula"].sub(r"\1", text)),
+    )
     parts: list[tuple[Quantity, Unit]] = []
     end = 0
-    numbers = scan(shown)
-    for number in numbers:
+    for number in scan(shown):
         gap = shown[end : number.start]
         if number.start < end:
             continue  # the exponent of a unit
         if number.quantity is None or (parts and not _RE["join"].fullmatch(gap)):
             return None
-        if not parts and re.search(r"[A-Za-z]{2,}|[=<>]", gap) and not _named(gap):
+        if not parts and _RE["words"].search(gap) and not _RE["named"].fullmatch(gap):
             return None
-        found = _unit_at(shown, number, whole=len(numbers) == 1)
+        found = _unit_at(shown, number)
         if found is None:
             return None
         unit, end = found
@@ -83,62 +81,42 @@ def measured(text: str) -> Measure | None:
     return Measure(tuple(parts))
 
 
-def _flat(over: re.Match[str]) -> str:
-    return "/" + re.sub(r"[\s·*-]+(?=[A-Za-z])", "-", over["units"].strip())
-
-
-def _named(gap: str) -> bool:
-    return bool(
-        re.fullmatch(r"[\s$*]*(?:[A-Za-z]\w{0,3}\s?=|US|CA|AU|USD|EUR|GBP)[\s$€£¥₹*-]*", gap)
-    )
-
-
 def measure_at(text: str, got: Quantity) -> Measure | None:
     """The measure that begins with the number `got` in a sentence; None without a unit."""
     shown = plain(text[:2000])
     for number in scan(shown):
         if number.quantity == got:
-            found = _unit_at(shown, number, whole=False)
+            found = _unit_at(shown, number)
             if found is not None:
                 return Measure(((got, found[0]),))
     return None
 
 
-def _unit_at(text: str, number: QuantityMatch, *, whole: bool) -> tuple[Unit, int] | None:
+def _unit_at(text: str, number: QuantityMatch) -> tuple[Unit, int] | None:
     """Unit around a number and where it ends; the currency before it, else what follows it."""
-    money = _RE["before"].search(text[max(0, number.start - 6) : number.start]) or _RE[
-        "before"
-    ].match(text[number.start : number.end])
     # `scan` takes a currency sign into the number.
-    sign = re.match(r"-?\s?(?:US|CA|AU)?\s?([$€£¥₹]|USD|EUR|GBP|INR|JPY)", text[number.start :])
-    factors: list[tuple[str, int]] = []
-    if sign or money:
-        name = sign[1] if sign else (money["sign"] or money["code"])  # type: ignore[index]
-        factors.append((_KNOWN[name.lower()], 1))
+    digit = re.search(r"[\d.]", text[number.start :])
+    digits = number.start + (digit.start() if digit else 0)
+    money = _RE["before"].search(text, max(0, digits - 12), digits)
+    factors = Counter([_KNOWN[money[1].lower()]] if money else [])
     end, over = number.end, 1
     while len(factors) < 4:
+        start = end
         if factors:
             joint = _RE["next"].match(text, end)
             if joint is None:
                 break
             start, over = joint.end(), -1 if joint["over"] else over
-        else:
-            start = end
         factor = _RE["factor"].match(text, start)
         unit = _known(factor["word"], joined=bool(factors)) if factor else None
         if factor is None or unit is None:
             break
-        if (
-            unit == "inch"
-            and factor["word"] == "in"
-            and not _RE["end"].fullmatch(text, factor.end())
-        ):
+        if factor["word"] == "in" and not _RE["end"].fullmatch(text, factor.end()):
             break  # "5 in total"
         power = {"s": 2, "c": 3}.get((factor["power"] or "-")[0].lower(), 1)
-        power = int(factor["exponent"] or factor["glued"] or power)
-        factors.append((unit, power * over))
+        factors[unit] += over * int(factor["exponent"] or factor["glued"] or power)
         end = factor.end()
-    return (tuple(sorted(factors)), end) if factors else None
+    return (tuple(sorted(factors.items())), end) if factors else None
 
 
 #: In "W/m^2-C" a letter that is a variable elsewhere; a difference, as one of kelvins.
@@ -149,7 +127,6 @@ def _known(word: str, *, joined: bool = False) -> str | None:
     if joined and word in _DEGREES:
         return _DEGREES[word]
     word = re.sub(r"^deg(?:rees?)?\s?|\s", lambda m: "°" if m[0].strip() else "", word)
-    word = {"°celsius": "celsius", "°fahrenheit": "fahrenheit"}.get(word.lower(), word)
     if len(word) == 1 and word not in "mgshlLJWNVK$€£¥₹¢Ω":
         return None
     low = word.lower()
@@ -167,36 +144,28 @@ def _registry() -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _unit(unit: Unit) -> Any:
-    registry = _registry()
-    whole = registry.Unit("")
-    for name, power in unit:
-        whole = whole * registry.Unit(name) ** power
-    return whole
-
-
-@lru_cache(maxsize=4096)
 def _base(measure: Measure) -> tuple[str, Fraction] | None:
     """(dimension, value in base units) of a measure; None when its parts do not add up."""
-    total: tuple[str, Fraction] | None = None
-    for quantity, unit in measure.parts:
-        if not isinstance(quantity.value, Fraction):
-            return None
-        try:
-            based = _registry().Quantity(quantity.value, _unit(unit)).to_base_units()
-        except Exception:  # pint's errors share no base worth naming; the unit is then unreadable
-            return None
-        dimension = str(sorted((str(k), str(v)) for k, v in based.dimensionality.items()))
-        if total is not None and total[0] != dimension:
-            return None
-        total = (dimension, Fraction(based.magnitude) + (total[1] if total else 0))
-    return total
+    registry = _registry()
+    numbers = [(one.value, unit) for one, unit in measure.parts if isinstance(one.value, Fraction)]
+    if len(numbers) < len(measure.parts):
+        return None
+    try:
+        based = [
+            registry.Quantity(value, registry.UnitsContainer(dict(unit))).to_base_units()
+            for value, unit in numbers
+        ]
+        total = sum(based[1:], based[0])
+    except Exception:  # pint's errors share no base worth naming; the unit is then unreadable
+        return None
+    dimension = str(sorted((str(k), str(v)) for k, v in total.dimensionality.items()))
+    return dimension, Fraction(total.magnitude)
 
 
 def _whole(one: Measure, other: Measure) -> bool:
     """Whether one unit is a whole multiple of the other: nothing is rounded between them."""
     sizes = [_base(Measure(((Quantity(Fraction(1)), m.parts[0][1]),))) for m in (one, other)]
-    if not sizes[0] or not sizes[1] or not sizes[0][1] or not sizes[1][1]:
+    if not all(size and size[1] for size in sizes):
         return True
-    ratio = sizes[0][1] / sizes[1][1]
+    ratio = sizes[0][1] / sizes[1][1]  # type: ignore[index]
     return 1 in (ratio.numerator, ratio.denominator)
