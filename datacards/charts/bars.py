@@ -55,18 +55,18 @@ def bars(
     shape = mark("point", filled=True, size=80, opacity=1, color=_BLUE) if dots else mark(
         "bar", color=_BLUE
     )  # fmt: skip
-    layers = [shape.encode(x=across, y=along, description="says:N")]
+    layers = [shape.encode(x=across, y=along, description=alt.Description("says:N"))]
     if dots and signed:
         rows.append({"zero": 0})
         shape.transform = [alt.FilterTransform("isValid(datum.k)")]
-        layers = [shape.encode(x=across, y=along, description="says:N")]
+        layers = [shape.encode(x=across, y=along, description=alt.Description("says:N"))]
         zero = mark("rule", "isValid(datum.zero)", strokeWidth=1.5, aria=False)
-        layers.append(zero.encode(x="zero:Q"))
+        layers.append(zero.encode(x=alt.X("zero:Q")))
     if any(row.get("low") is not None for row in rows):
         layers.append(
             mark(
                 "rule", "isValid(datum.low) && isValid(datum.high)", strokeWidth=1.5, aria=False
-            ).encode(x=alt.X("low:Q", title=value), x2="high:Q", y=along)
+            ).encode(x=alt.X("low:Q", title=value), x2=alt.X2("high:Q"), y=along)
         )
     if any(row.get("printed") is not None for row in rows):
         layers.append(
@@ -104,9 +104,9 @@ def histogram(
                 axis=alt.Axis(format="%"),
                 scale=alt.Scale(domain=[min(ends), max(ends)], nice=False),
             ),
-            x2="b:Q",
+            x2=alt.X2("b:Q"),
             y=alt.Y("n:Q", title=y),
-            description="says:N",
+            description=alt.Description("says:N"),
         )
         .properties(width=look.wide(500), height=220)
     )
@@ -189,8 +189,8 @@ def shares(
                 scale=alt.Scale(domain=numbers, range=[fill(*hue[m]) for m in asked]),
                 legend=name_legend("model", asked),
             ),
-            order="m:O",
-            description="says:N",
+            order=alt.Order("m:O"),
+            description=alt.Description("says:N"),
         )
         .properties(width=look.wide(440), height=alt.Step(22))
     )  # fmt: skip
@@ -239,10 +239,10 @@ def changes(
     )
     place = {"y": down, "yOffset": beside, "color": colour}
     spread = mark("rule", strokeWidth=1.5, aria=False).encode(
-        x=alt.X("low:Q", axis=across), x2="high:Q", **place
+        x=alt.X("low:Q", axis=across), x2=alt.X2("high:Q"), **place
     )
     points = mark("point", filled=True, size=45, opacity=1).encode(
-        x=alt.X("v:Q", axis=across), **place, description="says:N"
+        x=alt.X("v:Q", axis=across), **place, description=alt.Description("says:N")
     )
     chart = alt.layer(spread, points).properties(width=look.wide(440), height=alt.Step(11))
     return draw(chart, shown, name=name, title=title, look=look)

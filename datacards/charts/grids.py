@@ -70,7 +70,7 @@ def heatmap(
                 legend=alt.Legend(orient="bottom", gradientLength=240,
                                   format="~p" if share else "~g"),
             ),
-            description="says:N",
+            description=alt.Description("says:N"),
         )
         .properties(width=alt.Step(17), height=alt.Step(17))
     )  # fmt: skip

@@ -97,13 +97,18 @@ def curves(
         legend=None,
     )
     band = mark("area", "isValid(datum.low) && isValid(datum.high)", opacity=0.13).encode(
-        x=span, y=low, y2="high:Q", color=colour, description="curve:N"
+        x=span, y=low, y2=alt.Y2("high:Q"), color=colour, description=alt.Description("curve:N")
     )
     line = mark("line", _joined(drawn, apart), strokeWidth=2).encode(
-        x=span, y=up, color=colour, strokeDash=dash, order="point:Q", description="curve:N"
+        x=span,
+        y=up,
+        color=colour,
+        strokeDash=dash,
+        order=alt.Order("point:Q"),
+        description=alt.Description("curve:N"),
     )
     dots = mark("point", filled=True, size=26, opacity=0.9).encode(
-        x=span, y=up, color=colour, description="says:N"
+        x=span, y=up, color=colour, description=alt.Description("says:N")
     )
     width = look.wide(_WIDTH)
     layers = [*_zones(zones, x, y, width), *_straight(straight), band, line, dots]
@@ -163,11 +168,13 @@ def _zones(zones: Sequence[Zone], x: str, y: str, width: int) -> list[Any]:
         words = own.mark_text(align="left", baseline="top", dx=4, dy=4, aria=False)
         if zone.axis == "x":
             where = alt.X("x:Q", title=x)
-            found.append(shade.encode(x=where, x2="x2:Q"))
-            found.append(words.encode(x=where, y=alt.value(0), text="zone:N"))
+            found.append(shade.encode(x=where, x2=alt.X2("x2:Q")))
+            found.append(words.encode(x=where, y=alt.value(0), text=alt.Text("zone:N")))
         else:
-            found.append(shade.encode(y=alt.Y("y:Q", title=y), y2="y2:Q"))
-            found.append(words.encode(x=alt.value(width - 40), y=alt.Y("y2:Q"), text="zone:N"))
+            found.append(shade.encode(y=alt.Y("y:Q", title=y), y2=alt.Y2("y2:Q")))
+            found.append(
+                words.encode(x=alt.value(width - 40), y=alt.Y("y2:Q"), text=alt.Text("zone:N"))
+            )
     return found
 
 

@@ -58,10 +58,10 @@ def accuracy_bars(
         x=alt.X("y:Q", scale=share, axis=axis),
         y=order,
         color=alt.Color("colour:N", scale=None),
-        description="says:N",
+        description=alt.Description("says:N"),
     )
     spread = mark("rule", "isValid(datum.low)", strokeWidth=1.5, aria=False).encode(
-        x=alt.X("low:Q", scale=share, axis=axis), x2="high:Q", y=order
+        x=alt.X("low:Q", scale=share, axis=axis), x2=alt.X2("high:Q"), y=order
     )
     layers = [bars, spread]
     oracles = [row["oracle"] for row in models if row.get("oracle") is not None]
@@ -69,13 +69,13 @@ def accuracy_bars(
         rows.append({"oracle": oracles[0]})
         bars.transform = [alt.FilterTransform("isValid(datum.rank)")]
         line = alt.Chart().transform_filter("isValid(datum.oracle)")
-        layers.append(line.mark_rule(strokeDash=[5, 4], aria=False).encode(x="oracle:Q"))
+        layers.append(line.mark_rule(strokeDash=[5, 4], aria=False).encode(x=alt.X("oracle:Q")))
         layers.append(_said(line, "per-query oracle"))
     elif oracles:
         for row, model in zip(rows, models, strict=True):
             row["oracle"] = model.get("oracle")
         ticks = alt.Chart().transform_filter("isValid(datum.oracle)")
-        layers.append(ticks.mark_tick(thickness=2, aria=False).encode(x="oracle:Q", y=order))
+        layers.append(ticks.mark_tick(thickness=2, aria=False).encode(x=alt.X("oracle:Q"), y=order))
         first = alt.Chart().transform_filter("isValid(datum.oracle) && datum.rank == 0")
         layers.append(_said(first, "per-query oracle on the model's questions"))
     chart = alt.layer(*layers).properties(width=look.wide(440), height=alt.Step(19))
@@ -88,7 +88,7 @@ def _said(at: Any, text: str) -> Any:
     import altair as alt
 
     return at.mark_text(align="right", dx=-5, baseline="bottom", aria=False).encode(
-        x="oracle:Q", y=alt.value(-4), text=alt.value(text)
+        x=alt.X("oracle:Q"), y=alt.value(-4), text=alt.value(text)
     )
 
 
@@ -164,9 +164,9 @@ def cost_accuracy(
         color="#808890",
         strokeDash=[5, 4],
         aria=False,
-    ).encode(x=x, y=y, order="x:Q")
+    ).encode(x=x, y=y, order=alt.Order("x:Q"))
     spread = mark("rule", "isValid(datum.low)", strokeWidth=1, opacity=0.6, aria=False).encode(
-        x=x, y=alt.Y("low:Q", scale=up), y2="high:Q"
+        x=x, y=alt.Y("low:Q", scale=up), y2=alt.Y2("high:Q")
     )
     points = mark("point", filled=True, opacity=1).encode(
         x=x,
@@ -174,12 +174,12 @@ def cost_accuracy(
         size=alt.Size("size:Q", scale=None),
         color=alt.Color("colour:N", scale=None),
         shape=alt.Shape("sign:N", scale=None),
-        description="says:N",
+        description=alt.Description("says:N"),
     )
     words = [
         mark(
             "text", f"datum.side === {k}", align=anchor, baseline="middle", dx=dx, dy=dy, aria=False
-        ).encode(x=x, y=y, text="label:N")
+        ).encode(x=x, y=y, text=alt.Text("label:N"))
         for k, (anchor, dx, dy) in enumerate(SIDES)
         if any(row["side"] == k for row in rows)
     ]

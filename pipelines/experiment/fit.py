@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -248,6 +248,7 @@ def _blind(given: Any) -> Any:
     return _BLIND[given]
 
 
+@cache
 def _versions() -> list[str]:
     found = []
     for name in _LIBRARIES:
