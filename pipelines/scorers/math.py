@@ -17,9 +17,9 @@ from functools import lru_cache
 from routeyard.pipelines.scorers.comparison import symbolic
 from routeyard.pipelines.scorers.comparison.math_equality import form, same_answer
 from routeyard.pipelines.scorers.comparison.number import numeric_answer
-from routeyard.pipelines.scorers.extraction.boxes import adjacent
 from routeyard.pipelines.scorers.extraction.clauses import bounds, denied, supposes, wonders
 from routeyard.pipelines.scorers.extraction.commitment import (
+    adjacent,
     breaks_off,
     cut_within,
     finished,

@@ -58,43 +58,43 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if not wanted:
         return ScoreResult("error", reason=f"no reference is an option: {list(asked.references)!r}")
     count = len(asked.choices) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))
-    output, shift = _readable(output)
+    whole, shift = _readable(output)
     truncated, allowed = asked.truncated, LETTERS[:count]
-    found, end = _marked(output, allowed, options)
-    doubt = _refusal(output, found, end)
-    if not found and not doubt and not breaks_off(output, truncated=truncated):
-        found = spelled_out(output, end, options) or _plain(output, end, allowed)
+    found, text = _marked(whole[: end_of_answer(whole)], allowed, options)
+    doubt = _refusal(text, found)
+    if not found and not doubt and not breaks_off(whole, truncated=truncated):
+        found = spelled_out(text, options) or _plain(text, allowed)
     if doubt or not found:
         return ScoreResult("abstain", reason=doubt or "no option is named")
     last = found[-1]
-    if contradicts(output, last.letters, last.end, end, options):
+    if contradicts(text, last.letters, last.end, options):
         why = f"{last.how}: {last.letters} with the text of another option"
         return ScoreResult("abstain", reason=why, conflict=True)
-    conflict = _conflicting(found, output)
-    if conflict and _circling(found) and breaks_off(output, truncated=truncated):
+    conflict = _conflicting(found, text)
+    if conflict and _circling(found) and breaks_off(whole, truncated=truncated):
         why = "runs in circles through several options"
         return ScoreResult("abstain", reason=why, conflict=True)
-    result = _compared(found, wanted, output, end, conflict=conflict)
+    result = _compared(found, wanted, text, conflict=conflict)
     if shift and result.span is not None:
         return replace(result, span=(result.span[0] + shift, result.span[1] + shift))
     return result
 
 
-def _marked(output: str, allowed: str, options: Options) -> tuple[list[NamedOption], int]:
-    """The options that marks name, else a bare one; and where the answer ends."""
-    end = end_of_answer(output)
-    found = commitments(output, end, allowed, options)
-    if len(found) > 1 and (cut := _next_options(output, found[0].end, end, options)) < end:
-        return [one for one in found if one.end <= cut], cut
-    return found or _bare_output(output, end, allowed, options), end
+def _marked(text: str, allowed: str, options: Options) -> tuple[list[NamedOption], str]:
+    """The options that marks name, else a bare one; and the text up to an invented question."""
+    found = commitments(text, allowed, options)
+    if len(found) > 1:
+        text = text[: _next_options(text, found[0].end, options)]
+        return [one for one in found if one.end <= len(text)], text
+    return found or _bare_output(text, allowed, options), text
 
 
 def _compared(
-    found: list[NamedOption], wanted: set[str], output: str, end: int, *, conflict: bool
+    found: list[NamedOption], wanted: set[str], text: str, *, conflict: bool
 ) -> ScoreResult:
     """The option that counts among those named, against the reference letters."""
-    last = _before_summary(found, output) if len(found) > 1 else found[0]
-    if conflict and last.how == "option" and _RE["called_true"].match(output, last.end, end):
+    last = _before_summary(found, text) if len(found) > 1 else found[0]
+    if conflict and last.how == "option" and _RE["called_true"].match(text, last.end):
         named = "".join(dict.fromkeys("".join(one.letters for one in found)))
         last = last._replace(letters=named)  # "Option E is true. Option F is true as well."
     reason = f"{last.how}: {last.letters}"
@@ -127,30 +127,25 @@ def _readable(output: str) -> tuple[str, int]:
     return text, shift
 
 
-def _next_options(text: str, start: int, end: int, options: Options) -> int:
-    """Where, behind an answer, the options of an invented next question are listed; else `end`."""
+def _next_options(text: str, start: int, options: Options) -> int:
+    """Where, behind an answer, an invented next question lists its options; else the end."""
     ours = list(options.values())[:2]
-    if len(ours) < 2:
-        return end
-    for one in _RE["list"].finditer(text, start, end):
+    for one in _RE["list"].finditer(text, start) if len(ours) == 2 else ():
         said = [normalise(one["a"]), normalise(one["b"])]
         alike = any(a.startswith(b) or b.startswith(a) for a, b in zip(said, ours, strict=True))
         if not alike and not _RE["explains"].search(one[0]):
             return one.start()
-    return end
+    return len(text)
 
 
-def _plain(text: str, end: int, allowed: str) -> list[NamedOption]:
-    unsure = supposes(text[:end]) or declines(text[max(0, end - 200) : end])
-    named = None if unsure else plainly(text, end, allowed)
+def _plain(text: str, allowed: str) -> list[NamedOption]:
+    named = None if supposes(text) or declines(text[-200:]) else plainly(text, allowed)
     return [NamedOption(*named, "plain statement", True)] if named else []
 
 
-def _before_summary(found: list[NamedOption], output: str) -> NamedOption:
-    summary = _RE["summary"].search(output, found[0].end)
-    if summary is None:
-        return found[-1]
-    return [one for one in found if one.start < summary.start()][-1]
+def _before_summary(found: list[NamedOption], text: str) -> NamedOption:
+    summary = _RE["summary"].search(text, found[0].end)
+    return [one for one in found if summary is None or one.start < summary.start()][-1]
 
 
 def _conflicting(found: list[NamedOption], text: str) -> bool:
@@ -161,16 +156,15 @@ def _conflicting(found: list[NamedOption], text: str) -> bool:
     )
 
 
-def _refusal(text: str, found: list[NamedOption], end: int) -> str:
+def _refusal(text: str, found: list[NamedOption]) -> str:
     """What a text says after its last option, or as its marked answer, that it names none."""
     if not found:
-        return "the marked answer is none of the options" if names_none(text, end) else ""
+        return "the marked answer is none of the options" if names_none(text) else ""
     last = found[-1]
-    if not last.firm and _RE["none"].search(text, last.end, end):
+    if not last.firm and _RE["none"].search(text, last.end):
         return "says that no option is the answer"
-    if _RE["cannot"].search(text, max(last.end, end - 200), end):
-        return "says that it cannot answer"
-    return ""
+    cannot = _RE["cannot"].search(text, max(last.end, len(text) - 200))
+    return "says that it cannot answer" if cannot else ""
 
 
 def _circling(found: list[NamedOption]) -> bool:
@@ -178,9 +172,9 @@ def _circling(found: list[NamedOption]) -> bool:
     return len(found) > most and len({one.letters for one in found[-_CIRCLE:]}) > 2
 
 
-def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[NamedOption]:
+def _bare_output(text: str, allowed: str, options: Options) -> list[NamedOption]:
     """An output that is only an option, or whose last line is one."""
-    body = text[:end].rstrip()
+    body = text.rstrip()
     start = len(body) - len(body.lstrip())
     line, most, how = body.rfind("\n", start) + 1, 400, "last line"
     if line <= start:
@@ -191,12 +185,8 @@ def _bare_output(text: str, end: int, allowed: str, options: Options) -> list[Na
         return []  # too long, or within a formula that was cut
     choice = _bare(text, line, len(body), allowed, options, how)
     before = _RE["bare"].match(text, body.rfind("\n", start, line - 1) + 1, line)
-    if (
-        choice
-        and before
-        and line > start
-        and ord(before["letter"].upper()) == ord(choice.letters) - 1
-    ):
+    above = before and line > start and chr(ord(before["letter"].upper()) + 1)
+    if choice and choice.letters == above:
         return []  # the options repeated, one a line
     return [choice] if choice else []
 

@@ -156,3 +156,28 @@ def cut_within(one: Committed, text: str, *, truncated: bool) -> bool:
     """Whether the mark's own text was cut by the end of the output: "The answer is 1"."""
     ends = not text[one.end :].strip(" \t\r\n$*")
     return ends and ((truncated and one.kind != "field") or not one.closed)
+
+
+#: Characters between two adjacent boxes at most.
+NEAR = 90
+
+
+def adjacent(marks: Sequence[Committed], text: str, index: int) -> list[Committed]:
+    """The run of boxes that ends with `marks[index]`, with joining words at most between them.
+
+    "The solutions are \\boxed{3} and \\boxed{4}." answers a list; "\\boxed{3} …
+    Correction: … \\boxed{4}" does not.
+    """
+    run = [marks[index]]
+    for one in reversed(marks[:index]):
+        if not _joined(one, run[0], text):
+            break
+        run.insert(0, one)
+    return run
+
+
+def _joined(one: Committed, other: Committed, text: str) -> bool:
+    if one.kind != "boxed" or other.kind != "boxed":
+        return False
+    between = text[one.end : other.start]
+    return len(between) <= NEAR and not _RE["apart"].search(between)

@@ -58,20 +58,18 @@ _STATED = frozenset({"stated", "final"})
 _SHORT = 60
 
 
-def commitments(text: str, end: int, allowed: str, options: Options) -> list[NamedOption]:
+def commitments(text: str, allowed: str, options: Options) -> list[NamedOption]:
     """What the text commits to, in order; only the weak ones when none is firm."""
-    if only := _said_last(text[:end], allowed):
+    if only := _said_last(text, allowed):
         return [only]
-    marks = [one for one in committed(text[:end], most=MOST_OPTIONS) if one.kind != "bold"]
-    held = (_held(one, text, end, allowed, options) for one in marks)
+    marks = [one for one in committed(text, most=MOST_OPTIONS) if one.kind != "bold"]
+    held = (_held(one, text, allowed, options) for one in marks)
     found = [one for one in held if one is not None]
     starts = {one.start for one in found}
-    worded = _worded(text, end, allowed, options, firm_only=bool(found))
+    worded = _worded(text, allowed, options, firm_only=bool(found))
     found += [one for one in worded if one.start not in starts]
-    if len(found) > 1:
-        found.sort(key=lambda one: one.start)
-    firm_ones = [one for one in found if one.firm]
-    return firm_ones or found
+    found.sort(key=lambda one: one.start)
+    return [one for one in found if one.firm] or found
 
 
 def _said_last(text: str, allowed: str) -> NamedOption | None:
@@ -97,37 +95,37 @@ def _alone(sentence: str, allowed: str) -> NamedOption | None:
     begins = sentence.lstrip().lower().startswith(ENGLISH.nouns)
     if begins or ENGLISH.hinted("would", sentence):
         return None
-    worded = _worded(sentence, len(sentence), allowed, {}, firm_only=True)
+    worded = _worded(sentence, allowed, {}, firm_only=True)
     return None if any(True for _ in worded) else _glued(marks[0], allowed)
 
 
-def _held(
-    one: Committed, text: str, end: int, allowed: str, options: Options
-) -> NamedOption | None:
+def _held(one: Committed, text: str, allowed: str, options: Options) -> NamedOption | None:
     """The option that a mark holds."""
     if _lists_a(text, one):
         return None
+    stop, before = len(text), len(text[: one.start].rstrip(" \t\r\n*_-•"))
     if one.kind in _WHOLE:
-        stop, before = min(end, one.end + 1), one.start
-    else:
-        stop, before = end, len(text[: one.start].rstrip(" \t\r\n*_-•"))
+        stop, before = min(stop, one.end + 1), one.start
     return (
         _glued(one, allowed)
-        or _items(text, before, end, allowed, one.kind)
+        or _items(text, before, len(text), allowed, one.kind)
         or _named(text, one.start, stop, allowed, options, one.kind, True)
     )
 
 
-def _worded(
-    text: str, end: int, allowed: str, options: Options, *, firm_only: bool
-) -> Iterator[NamedOption]:
+def _worded(text: str, allowed: str, options: Options, *, firm_only: bool) -> Iterator[NamedOption]:
     """Options that a text chooses or calls correct, in order; weak ones, too, if asked for."""
-    floor, lower = 0, lowered(text)
+    floor, lower, end = 0, lowered(text), len(text)
     keywords = _FIRM if firm_only else (*_ASCII, *_OTHER.of(lower), *chosen(lower))
     for position, keyword in occurrences(lower, keywords, end):
         if position < floor or (text[position - 1 : position].isalpha() and keyword.isascii()):
             continue
-        for how, stop in _matching(keyword, text, position, end):
+        # A keyword without a row is a verb, which chooses as it is.
+        stops = [("choose", position + len(keyword))] * (keyword not in _MARKS)
+        for how, pattern in _MARKS.get(keyword, ()):
+            if mark := pattern.match(text, position, end):
+                stops.append((how, mark.end()))
+        for how, stop in stops:
             how, _, firm = how.partition(" ")
             if choice := _named(text, stop, end, allowed, options, how, bool(firm)):
                 yield choice
@@ -135,18 +133,9 @@ def _worded(
                 break
 
 
-def _matching(keyword: str, text: str, position: int, end: int) -> Iterator[tuple[str, int]]:
-    """(kind, end) of the marks that a keyword opens."""
-    if keyword not in _MARKS:
-        yield "choose", position + len(keyword)
-    for how, pattern in _MARKS.get(keyword, ()):
-        if mark := pattern.match(text, position, end):
-            yield how, mark.end()
-
-
-def names_none(text: str, end: int) -> bool:
+def names_none(text: str) -> bool:
     """Whether a text marks an answer, and the last one is written where no option can be read."""
-    marks = [one for one in committed(text[:end], most=MOST_OPTIONS) if one.kind in _SURE]
+    marks = [one for one in committed(text, most=MOST_OPTIONS) if one.kind in _SURE]
     return any(not _lists_a(text, mark) for mark in marks[-1:])
 
 
@@ -204,13 +193,7 @@ def _is_part_of_prose(raw: str, rest: str, content: str) -> bool:
 
 
 def _lettered(
-    text: str,
-    option: re.Match[str],
-    end: int,
-    allowed: str,
-    options: Options,
-    how: str,
-    firm: bool,
+    text: str, option: re.Match[str], end: int, allowed: str, options: Options, how: str, firm: bool
 ) -> NamedOption | None:
     raw = option["letters"]
     glued = len(raw) > 1 and raw.isascii() and raw.isalpha()  # "(BFI)": three options
@@ -258,25 +241,24 @@ def by_content(text: str, start: int, end: int, options: Options, how: str) -> N
 _MOST_SPELLED = 12
 
 
-def spelled_out(text: str, end: int, options: Options) -> list[NamedOption]:
+def spelled_out(text: str, options: Options) -> list[NamedOption]:
     """The one option that an unmarked text names by its letter and its whole text.
 
     A text that spells out two different ones discusses them; one refused nearby does not count.
     """
     contents = {letter: content for letter, content in options.items() if len(content) > 3}
     found: dict[str, NamedOption] = {}
-    for count, one in enumerate(_RE["before_content"].finditer(text, 0, end)):
+    for count, one in enumerate(_RE["before_content"].finditer(text)):
         if count >= _MOST_SPELLED:
             return []
-        content = contents.get(one["letter"], "")
-        stop = min(end, one.end() + 2 * len(content) + 60)
-        if not content or not repeats(normalise(text[one.end() : stop]), one["letter"], contents):
+        letter, (start, end) = one["letter"], one.span()
+        content = contents.get(letter, "")
+        said = text[end : end + 2 * len(content) + 60] if content else ""
+        if not said or not repeats(normalise(said), letter, contents):
             continue
-        if _RE["refused"].search(text, max(0, one.start() - 40), one.start()):
+        after = end + len(content)
+        near = ((max(0, start - 40), start), (after, after + 60))
+        if any(_RE["refused"].search(text, *span) for span in near):
             return []
-        after = one.end() + len(content)
-        if _RE["refused"].search(text, min(after, end), min(after + 60, end)):
-            return []
-        start = one.start("letter")
-        found[one["letter"]] = NamedOption(one["letter"], start, start + 1, "letter and text", True)
+        found[letter] = NamedOption(letter, *one.span("letter"), "letter and text", True)
     return list(found.values()) if len(found) == 1 else []

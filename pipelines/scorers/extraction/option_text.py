@@ -65,12 +65,12 @@ def matching(text: str, options: Options) -> str | None:
     return longest[1] if [size for size, _ in opening].count(longest[0]) == 1 else None
 
 
-def contradicts(text: str, letter: str, stop: int, end: int, options: Options) -> bool:
+def contradicts(text: str, letter: str, stop: int, options: Options) -> bool:
     """Whether the text of another option follows a letter: "A: No." where A is "Yes"."""
-    behind = _RE["label"].match(text, stop, min(end, stop + 8))
+    behind = _RE["label"].match(text, stop, stop + 8)
     if behind is None:
         return False
-    sentence = _RE["sentence"].match(text, behind.end(), end)[0]  # type: ignore[index]
+    sentence = _RE["sentence"].match(text, behind.end())[0]  # type: ignore[index]
     own = options.get(letter, "") if sentence else ""
     said = normalise(beginning(sentence, options)) if own else ""
     if not said or (said + " ").startswith(own + " "):

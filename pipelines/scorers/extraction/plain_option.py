@@ -21,12 +21,12 @@ SHORT = 300
 _CLOSED = (")", "]", "*")
 
 
-def plainly(text: str, end: int, allowed: str) -> tuple[str, int, int] | None:
+def plainly(text: str, allowed: str) -> tuple[str, int, int] | None:
     """(letters, start, end) of the option a short text or its last sentences name; None for none.
 
     Two letters mean that the text leaves two options open.
     """
-    body = text[:end].rstrip()
+    body = text.rstrip()
     if len(body) <= SHORT:
         return _named(body, 0, allowed, chosen_only=False)
     sentences = list(_RE["sentence"].finditer(body, len(body) - SHORT, len(body) - 1))
