@@ -159,21 +159,10 @@ LEFT JOIN ({rules}) r USING (query_id, model_id, sample)
 LEFT JOIN labels l USING (query_id, model_id)
 WHERE t.text IS NOT NULL
 
--- name: typical
-SELECT task, median(length(text)) FROM scored GROUP BY task
-
--- name: endings
-SELECT model_id, right(rtrim(text, E' \n\t\r'), 1) AS last, count(*) FROM scored
-WHERE length(text) > 60 GROUP BY ALL
-
 -- name: vocabulary
 SELECT task, list(DISTINCT word) FROM (
     SELECT task, unnest(list_concat("references", choices)) AS word FROM queries)
 WHERE length(word) <= 60 GROUP BY task
-
--- name: repeated
-SELECT model_id, text, count(DISTINCT query_id), count(DISTINCT "references")
-FROM scored GROUP BY model_id, text HAVING count(DISTINCT query_id) >= 5
 
 -- name: short
 SELECT DISTINCT text FROM scored WHERE length(text) <= 60
@@ -182,8 +171,23 @@ SELECT DISTINCT text FROM scored WHERE length(text) <= 60
 SELECT DISTINCT query_id, left(text, 80) FROM scored WHERE length(text) > 60
 
 -- name: looked_at
-SELECT model_id, query_id, sample, task, text, is_right, unread FROM scored
-ORDER BY model_id, query_id, sample
+-- Each text beside what its task, its model and its repetitions say of it; `?` are signs that end
+-- a sentence.
+SELECT s.model_id, s.query_id, s.sample, s.task, s.text, s.is_right AS scored_right, s.unread,
+       t.typical, coalesce(e.ends, 0) AS ends,
+       coalesce(r.answers, 1) AS answers, coalesce(r.different, 1) AS different
+FROM scored s
+JOIN (SELECT task, median(length(text)) AS typical FROM scored GROUP BY task) t USING (task)
+LEFT JOIN (
+    SELECT model_id, avg(list_contains(?, right(rtrim(text, E' \n\t\r'), 1))::INT) AS ends
+    FROM scored WHERE length(text) > 60 GROUP BY model_id
+) e USING (model_id)
+LEFT JOIN (
+    SELECT model_id, text, count(DISTINCT query_id) AS answers,
+           count(DISTINCT "references") AS different
+    FROM scored GROUP BY model_id, text HAVING count(DISTINCT query_id) >= 5
+) r USING (model_id, text)
+ORDER BY s.model_id, s.query_id, s.sample
 
 -- name: readable
 SELECT s.model_id, count(*) AS answers, count(n.kind) AS stubs, avg(s.is_right::INT) AS accuracy,

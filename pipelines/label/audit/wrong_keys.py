@@ -10,7 +10,7 @@ alone, so the result is a probability, not a vote.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,16 +71,14 @@ def wrong_keys(said: pa.Table, *, least: float = 0.1, models: int = 3) -> pa.Tab
     # Copies of one model are one voice: with too few, nobody can say who errs.
     if len(at) >= 2 and votes.weight.sum() > models - 0.5:
         found = _fit(_take(votes, at[:_SAMPLE]))
-        for start in range(0, len(at), _SAMPLE):
-            part = at[start : start + _SAMPLE]
-            truth[part] = _posterior(_take(votes, part), found)[0]
-        # Subjects differ in how many keys are wrong: each has its own share, drawn to the common.
-        found.wrong = _shares(tasks, truth[:, 0], enough, found.wrong)
-        whole = found.wrong
-        for start in range(0, len(at), _SAMPLE):
-            part = at[start : start + _SAMPLE]
-            found.wrong = whole[part]
-            truth[part] = _posterior(_take(votes, part), found)[0]
+        wrong = np.full(len(query_ids), found.wrong)
+        for _ in range(2):
+            for start in range(0, len(at), _SAMPLE):
+                part = at[start : start + _SAMPLE]
+                truth[part] = _posterior(_take(votes, part), replace(found, wrong=wrong[part]))[0]
+            # Subjects differ in how many keys are wrong: each has its own share, drawn to the
+            # common.
+            wrong = _shares(tasks, truth[:, 0], enough, found.wrong)
         probability[at] = 1 - truth[at, 0]
     other = 1 + truth[:, 1:-1].argmax(axis=1)
     agreeing = (votes.answers == other[:, None]).sum(axis=1)
@@ -173,20 +171,22 @@ def _posterior(votes: _Votes, given: _Parameters) -> tuple[Any, float]:
     chance = np.clip(expit(given.skill[:, None] - given.spread * _GRID), 1e-6, 1 - 1e-6)
     right, wrong = np.log(chance) * weight[:, None], np.log1p(-chance) * weight[:, None]
     seen = (answers >= 0).astype(float)
-    codes = range(int(answers.max(initial=0)) + 1)
+    codes = range(max(int(answers.max(initial=0)) + 1, _OTHERS + 1))
     tables = np.stack([((answers == code) * weight).sum(axis=1) for code in codes], axis=1)
     spread = gammaln(alpha + tables) - gammaln(alpha)
     every, total, others = spread.sum(axis=1), tables.sum(axis=1), votes.options - 1
+    # The last: an answer that nobody gave.
+    chosen = np.column_stack([tables[:, : _OTHERS + 1], np.zeros(len(answers))])
+    of_chosen = np.column_stack([spread[:, : _OTHERS + 1], np.zeros(len(answers))])
     likely = np.full((len(answers), _OTHERS + 2), -np.inf)
     for code in range(_OTHERS + 2):
-        hit = (answers == code).astype(float) if code <= _OTHERS else np.zeros_like(seen)
-        there = code < tables.shape[1] and code <= _OTHERS
-        known = (code == 0) | (tables[:, code] > 0 if there else code == _OTHERS + 1)
+        hit = ((answers == code) & (code <= _OTHERS)).astype(float)
         fits = logsumexp(hit @ right + (seen - hit) @ wrong + _MASS, axis=1)
         # Wrong answers over the other options.
-        left = total - (tables[:, code] if there else 0)
-        of_wrong = every - (spread[:, code] if there else 0)
+        left = total - chosen[:, code]
+        of_wrong = every - of_chosen[:, code]
         of_wrong = of_wrong + gammaln(alpha * others) - gammaln(alpha * others + left)
+        known = (code in (0, _OTHERS + 1)) | (chosen[:, code] > 0)
         likely[:, code] = np.where(known, fits + of_wrong, -np.inf)
     given_others = (tables[:, 1:] > 0).sum(axis=1)
     unsaid = np.maximum(votes.options - 1 - given_others, 0)
