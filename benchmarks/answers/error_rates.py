@@ -18,13 +18,13 @@ from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.io.named_files import DATA_HINT
 from routeyard.pipelines.label.error_rates import (
     COLUMNS,
+    COUNTS,
     FILE,
     OUTCOMES,
     UNRELIABLE,
     Kind,
     Rates,
     kind_of,
-    truth,
 )
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.comparison import symbolic
@@ -74,18 +74,14 @@ def tabulate(
     rows: Iterable[tuple[str, str, str, Kind, str, bool]],
 ) -> list[dict[str, str | int]]:
     """Rows of the table from (set, judged by, scorer, kind, outcome, right), sorted."""
-    found: dict[tuple[str, ...], Counter[tuple[str, bool]]] = {}
+    found: dict[tuple[str, ...], Counter[str]] = {}
     for name, by, scorer, kind, outcome, right in rows:
         version = SCORERS.get(scorer).version if scorer in SCORERS.targets else ""
         counts = found.setdefault((name, by, scorer, version, *kind), Counter())
-        counts[outcome if outcome in OUTCOMES else "abstain", right] += 1
+        said = outcome if outcome in OUTCOMES else "abstain"
+        counts[f"{said}_{'right' if right else 'wrong'}"] += 1
     return [
-        dict(zip(COLUMNS, key, strict=True))
-        | {
-            f"{outcome}_{truth(right)}": counts[outcome, right]
-            for outcome in OUTCOMES
-            for right in (True, False)
-        }
+        dict(zip(COLUMNS, key, strict=True)) | {name: counts[name] for name in COUNTS}
         for key, counts in sorted(found.items())
     ]
 
@@ -130,15 +126,22 @@ def _sum(rows: list[dict[str, Any]]) -> Rates:
     counts: Counter[str] = Counter()
     for row in rows:
         counts.update({name: n for name, n in row.items() if isinstance(n, int)})
-    both = tuple((counts[f"{one}_right"], counts[f"{one}_wrong"]) for one in OUTCOMES)
-    return Rates((both[0], both[1], both[2]))
+    a, b, c, d, e, f = (counts[name] for name in COUNTS)
+    return Rates(((a, b), (c, d), (e, f)))
 
 
 def _cells(total: Rates) -> str:
     right = sum(counts[0] for counts in total.counts)
     decided = total.judged - sum(total.counts[2])
     recall = wilson(total.counts[0][0], right) if right else None
-    shares = (total.precision("correct"), total.precision("incorrect"), recall)
+    # Share of these verdicts that is true, with its 95 % interval.
+    correct, incorrect = (
+        wilson(true, sum(both)) if sum(both) else None
+        for true, both in zip(
+            (total.counts[0][0], total.counts[1][1]), total.counts[:2], strict=True
+        )
+    )
+    shares = (correct, incorrect, recall)
     return " | ".join(
         [f"{total.judged:,}", f"{100 * decided / total.judged:.1f} %", *map(_share, shares)]
     )

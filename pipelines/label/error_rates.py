@@ -20,11 +20,12 @@ from typing import NamedTuple
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.open_answers.texts import accepted, is_date
 from routeyard.pipelines.scorers.open_answers.words import is_number
-from routeyard.schemas.intervals import wilson
 
 FILE = Path(__file__).with_name("error_rates.csv")
 COLUMNS = ("set", "judged_by", "scorer", "version", "task", "format", "length", "script")
 OUTCOMES = ("correct", "incorrect", "abstain")
+#: Columns of counts: each outcome on right and on wrong answers.
+COUNTS = tuple(f"{outcome}_{truth}" for outcome in OUTCOMES for truth in ("right", "wrong"))
 #: Judged answers below which a kind says nothing about its own rates.
 ENOUGH = 200
 #: Sensitivity + specificity below which a corrected accuracy is mostly noise.
@@ -64,13 +65,6 @@ class Rates(NamedTuple):
     @property
     def judged(self) -> int:
         return sum(map(sum, self.counts))
-
-    def precision(self, outcome: str) -> tuple[float, float, float] | None:
-        """Share of these verdicts that is true, with its 95 % interval (Wilson 1927)."""
-        true, false = self.counts[OUTCOMES.index(outcome)]
-        if outcome == "incorrect":
-            true, false = false, true
-        return wilson(true, true + false) if true + false else None
 
     @property
     def with_abstentions(self) -> Rates:
@@ -132,9 +126,9 @@ def _script(output: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _table(file: Path) -> dict[tuple[str, ...], Counter[tuple[str, bool]]]:
-    """(scorer, task, …) cut at every depth → counts of (outcome, right); this version only."""
-    found: dict[tuple[str, ...], Counter[tuple[str, bool]]] = {}
+def _table(file: Path) -> dict[tuple[str, ...], list[int]]:
+    """(scorer, task, …) cut at every depth → `COUNTS`; this version only."""
+    found: dict[tuple[str, ...], list[int]] = {}
     with file.open(encoding="utf-8", newline="") as lines:
         for row in csv.DictReader(lines):
             known = SCORERS.targets.get(row["scorer"])
@@ -143,15 +137,10 @@ def _table(file: Path) -> dict[tuple[str, ...], Counter[tuple[str, bool]]]:
                 continue
             key = (row["scorer"], *(row[name] for name in Kind._fields))
             for depth in range(1, len(key) + 1):
-                counts = found.setdefault(key[:depth], Counter())
-                for outcome in OUTCOMES:
-                    for right in (True, False):
-                        counts[outcome, right] += int(row[f"{outcome}_{truth(right)}"])
+                counts = found.setdefault(key[:depth], [0] * len(COUNTS))
+                for at, name in enumerate(COUNTS):
+                    counts[at] += int(row[name])
     return found
-
-
-def truth(right: bool) -> str:
-    return "right" if right else "wrong"
 
 
 def rates(scorer: str, kind: Kind, *, enough: int = ENOUGH, file: Path = FILE) -> Rates | None:
@@ -161,10 +150,10 @@ def rates(scorer: str, kind: Kind, *, enough: int = ENOUGH, file: Path = FILE) -
     """
     key = (scorer, *kind)
     for depth in range(len(key), 1, -1):
-        counts = _table(file).get(key[:depth])
-        if counts and counts.total() >= enough:
-            both = tuple((counts[one, True], counts[one, False]) for one in OUTCOMES)
-            return Rates((both[0], both[1], both[2]), key[1:depth])
+        counts = _table(file).get(key[:depth], [])
+        if sum(counts) >= enough:
+            a, b, c, d, e, f = counts
+            return Rates(((a, b), (c, d), (e, f)), key[1:depth])
     return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 from zlib import crc32
@@ -11,6 +11,7 @@ from zlib import crc32
 import pyarrow as pa
 
 from routeyard.pipelines.label.error_rates import (
+    Corrected,
     Kind,
     corrected_accuracy,
     kind_of,
@@ -18,6 +19,7 @@ from routeyard.pipelines.label.error_rates import (
     rates,
 )
 from routeyard.pipelines.label.policies import UNREADABLE
+from routeyard.pipelines.scorers.scorer import GIVEN
 from routeyard.schemas.statuses import NO_CREDIT
 
 #: Labels that are looked at; of a larger release every k-th pair by its hash.
@@ -75,19 +77,18 @@ def _kinds(cells: Counter[_Cell], every: int) -> list[dict[str, Any]]:
 
 def _corrected(cells: Counter[_Cell]) -> dict[str, list[float]]:
     """Model → [labelled, corrected, low, high]; kinds with the same rates are corrected as one."""
-    groups: dict[str, dict[Any, list[int]]] = {}
+    groups: dict[Any, list[int]] = defaultdict(lambda: [0, 0, 0])
     for (model, scorer, kind, outcome, correct), n in cells.items():
-        found = rates(scorer, kind)
-        counts = groups.setdefault(model, {}).setdefault((scorer, found), [0, 0, 0])
+        counts = groups[model, scorer, rates(scorer, kind)]
         counts[0] += n * correct
         counts[1] += n
         counts[2] += outcome == "abstain"
+    parts: dict[str, list[tuple[int, int, Corrected | None]]] = defaultdict(list)
+    for (model, _, found), (right, n, abstained) in groups.items():
+        measured = found.with_abstentions if found and abstained else found
+        parts[model].append((n, right, corrected_accuracy(right, n, measured)))
     out = {}
-    for model, parts in sorted(groups.items()):
-        done = []
-        for (_, found), (right, n, abstained) in parts.items():
-            measured = found.with_abstentions if found and abstained else found
-            done.append((n, right, corrected_accuracy(right, n, measured)))
+    for model, done in sorted(parts.items()):
         total = sum(n for n, _, _ in done)
         if all(one is not None for _, _, one in done):
             mean = sum(n * one.accuracy for n, _, one in done if one) / total
@@ -100,30 +101,25 @@ def _corrected(cells: Counter[_Cell]) -> dict[str, list[float]]:
 
 def _cells(queries: pa.Table, responses: pa.Table, labels: pa.Table, every: int) -> Iterator[_Cell]:
     asked = {
-        row["query_id"]: (row["scorer"], row["references"] or [], row["choices"] or [])
+        row["query_id"]: row
         for row in queries.select(["query_id", "scorer", "references", "choices"]).to_pylist()
     }
     columns = ["query_id", "model_id", "decided_by", "correct"]
     decided = {
-        (row["query_id"], row["model_id"]): (row["decided_by"], bool(row["correct"]))
+        (row["query_id"], row["model_id"]): (row["decided_by"], row["correct"])
         for row in _rows(labels, columns, every)
         if row["correct"] is not None and row["decided_by"]
     }
     for row in _rows(responses, ["query_id", "model_id", "text"], every):
-        found = decided.pop((row["query_id"], row["model_id"]), None)
-        if found is None or row["text"] is None:
+        by, correct = decided.pop((row["query_id"], row["model_id"]), (GIVEN, False))
+        if row["text"] is None or by == GIVEN or by.startswith("human:"):
             continue
-        by, correct = found
-        rule, references, choices = asked[row["query_id"]]
-        if by == "given" or by.startswith("human:"):
-            continue
+        of = asked[row["query_id"]]
         unread = by == UNREADABLE or by in NO_CREDIT
-        scorer = rule if unread else by
-        verdict = "correct" if correct else "incorrect"
-        kind = kind_of(scorer, references, choices, row["text"])
-        yield (
-            row["model_id"], scorer, kind, "abstain" if unread else verdict, correct
-        )  # fmt: skip
+        scorer = of["scorer"] if unread else by
+        verdict = "abstain" if unread else "correct" if correct else "incorrect"
+        kind = kind_of(scorer, of["references"] or [], of["choices"] or [], row["text"])
+        yield row["model_id"], scorer, kind, verdict, correct
 
 
 def _rows(table: pa.Table, columns: list[str], every: int) -> Iterator[dict[str, Any]]:
