@@ -110,7 +110,7 @@ def _release(folder: Path) -> Path:
 def _build(folder: Path, labels: int, models: int, text: int = 0) -> None:
     from benchmarks.release import stream
     from routeyard.datacards.card import render
-    from routeyard.pipelines.release import write_release
+    from routeyard.pipelines.release.build import write_release
 
     recipe = {"name": "bench", "version": "1.0.0"}
     write_release(stream(labels, models, text=text), recipe=recipe, root=folder, render_card=render)
@@ -118,7 +118,7 @@ def _build(folder: Path, labels: int, models: int, text: int = 0) -> None:
 
 def _verify(folder: Path, labels: int, models: int) -> None:
     from routeyard.datacards.card import render
-    from routeyard.pipelines.release import verify_release
+    from routeyard.pipelines.release.checks.verify import verify_release
 
     findings = verify_release(_release(folder), render_card=render)
     if findings:

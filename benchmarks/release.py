@@ -38,8 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     from routeyard.datacards.card import render
-    from routeyard.pipelines.release import open_release, write_release
+    from routeyard.pipelines.release.build import write_release
     from routeyard.pipelines.release.query.saved import SAVED
+    from routeyard.pipelines.release.reader import open_release
 
     folder = Path(tempfile.mkdtemp(prefix="release-bench-", dir=arguments.folder))
     try:

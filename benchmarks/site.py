@@ -69,7 +69,7 @@ def main() -> None:
 def _built(folder: Path, labels: int, models: int) -> Path:
     from benchmarks.release import stream
     from routeyard.datacards.card import render
-    from routeyard.pipelines.release import write_release
+    from routeyard.pipelines.release.build import write_release
 
     recipe = {"name": "bench", "version": "1.0.0"}
     tables = stream(labels, models)

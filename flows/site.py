@@ -43,8 +43,8 @@ def write(
             something else.
     """
     from routeyard.datacards.site.write import write_site
-    from routeyard.pipelines.release import open_release
     from routeyard.pipelines.release.manifest import check_core
+    from routeyard.pipelines.release.reader import open_release
 
     found = releases(places)
     _check_out(out)

@@ -5,7 +5,7 @@
 from routeyard.pipelines.registry import Names
 
 # Releases
-from routeyard.pipelines.release import open_release as open_release
+from routeyard.pipelines.release.reader import open_release as open_release
 from routeyard.flows.publish import check_release as _verify
 
 verify = _verify

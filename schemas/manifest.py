@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from routeyard.schemas.recipe.base import Strict
-from routeyard.schemas.recipe.release import Waiver
+from routeyard.schemas.strict import Strict
+from routeyard.schemas.waiver import Waiver
 
 #: Columns that a clock wrote: they differ between two runs that are otherwise equal.
 MEASURED_COLUMNS = frozenset({"requested_at", "latency_s", "ttft_s"})

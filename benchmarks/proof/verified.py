@@ -57,7 +57,7 @@ def planted(folder: Path, questions: int, models: int) -> Path:
     from routeyard.pipelines.evaluate.certificate import certify
     from routeyard.pipelines.matrix.reading import core_of
     from routeyard.pipelines.metering.audit import audit
-    from routeyard.pipelines.release import write_release
+    from routeyard.pipelines.release.build import write_release
     from routeyard.schemas import StoredTable
     from routeyard.schemas.recipe import Recipe
 

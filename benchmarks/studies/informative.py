@@ -54,7 +54,7 @@ def _name(release: Path) -> str:
 
 def _matrix(release: Path) -> tuple[Any, Any, tuple[Any, Any]]:
     """Scores and tasks of the questions that all models have a label of; uniform coverage."""
-    from routeyard.pipelines.release import open_release
+    from routeyard.pipelines.release.reader import open_release
     from routeyard.pipelines.studies.collection import uniform_widths
 
     with open_release(release) as opened:

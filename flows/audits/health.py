@@ -69,8 +69,8 @@ def write_health(
 
 def _read(place: Path, benchmark: str | None) -> tuple[str, dict[str, pa.Table], str | None]:
     if (place / "manifest.json").is_file():
-        from routeyard.pipelines.release import open_release
         from routeyard.pipelines.release.manifest import check_core
+        from routeyard.pipelines.release.reader import open_release
 
         with open_release(place) as release:
             check_core(place, release.manifest)

@@ -45,7 +45,7 @@ def command(
     """
     from routeyard.flows.console import counter
     from routeyard.flows.evaluation.local_models import report_size
-    from routeyard.pipelines.release import open_release
+    from routeyard.pipelines.release.reader import open_release
     from routeyard.pipelines.release.selected import queries_of
     from routeyard.pipelines.signals.hidden_states import write_hidden_states
     from routeyard.pipelines.signals.local_model import fingerprint, load

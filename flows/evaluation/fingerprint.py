@@ -64,7 +64,7 @@ def probe_queries(release: Path, probing: Probing) -> pa.Table:
     Raises:
         BadInput: the release has no validation queries, or withholds their text.
     """
-    from routeyard.pipelines.release import open_release
+    from routeyard.pipelines.release.reader import open_release
     from routeyard.pipelines.signals.probes import select_probes
     from routeyard.schemas.withheld import WITHHELD
 
@@ -178,7 +178,7 @@ def released_answers(
     """Per model, the text of its first sample to each query; None where it has no sample."""
     import pyarrow.compute as pc
 
-    from routeyard.pipelines.release import open_release
+    from routeyard.pipelines.release.reader import open_release
 
     with open_release(release) as opened:
         responses = opened.arrow("responses")

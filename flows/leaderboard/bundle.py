@@ -14,7 +14,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.experiment.given import read_predictions
 from routeyard.pipelines.io.files import sha256
 from routeyard.pipelines.io.untrusted import short_text
-from routeyard.schemas.recipe.base import Strict
+from routeyard.schemas.strict import Strict
 
 #: Files of a bundle: what it is, (question, a score for each model), (question, seconds).
 SUBMISSION, PREDICTIONS, TIMES = "submission.json", "predictions.parquet", "times.parquet"

@@ -119,7 +119,7 @@ def compare_routers(
             next_step="in a log only the chosen arm has an outcome and a latency: `routeyard "
             "shadow` says what it can tell of another router",
         )
-    from routeyard.pipelines.release import open_release
+    from routeyard.pipelines.release.reader import open_release
 
     notes: list[str] = []
     with open_release(release) as opened:

@@ -134,7 +134,7 @@ def latency_report(
 def _calls(path: Path, session: str | None) -> tuple[_Calls, bool]:
     """(calls, whether several arms answered the same question)."""
     if (path / "manifest.json").is_file():
-        from routeyard.pipelines.release import open_release
+        from routeyard.pipelines.release.reader import open_release
 
         with open_release(path) as release:
             table = release.sql(_SQL)

@@ -43,7 +43,7 @@ def read_steps(path: Path, *, session: str | None = None, prompts: bool = False)
         BadInput: the place has none.
     """
     if (path / "manifest.json").is_file():
-        from routeyard.pipelines.release import open_release
+        from routeyard.pipelines.release.reader import open_release
 
         with open_release(path) as release:
             models = {row["model_id"]: row for row in release.arrow("models").to_pylist()}

@@ -20,8 +20,8 @@ from routeyard.pipelines.metering.checks import CHECKS, run_check
 from routeyard.pipelines.metering.findings import GATE, SHOWN, MeteringFinding, MeteringInput
 from routeyard.schemas.recipe import Pool, Recipe
 from routeyard.schemas.recipe.collect import Metering
-from routeyard.schemas.recipe.release import Waiver
 from routeyard.schemas.statuses import ANSWERLESS
+from routeyard.schemas.waiver import Waiver
 
 #: Columns of an answer that the checks read.
 NEEDED = (

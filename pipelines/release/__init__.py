@@ -1,17 +1,5 @@
-"""Release: tables → a versioned folder that answers questions and can be checked."""
+"""Release: tables → a versioned folder that answers questions and can be checked.
 
-from __future__ import annotations
-
-from routeyard.pipelines.release.build import Released, write_release
-from routeyard.pipelines.release.checks.verify import verify_release
-from routeyard.pipelines.release.finding import Finding
-from routeyard.pipelines.release.reader import OpenRelease, open_release
-
-__all__ = [
-    "Finding",
-    "OpenRelease",
-    "Released",
-    "open_release",
-    "verify_release",
-    "write_release",
-]
+It is written by `build`, opened by `reader` and checked by `checks.verify`. Nothing is imported
+here: a process that only reads needs no part of what writes.
+"""

@@ -12,7 +12,7 @@ from routeyard.pipelines.io.staging import write_text
 from routeyard.pipelines.io.untrusted import short_text
 from routeyard.pipelines.release.finding import Finding
 from routeyard.pipelines.release.manifest import read_manifest
-from routeyard.schemas.recipe.base import Strict
+from routeyard.schemas.strict import Strict
 
 MARK = "YANKED.json"
 #: Bytes of a mark: a reason is some sentences, and is shown by every command.

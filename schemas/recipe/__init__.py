@@ -5,7 +5,6 @@ from __future__ import annotations
 from pydantic import ConfigDict, Field, model_validator
 
 from routeyard.schemas.errors import did_you_mean
-from routeyard.schemas.recipe.base import Name, Strict
 from routeyard.schemas.recipe.collect import Collect as Collect
 from routeyard.schemas.recipe.label import Label as Label
 from routeyard.schemas.recipe.label import Policy as Policy
@@ -18,11 +17,12 @@ from routeyard.schemas.recipe.release import Parts as Parts
 from routeyard.schemas.recipe.release import Release as Release
 from routeyard.schemas.recipe.release import ReproducedPaper as ReproducedPaper
 from routeyard.schemas.recipe.release import Split as Split
-from routeyard.schemas.recipe.release import Waiver as Waiver
 from routeyard.schemas.recipe.secrets import refuse_secrets
 from routeyard.schemas.recipe.source import Fields as Fields
 from routeyard.schemas.recipe.source import Source as Source
 from routeyard.schemas.recipe.states import HiddenStates as HiddenStates
+from routeyard.schemas.strict import Name, Strict
+from routeyard.schemas.waiver import Waiver as Waiver
 
 
 class CurationRule(Strict):

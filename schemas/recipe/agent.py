@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from routeyard.schemas.recipe.base import Name, Strict
+from routeyard.schemas.strict import Name, Strict
 
 
 class Search(Strict):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from routeyard.schemas.recipe.base import Name, Strict
+from routeyard.schemas.strict import Name, Strict
 
 if TYPE_CHECKING:
     from routeyard.schemas.recipe.pool import Model

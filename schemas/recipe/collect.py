@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from routeyard.schemas.recipe.agent import Agent
-from routeyard.schemas.recipe.base import Strict
 from routeyard.schemas.recipe.recorded import Recorded
+from routeyard.schemas.strict import Strict
 
 #: What a request may carry beside model and messages; `null` takes a default away.
 Parameter = (

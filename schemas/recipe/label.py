@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from routeyard.schemas.recipe.base import Strict
 from routeyard.schemas.recipe.verifier import Judge, Verifier
+from routeyard.schemas.strict import Strict
 
 
 class Policy(Strict):

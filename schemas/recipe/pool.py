@@ -11,9 +11,9 @@ from pydantic import Field, field_validator, model_validator
 from routeyard.schemas.errors import did_you_mean
 from routeyard.schemas.recipe.agent import Relay
 from routeyard.schemas.recipe.arms import Arm, Axis, AxisValues, arms_of
-from routeyard.schemas.recipe.base import Name, Strict
 from routeyard.schemas.recipe.collect import Parameter, RateLimits
 from routeyard.schemas.recipe.secrets import check_name, refuse_secrets
+from routeyard.schemas.strict import Name, Strict
 
 _ASKS = ("prompt", "question")
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from routeyard.schemas.recipe.base import Strict
+from routeyard.schemas.strict import Strict
 
 
 class RecordedFields(Strict):

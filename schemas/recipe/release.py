@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from routeyard.schemas.recipe.base import Strict
+from routeyard.schemas.strict import Strict
+from routeyard.schemas.waiver import Waiver
 
 
 class Parts(Strict):
@@ -78,15 +79,6 @@ class ReproducedPaper(Strict):
     """Section or table that states the counts."""
     differences: list[str] = Field(default_factory=list)
     """Where the recipe differs from the paper, and why."""
-
-
-class Waiver(Strict):
-    """A gate that is waived by name, with the reason the card will print."""
-
-    gate: str
-    """Name of the gate: `metering` or `audit`, or one check as `metering:latency`, `audit:leak`."""
-    reason: str = Field(min_length=10)
-    """Why; the card prints it."""
 
 
 class Release(Strict):

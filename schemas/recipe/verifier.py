@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from routeyard.schemas.recipe.base import Name, Strict
 from routeyard.schemas.recipe.collect import Retry
 from routeyard.schemas.recipe.pool import Provider
+from routeyard.schemas.strict import Name, Strict
 
 
 class ServedModel(Strict):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from routeyard.pipelines.curate.apply import curate
-from routeyard.pipelines.release import open_release, write_release
+from routeyard.pipelines.release.build import write_release
+from routeyard.pipelines.release.reader import open_release
 
 EXPLAIN = (
     "SELECT coalesce(r.stage, 'kept') AS stage, r.reason, r.detail FROM (SELECT '{0}' AS id) "

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from routeyard.flows.cli import run
-from routeyard.pipelines.release import open_release
+from routeyard.pipelines.release.reader import open_release
 from tests.calls.loopback import Loopback, answer, completion
 
 N, SAMPLES = 24, 4

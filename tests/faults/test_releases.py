@@ -19,8 +19,10 @@ import pytest
 from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
 from routeyard.pipelines.errors import RouteyardError
-from routeyard.pipelines.release import open_release, verify_release, write_release
+from routeyard.pipelines.release.build import write_release
+from routeyard.pipelines.release.checks.verify import verify_release
 from routeyard.pipelines.release.query.process import query_release
+from routeyard.pipelines.release.reader import open_release
 from routeyard.schemas.manifest import Manifest
 from tests.io.test_parquet_statistics import in_footer, swapped
 from tests.support import small_release as small

@@ -19,7 +19,7 @@ from routeyard.flows.cli import run
 from routeyard.flows.demo.agents import act
 from routeyard.flows.demo.bank import hops, write_hops
 from routeyard.flows.demo.server import running
-from routeyard.pipelines.release import open_release
+from routeyard.pipelines.release.reader import open_release
 
 ROOT = Path(__file__).parents[2]
 

@@ -64,7 +64,7 @@ def cells(out: Path) -> int:
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from benchmarks.release import make
     from routeyard.datacards.card import render
-    from routeyard.pipelines.release import write_release
+    from routeyard.pipelines.release.build import write_release
 
     recipe = {"name": "made", "version": "1.0.0"}
     root, tables = tmp_path_factory.mktemp("releases"), make(900, 3)

@@ -144,8 +144,8 @@ def test_a_real_release_of_a_hundred_questions(tmp_path: Path) -> None:
     """About 800 answers; stops where the release is sealed, signals in it."""
     from routeyard.datacards.card import render
     from routeyard.flows.build import run_build
-    from routeyard.pipelines.release import open_release
     from routeyard.pipelines.release.checks.verify import verify_release
+    from routeyard.pipelines.release.reader import open_release
 
     recipe, _ = recipe_of_what_is_here(tmp_path)
     built = run_build(recipe, str(tmp_path), scale=0.3)

@@ -19,7 +19,7 @@ from routeyard.datacards.reports.study import page as study_page
 from routeyard.datacards.reports.study import plot as study_plot
 from routeyard.flows.site import write as write_site
 from routeyard.flows.web.site_server import SiteServer
-from routeyard.pipelines.release import write_release
+from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import CONTRACTS
 from routeyard.schemas.tables import RESULTS
 from tests.support import small_release

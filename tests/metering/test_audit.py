@@ -13,7 +13,7 @@ from routeyard.pipelines.metering.audit import apply_waivers, audit
 from routeyard.pipelines.model_names import same_model
 from routeyard.schemas import MODELS, RESPONSES
 from routeyard.schemas.recipe.collect import Metering
-from routeyard.schemas.recipe.release import Waiver
+from routeyard.schemas.waiver import Waiver
 
 PRICED = {"price_in": 1.0, "price_out": 2.0, "price_date": "2026-01-01"}
 

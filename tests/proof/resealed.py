@@ -16,7 +16,7 @@ from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
 from routeyard.pipelines.proof.claims import Proof
 from routeyard.pipelines.proof.prove import verify
-from routeyard.pipelines.release import write_release
+from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.schemas import CONTRACTS
 

@@ -151,7 +151,7 @@ from pathlib import Path
 from tests.support.small_release import RECIPE, tiny_tables
 from routeyard.datacards.card import render
 from routeyard.pipelines.errors import DiskFull
-from routeyard.pipelines.release import write_release
+from routeyard.pipelines.release.build import write_release
 try:
     write_release(tiny_tables(400), recipe=RECIPE, root=Path(sys.argv[1]), render_card=render)
 except DiskFull as error:

@@ -13,9 +13,9 @@ import pytest
 from routeyard.pipelines.errors import BadInput, UnknownName
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
-from routeyard.pipelines.release import open_release
 from routeyard.pipelines.release.exporters import EXPORTERS
 from routeyard.pipelines.release.exporters.bundle import export
+from routeyard.pipelines.release.reader import open_release
 
 #: Layouts that hold every score to the last digit; the others hold 0 and 1.
 EXACT = ("llmrouterbench", "routerarena", "sprout", "ulab")

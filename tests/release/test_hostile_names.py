@@ -19,7 +19,7 @@ ACTING = ("\x1b", "\x07", "\u202e", "\x9b")
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory, tiny):
     from routeyard.datacards.card import render
-    from routeyard.pipelines.release import write_release
+    from routeyard.pipelines.release.build import write_release
 
     tables = {}
     for name, table in tiny().items():

@@ -12,9 +12,9 @@ import pytest
 
 from routeyard.datacards.card import render
 from routeyard.pipelines.errors import SourceError, VersionExists
-from routeyard.pipelines.release import open_release
 from routeyard.pipelines.release.checks.verify import verify_release
 from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.pipelines.release.reader import open_release
 from routeyard.pipelines.release.storage import StorageError, local_copy, put
 
 
@@ -61,7 +61,7 @@ def store() -> Iterator[Store]:
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from benchmarks.release import make
-    from routeyard.pipelines.release import write_release
+    from routeyard.pipelines.release.build import write_release
 
     recipe = {"name": "made", "version": "1.0.0"}
     root = tmp_path_factory.mktemp("releases")

@@ -8,8 +8,8 @@ import pytest
 from routeyard.flows.evaluation.released import read_release
 from routeyard.pipelines.errors import SourceError, UnknownName
 from routeyard.pipelines.matrix.dense import scatter
-from routeyard.pipelines.release import open_release
 from routeyard.pipelines.release.query.saved import SAVED, saved
+from routeyard.pipelines.release.reader import open_release
 
 
 def test_one_call_each_for_relation_arrow_pandas_and_numpy(release, tmp_path, monkeypatch):

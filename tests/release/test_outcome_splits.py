@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.release import open_release, verify_release
+from routeyard.pipelines.release.checks.verify import verify_release
+from routeyard.pipelines.release.reader import open_release
 from routeyard.schemas import SPLITS
 from routeyard.schemas.manifest import Manifest
 from routeyard.schemas.split_files import folder_names, usual_scheme

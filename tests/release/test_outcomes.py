@@ -17,12 +17,14 @@ from routeyard.datacards.card import render
 from routeyard.flows.evaluation.released import read_release
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.matrix.reading import core_of
-from routeyard.pipelines.release import open_release, verify_release, write_release
 from routeyard.pipelines.release import outcomes as made
+from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.checks.card import card_facts
+from routeyard.pipelines.release.checks.verify import verify_release
 from routeyard.pipelines.release.diff import diff_releases
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.query.saved import SAVED
+from routeyard.pipelines.release.reader import open_release
 from routeyard.pipelines.release.summaries import SQL
 from routeyard.pipelines.release.write_table import Streamed, by_model
 from routeyard.schemas import LABELS, OUTCOMES, RESPONSES

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from routeyard.pipelines.errors import BadInput, SourceError, Unsafe
-from routeyard.pipelines.release import open_release
 from routeyard.pipelines.release.query.answers import to_text
 from routeyard.pipelines.release.query.errors import QueryError, QueryLimit
 from routeyard.pipelines.release.query.process import SqlProcess, query_release
+from routeyard.pipelines.release.reader import open_release
 
 PER_TASK = (
     "SELECT model_id, task, avg(score) FROM labels JOIN queries USING (query_id) GROUP BY ALL"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from routeyard.pipelines.release import open_release
 from routeyard.pipelines.release.query.saved import SAVED
+from routeyard.pipelines.release.reader import open_release
 from routeyard.schemas import LABELS, RESPONSES, SPLITS
 
 #: The question as one would write it down: join everything, then count.
@@ -95,7 +95,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A release with gaps: absent labels, null scores, unknown costs, several samples."""
     from benchmarks.release import make
     from routeyard.datacards.card import render
-    from routeyard.pipelines.release import write_release
+    from routeyard.pipelines.release.build import write_release
 
     tables = make(1_800, 6)
     random = np.random.default_rng(7)

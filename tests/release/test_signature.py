@@ -23,7 +23,7 @@ from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
 from routeyard.flows.cli import run
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.release import write_release
+from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.signature import check_signature, sign_release
 from routeyard.schemas.manifest import Manifest
 from tests.support import small_release as small

@@ -139,7 +139,7 @@ import sys
 from pathlib import Path
 from benchmarks.release import make
 from routeyard.datacards.card import render
-from routeyard.pipelines.release import write_release
+from routeyard.pipelines.release.build import write_release
 
 recipe = {"name": "made", "version": "1.0.0"}
 write_release(make(300, 3), recipe=recipe, root=Path(sys.argv[1]), render_card=render)
@@ -166,7 +166,7 @@ def test_built_on_another_machine_it_is_the_same_and_holds_here(tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     assert _findings(here) == []
     from benchmarks.release import make
-    from routeyard.pipelines.release import write_release
+    from routeyard.pipelines.release.build import write_release
 
     recipe = {"name": "made", "version": "1.0.0"}
     tables = make(300, 3)

@@ -12,7 +12,7 @@ import pytest
 
 from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
-from routeyard.pipelines.release import Released, write_release
+from routeyard.pipelines.release.build import Released, write_release
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.schemas import CONTRACTS
 from routeyard.schemas.manifest import Manifest

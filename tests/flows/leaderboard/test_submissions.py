@@ -28,10 +28,11 @@ from routeyard.flows.leaderboard.submit import spec_of, submit
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.files import sha256
 from routeyard.pipelines.matrix.reading import core_of
-from routeyard.pipelines.release import open_release, write_release
+from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.exporters import EXPORTERS
 from routeyard.pipelines.release.exporters.bundle import export
 from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.pipelines.release.reader import open_release
 from routeyard.schemas import CONTRACTS
 from tests.support import small_release
 

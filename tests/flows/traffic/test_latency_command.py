@@ -14,7 +14,7 @@ from routeyard.datacards.files import render as render_files
 from routeyard.flows.cli import run
 from routeyard.flows.traffic.latency import latency_report
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.release import write_release
+from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import RESPONSES
 from tests.support.small_release import RECIPE, SOURCES, tiny_tables
 
