@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from routeyard.pipelines.label.audit.questions import answer
 from routeyard.pipelines.scorers import SCORERS
 
 
@@ -34,26 +34,16 @@ def rescored(queries: pa.Table, scorers: Mapping[str, str]) -> tuple[pa.Table, l
 
     Questions of sources that are not in it keep theirs.
     """
-    columns = queries.select(["source", "scorer"]).to_pylist()
-    counted: dict[tuple[str, str, str], int] = {}
-    names: list[Any] = []
-    for row in columns:
-        after = scorers.get(row["source"], row["scorer"])
-        names.append(after)
-        if after != row["scorer"]:
-            key = (row["source"], row["scorer"], after)
-            counted[key] = counted.get(key, 0) + 1
-    changed = [ScorerChange(*key, count) for key, count in sorted(counted.items())]
+    columns = queries.select(["source", "scorer"]).to_pydict()
+    names = [scorers.get(*pair) for pair in zip(*columns.values(), strict=True)]
+    counted: Counter[tuple[str, str, str]] = Counter(zip(*columns.values(), names, strict=True))
+    changed = [ScorerChange(*key, n) for key, n in sorted(counted.items()) if key[1] != key[2]]
     at = queries.schema.get_field_index("scorer")
     return queries.set_column(at, queries.schema.field(at), pa.array(names, pa.string())), changed
 
 
 def reworded(queries: pa.Table, stored: pa.Table) -> dict[str, int]:
     """Source → questions whose prompt is another one than that under which they were stored."""
-    there = stored.select(["query_id", "prompt"])
-    at = pc.index_in(queries.column("query_id"), there.column("query_id").combine_chunks())
-    known = np.asarray(pc.is_valid(at))
-    old = there.column("prompt").take(at)
-    differs = np.asarray(pc.fill_null(pc.not_equal(queries.column("prompt"), old), False)) & known
-    found = queries.column("source").filter(pa.array(differs)).value_counts().to_pylist()
-    return {row["values"]: row["counts"] for row in sorted(found, key=lambda row: row["values"])}
+    columns = ["query_id", "source", "prompt"]
+    found = answer("reworded", queries=queries.select(columns), stored=stored.select(columns))
+    return dict(zip(*found.to_pydict().values(), strict=True))

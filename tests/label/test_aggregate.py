@@ -558,3 +558,10 @@ def test_the_threshold_of_a_task_holds_for_the_mean_of_votes() -> None:
         policy = Label(default=MAJORITY.model_copy(update={"threshold": threshold}))
         (row,) = decide(queries("numeric"), texts, filed, policy=policy).to_pylist()
         assert (row["score"], row["correct"]) == (0.6, correct)
+
+
+def test_a_table_may_have_any_number_of_deciders() -> None:
+    n = 70
+    told = verdicts(*((f"human:person{i}", "correct", {"q": i}) for i in range(n)))
+    labels = decide(queries(*["numeric"] * n), responses(*({"q": i} for i in range(n))), told)
+    assert labels["decided_by"].to_pylist() == [f"human:person{i}" for i in range(n)]

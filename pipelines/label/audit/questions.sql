@@ -1,7 +1,6 @@
--- Questions of the audit, in DuckDB's SQL. The tables `queries`, `responses`, `verdicts` (the newest),
--- `labels`, `texts` and `duplicates` are registered by `audit.py`; `no_answers` by `texts.py`.
--- `noise.py`, `thresholds.py`, `review.py`, `../gates.py` and `../relabel.py` register further tables for the
--- questions at the end.
+-- Questions of labels and their audit, in DuckDB's SQL. The tables `queries`, `responses`, `verdicts`
+-- (the newest), `labels`, `texts` and `duplicates` are registered by `audit.py`; `no_answers` by
+-- `texts.py`; those of the questions at the end by whoever asks them (`questions.answer`).
 
 -- name: same
 -- An answer as it is compared between models: no case, spaces, currency or separators.
@@ -310,6 +309,11 @@ FROM (FROM ranked WHERE side = 'before') b FULL JOIN (FROM ranked WHERE side = '
      USING ({by})
 WHERE (b.accuracy, b.place) IS DISTINCT FROM (a.accuracy, a.place)
 ORDER BY {by}
+
+-- name: reworded
+-- Questions of each source whose prompt is another one than that under which they were stored.
+SELECT q.source, count(*) AS n FROM queries q JOIN stored s USING (query_id)
+WHERE q.prompt <> s.prompt GROUP BY q.source ORDER BY q.source
 
 -- name: undecided
 -- Answers of a model on a task, and those without a label; calls without an answer are left out.
