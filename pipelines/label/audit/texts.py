@@ -22,7 +22,7 @@ _KINDS = {
     "truncated": ("truncated_answers", "cut off"),
     "constant": ("constant_text", "one text for many questions"),
 }
-#: What is told of a text that is no answer.
+#: Columns of the table `texts`: a text that is no answer.
 _TOLD = pa.schema(
     {
         **dict.fromkeys(("model_id", "query_id"), pa.string()),
