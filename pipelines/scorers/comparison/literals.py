@@ -9,13 +9,8 @@ from typing import Any
 
 #: Longer texts are not parsed.
 LONGEST = 200_000
-_EMPTY: dict[str, Any] = {
-    "set()": set(),
-    "frozenset()": frozenset(),
-    "dict()": {},
-    "list()": [],
-    "tuple()": (),
-}
+#: What `ast.literal_eval` does not read.
+_EMPTY: dict[str, Any] = {f"{kind.__name__}()": kind() for kind in (frozenset, dict, list, tuple)}
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NaN": math.nan,
             "Infinity": math.inf, "-Infinity": -math.inf}  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
 from routeyard.pipelines.scorers.comparison.quantity import Quantity
@@ -54,15 +55,14 @@ def _same_text(one: Fraction | str, other: Fraction | str) -> bool:
     return first[1] == second[1] and (first[2] or "00") == (second[2] or "00") and len(halves) < 2
 
 
-def _equal(a: Fraction, b: Fraction, got: Quantity, reference: Quantity, metadata: object) -> bool:
+def _equal(
+    a: Fraction, b: Fraction, got: Quantity, reference: Quantity, metadata: Mapping[str, object]
+) -> bool:
     if a == b:
         return True
-    if isinstance(metadata, dict):
-        relative = metadata.get("tolerance")
-        absolute = metadata.get("absolute_tolerance")
-        if isinstance(relative, int | float) and abs(a - b) <= Fraction(str(relative)) * abs(b):
-            return True
-        if isinstance(absolute, int | float) and abs(a - b) <= Fraction(str(absolute)):
+    for key, size in (("tolerance", abs(b)), ("absolute_tolerance", 1)):
+        allowed = metadata.get(key)
+        if isinstance(allowed, int | float) and abs(a - b) <= Fraction(str(allowed)) * size:
             return True
     return _rounded(a, b, got.decimals) or _rounded(b, a, reference.decimals)
 
@@ -82,8 +82,5 @@ def _rounded(decimal: Fraction, exact: Fraction, places: int | None) -> bool:
 
 
 def _repeats(value: Fraction) -> bool:
-    rest = value.denominator
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    return rest != 1
+    """Whether its decimals never end: the denominator divides no power of ten."""
+    return pow(10, value.denominator.bit_length(), value.denominator) != 0

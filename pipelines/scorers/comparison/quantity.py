@@ -110,33 +110,28 @@ def scan(text: str) -> list[QuantityMatch]:
     return found
 
 
-def _with_power(
-    text: str, end: int, digits: str, decimals: int | None
-) -> tuple[Fraction | None, int | None, int]:
-    """(value, decimals, end) with an exponent, a power or a fraction after the digits.
+def _with_power(text: str, end: int, digits: str) -> tuple[Fraction | None, int]:
+    """(value, end) with an exponent, a power or a fraction after the digits.
 
     The value is null where it has no bound or no meaning.
     """
     value = Fraction(digits)
     if exponent := _RE["exponent"].match(text, end):
         power = int(exponent[1] or exponent[2])
-        if abs(power) > MOST_EXPONENT:
-            return None, None, exponent.end()
-        return value * Fraction(10) ** power, None, exponent.end()
+        bounded = abs(power) <= MOST_EXPONENT
+        return value * Fraction(10) ** power if bounded else None, exponent.end()
     if raised := _RE["power"].match(text, end):
         power = int(raised[1])
-        if abs(power) > MOST_EXPONENT or len(digits) > 9 or (value == 0 > power):
-            return None, None, raised.end()
-        return value**power, None, raised.end()
-    if decimals is None and (mixed := _RE["mixed"].match(text, end)) and int(mixed[2]):
-        return value + Fraction(int(mixed[1]), int(mixed[2])), None, mixed.end()
+        unclear = abs(power) > MOST_EXPONENT or len(digits) > 9 or value == 0 > power
+        return None if unclear else value**power, raised.end()
+    if "." not in digits and (mixed := _RE["mixed"].match(text, end)) and int(mixed[2]):
+        return value + Fraction(int(mixed[1]), int(mixed[2])), mixed.end()
     if over := _RE["over"].match(text, end):
         below = _decimal(over[1].lstrip("-"))
         if below is None or len(below) > MOST_DIGITS or Fraction(below) == 0:
-            return None, None, over.end()
-        value /= Fraction(below) * (-1 if over[1].startswith("-") else 1)
-        return value, None, over.end()
-    return value, decimals, end
+            return None, over.end()
+        return value / Fraction(below) * (-1 if over[1].startswith("-") else 1), over.end()
+    return value, end
 
 
 def _read(text: str, start: int, end: int, *, floor: int) -> QuantityMatch:
@@ -147,30 +142,25 @@ def _read(text: str, start: int, end: int, *, floor: int) -> QuantityMatch:
         digits: str | None = spaced[0].replace(" ", "").replace(",", ".")
     else:
         digits = _decimal(text[start:end])
-    comma = (
-        digits is not None
-        and text.find(",", start, end) >= 0
-        and _RE["comma"].fullmatch(text, start, end) is not None
-    )
     first, negative, currency = _sign(text, start, floor)
     if digits is None:
         return QuantityMatch(first, end, None, currency)
+    comma = _RE["comma"].fullmatch(text, start, end) is not None
     decimals = len(digits.partition(".")[2]) if "." in digits else None
     if len(digits) > MOST_DIGITS:
         canonical = ("-" if negative else "") + _canonical(digits)
         return QuantityMatch(first, end, Quantity(canonical, decimals=decimals), currency)
-    value, decimals, end = _with_power(text, end, digits, decimals)
+    value, stop = _with_power(text, end, digits)
     if value is None:
-        return QuantityMatch(first, end, None, currency)
-    if magnitude := _RE["magnitude"].match(text, end):
+        return QuantityMatch(first, stop, None, currency)
+    decimals = decimals if stop == end else None
+    if magnitude := _RE["magnitude"].match(text, stop):
         word = (magnitude[1] or magnitude[2]).lower()
         if magnitude[1] or word == "k" or currency:
-            value, decimals, end = value * _MAGNITUDES[word], None, magnitude.end()
-    percent = _RE["percent"].match(text, end)
-    if percent:
-        end = percent.end()
+            value, decimals, stop = value * _MAGNITUDES[word], None, magnitude.end()
+    percent = _RE["percent"].match(text, stop)
     quantity = Quantity(-value if negative else value, percent is not None, decimals, comma)
-    return QuantityMatch(first, end, quantity, currency)
+    return QuantityMatch(first, percent.end() if percent else stop, quantity, currency)
 
 
 def _decimal(run: str) -> str | None:
@@ -226,6 +216,5 @@ def _unary(trimmed: str, before: str) -> bool:
 
 
 def _time(clock: re.Match[str]) -> Quantity:
-    hours, _, minutes = re.match(r"(\d+)(:?)(\d*)", clock[0]).groups()  # type: ignore[union-attr]
-    half = (clock[1] or clock[2] or "").lower()
-    return Quantity(f"{int(hours)}:{minutes or '00'}{half}")
+    hours, minutes = [*re.findall(r"\d+", clock[0]), "00"][:2]
+    return Quantity(f"{int(hours)}:{minutes}{(clock[1] or clock[2] or '').lower()}")
