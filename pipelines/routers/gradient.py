@@ -74,6 +74,29 @@ def drawn(draw: Any, generator: Any) -> Any:
             torch.set_rng_state(state)
 
 
+def adamw_step(parameters: Sequence[Any], learning_rate: float, weight_decay: float) -> Any:
+    """A step of AdamW by the gradients of the parameters, each of which has one.
+
+    The same as `torch.optim.AdamW`, whose base class imports torch's compiler: a second of
+    each process that trains something.
+    """
+    import torch
+    from torch.optim.adamw import adamw
+
+    means, squares = ([torch.zeros_like(one) for one in parameters] for _ in range(2))
+    steps = [torch.tensor(0.0) for _ in parameters]
+
+    def step() -> None:
+        with torch.no_grad():
+            adamw(
+                list(parameters), [one.grad for one in parameters], means, squares, [], steps,
+                amsgrad=False, beta1=0.9, beta2=0.999, lr=learning_rate,
+                weight_decay=weight_decay, eps=1e-8, maximize=False, foreach=False,
+            )  # fmt: skip
+
+    return step
+
+
 def train_network(
     build: Any,
     inputs: Any,
@@ -111,9 +134,7 @@ def train_network(
 
     with one_thread():
         network = seeded(build, seed)
-        optimiser = torch.optim.AdamW(
-            network.parameters(), lr=learning_rate, weight_decay=weight_decay
-        )
+        step = adamw_step(list(network.parameters()), learning_rate, weight_decay)
         x, y, w = tensors(inputs, targets)
         check = tensors(*held) if held is not None else (x, y, w)
         order = np.random.default_rng(seed)
@@ -124,9 +145,9 @@ def train_network(
             network.train()
             for rows in np.array_split(order.permutation(len(x)), max(1, len(x) // batch)):
                 at = torch.from_numpy(rows)
-                optimiser.zero_grad()
+                network.zero_grad()
                 masked_cross_entropy(network(x[at]), y[at], w[at]).backward()
-                optimiser.step()
+                step()
             network.eval()
             with torch.no_grad():
                 now = float(masked_cross_entropy(network(check[0]), *check[1:]))

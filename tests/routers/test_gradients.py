@@ -17,7 +17,7 @@ import torch
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import GIVEN, traits_of
 from routeyard.pipelines.routers.factors.matrix_factorisation import factorised
-from routeyard.pipelines.routers.gradient import masked_cross_entropy
+from routeyard.pipelines.routers.gradient import adamw_step, masked_cross_entropy
 from routeyard.pipelines.routers.networks.hybrid_llm import as_good
 from routeyard.pipelines.routers.networks.mlp import layers
 from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch
@@ -154,3 +154,17 @@ def test_hybrid_targets_are_half_a_tie() -> None:
     found = as_good(np.array([[1.0, 0.0, np.nan]]), 0, "half")
     assert found[0, :2].tolist() == [0.5, 0.0]
     assert math.isnan(found[0, 2])
+
+
+def test_a_step_is_that_of_torchs_adamw() -> None:
+    def trained(own: bool) -> list[float]:
+        weights = [torch.arange(6.0).reshape(2, 3).requires_grad_(), torch.ones(2).requires_grad_()]
+        theirs = torch.optim.AdamW(weights, lr=0.03, weight_decay=0.1)
+        step = adamw_step(weights, 0.03, 0.1) if own else theirs.step
+        for k in range(20):
+            theirs.zero_grad()
+            ((weights[0] @ torch.tensor([1.0, -k, 0.5]) - weights[1]) ** 2).sum().backward()
+            step()
+        return [float(x) for one in weights for x in one.detach().ravel()]
+
+    assert trained(own=True) == trained(own=False)
