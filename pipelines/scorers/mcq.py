@@ -53,8 +53,7 @@ _CIRCLE, _SHORT_CIRCLE = 8, 3
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the option of `output` and compares it with the reference letters."""
-    options = _options(asked.choices)
-    wanted = {letter for one in asked.references if (letter := _letter_of(one, asked.choices))}
+    options, wanted = _question(asked.choices, asked.references)
     if not wanted:
         return ScoreResult("error", reason=f"no reference is an option: {list(asked.references)!r}")
     count = len(asked.choices) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))
@@ -234,17 +233,15 @@ def _repeated(text: str, start: int, stop: int, options: Options) -> str | None:
 
 
 @lru_cache(maxsize=65536)
-def _options(choices: tuple[str, ...]) -> Options:
-    return {LETTERS[index]: normalise(text) for index, text in enumerate(choices[:26])}
-
-
-@lru_cache(maxsize=65536)
-def _letter_of(reference: str, choices: tuple[str, ...]) -> str | None:
-    """Letter of a reference given as letter, `(B)`, or the text of a choice."""
-    bare = reference.strip().strip("().* ").upper()
-    if len(bare) == 1 and bare in LETTERS[: len(choices) or 26]:
-        return bare
-    return equal(reference, _options(choices))
+def _question(choices: tuple[str, ...], references: tuple[str, ...]) -> tuple[Options, set[str]]:
+    """The options, and the letters of references given as letter, `(B)`, or text of a choice."""
+    options = {LETTERS[index]: normalise(text) for index, text in enumerate(choices[:26])}
+    wanted = set()
+    for reference in references:
+        bare = reference.strip().strip("().* ").upper()
+        listed = len(bare) == 1 and bare in LETTERS[: len(choices) or 26]
+        wanted.add(bare if listed else equal(reference, options))
+    return options, {letter for letter in wanted if letter}
 
 
 SCORER = Scorer(

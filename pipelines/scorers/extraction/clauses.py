@@ -95,7 +95,7 @@ def declines(text: str) -> bool:
 def retracts(text: str, end: int) -> bool:
     """Whether a text ends by taking back what it said before `end`: "… just kidding"."""
     tail = text[max(end, len(text) - 60) :].strip(" \n.)*")
-    return tail != "" and _RE.search("retracts", tail, 0, len(tail)) is not None
+    return len(tail) > 1 and _RE.search("retracts", tail, 0, len(tail)) is not None
 
 
 _SIGNS = " \t\n*$`\"'("

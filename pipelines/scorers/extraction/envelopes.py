@@ -217,7 +217,7 @@ def unfinished(text: str) -> bool:
 
 def opening_of(text: str, end: int) -> int:
     """Index behind the sign with which a chat template opens the answer, else 0."""
-    if "<|" not in text and "[/INST]" not in text:
+    if not (("<" in text and "<|" in text) or ("[" in text and "[/INST]" in text)):
         return 0
     behind = [one.end() for one in _RE["opens"].finditer(text, 0, end)]
     return behind[-1] if behind and text[behind[-1] : end].strip() else 0

@@ -51,8 +51,6 @@ MOST_READ, HEAD = 400_000, 100_000
 _SIGNS = {"boxed": "boxed", "fbox": "boxed", "####": "hash", "ans:": "label", "a:": "label"}
 _QUOTES = ('"', "'", "\\")
 _FIRST = (*_SIGNS, *(noun for noun in ENGLISH.nouns if noun in ASCII_NOUNS))
-#: One of these is in every text that marks an answer in English, outside an envelope.
-_KEYWORDS = tuple(word for word in _FIRST if word != "fbox")
 _ASCII = tuple(noun for noun in ASCII_NOUNS if noun not in ENGLISH.nouns)
 
 
@@ -78,9 +76,9 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
     lower = lowered(text)
     skipped = [*spans, *(one.outer for one in held)]
     keywords = (*_FIRST, *OTHER.of(lower), *chosen(lower))
-    found = _stated(text, lower, end, keywords, skipped)
+    found = _stated(text, occurrences(lower, keywords, end), end, skipped)
     if not found and not held:
-        found = _stated(text, lower, end, _ASCII, skipped)
+        found = _stated(text, occurrences(lower, _ASCII, end), end, skipped)
     if within:  # what is stated in an unfinished draft is no answer
         found = [one for one in found if one.kind in ("boxed", "hash")]
     for start, stop, sure, closed, _, tag in held:
@@ -96,12 +94,11 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
 
 def marks_before(text: str, end: int) -> bool:
     """Whether `text[:end]` may hold a mark, or what a mark behind it is read by."""
-    lower = lowered(text)[:end]
-    if any(map(lower.__contains__, _KEYWORDS)) or OTHER.of(lower) or chosen(lower):
+    head = lowered(text)[:end]
+    places = occurrences(head, (*_FIRST, *OTHER.of(head), *chosen(head)), end)
+    if _RE.hinted("final", head[-16:]) or (places and _stated(text, places, len(text), [])):
         return True
-    if _RE.hinted("final", lower[-16:]):
-        return True
-    enveloped = any(map(lower.__contains__, "{<[(~"))
+    enveloped = any(map(head.__contains__, "{<[(~"))
     return enveloped and (
         drafts(text, len(text)) != ([], False) or bool(_held(text, len(text), []))
     )
@@ -135,7 +132,7 @@ def _inner(text: str, start: int, stop: int) -> Committed | None:
     """The last mark within a tag."""
     lower = lowered(text)
     keywords = (*_FIRST, *_ASCII, *OTHER.of(lower))
-    found = _stated(text, lower, stop, keywords, [(0, start)])
+    found = _stated(text, occurrences(lower, keywords, stop), stop, [(0, start)])
     return found[-1] if found and found[-1].kind != "field" else None
 
 
@@ -147,12 +144,12 @@ def _lies_in(position: int, spans: list[tuple[int, int]]) -> bool:
 
 
 def _stated(
-    text: str, lower: str, end: int, keywords: tuple[str, ...], skipped: list[tuple[int, int]]
+    text: str, places: list[tuple[int, str]], end: int, skipped: list[tuple[int, int]]
 ) -> list[Committed]:
     """Marks that a keyword opens: boxes, signs, and nouns that name the answer."""
     found: deque[Committed] = deque(maxlen=1000)
     floor = 0
-    for position, keyword in occurrences(lower, keywords, end):
+    for position, keyword in places:
         if position < floor or not _starts_word(text, position, keyword):
             continue
         stop = end

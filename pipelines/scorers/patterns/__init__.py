@@ -43,13 +43,17 @@ class Patterns(dict[str, re.Pattern[str]]):
         super().__init__()
         self.pieces, self.words = pieces, words
         self.hints: dict[str, tuple[str, ...]] = {}
+        self._known: dict[tuple[str, bool], tuple[str, ...]] = {}
 
     def hinted(self, name: str, text: str) -> bool:
         """Whether a text has a hint of a match."""
-        known = self.hints.get(name)
-        if known is None:
-            known = self.hints[name] = hints(self[name].pattern)
-        return any(map(text.lower().__contains__, known))
+        lower = text.lower()
+        key = (name, lower.isascii())  # a text in ASCII has hints in ASCII only
+        if (known := self._known.get(key)) is None:
+            every = self.hints.get(name) or hints(self[name].pattern)
+            known = tuple(one for one in dict.fromkeys(every) if one.isascii() or not key[1])
+            self._known[key] = known
+        return any(map(lower.__contains__, known))
 
     def search(self, name: str, text: str, start: int, end: int) -> re.Match[str] | None:
         """The first match in `text[start:end]`, which is not searched without a hint of one."""
