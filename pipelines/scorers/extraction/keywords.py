@@ -43,7 +43,7 @@ class Words:
 def occurrences(lower: str, words: Iterable[str], end: int) -> list[tuple[int, str]]:
     """(position, word) of every word before `end`, in the order of the text."""
     found = []
-    for word in words:
+    for word in filter(lower.__contains__, words):
         position = lower.find(word, 0, end)
         while position >= 0:
             found.append((position, word))

@@ -72,7 +72,7 @@ for _one in LANGUAGES:
         NOUNS.setdefault(_noun, []).append(_one)
 
 OTHER = Words(noun for noun in NOUNS if not noun.isascii())
-ASCII_NOUNS = tuple(noun for noun in NOUNS if noun.isascii() and noun not in ROWS[0]["choose"])
+_FOREIGN = tuple(noun for noun in NOUNS if noun.isascii() and noun not in ENGLISH.nouns)
 #: What begins the English words that choose an answer, of two and more: "I'd say".
 _PERSONS = ("i ", "i'", "i’", "my ")
 
@@ -86,9 +86,15 @@ def chosen(lower: str) -> tuple[str, ...]:
     return tuple(filter(lower.__contains__, ROWS[0]["choose"]))
 
 
+@lru_cache(maxsize=4)
+def foreign(lower: str) -> tuple[str, ...]:
+    """The nouns in ASCII, of other languages than English, that a text in lower case has."""
+    return tuple(filter(lower.__contains__, _FOREIGN))
+
+
 def last_noun(lower: str) -> tuple[int, str] | None:
     """Place of the last noun, and the noun."""
-    nouns = (*ASCII_NOUNS, *OTHER.of(lower), *chosen(lower))
+    nouns = (*ROWS[0]["answer"], *foreign(lower), *OTHER.of(lower), *chosen(lower))
     return max(occurrences(lower, nouns, len(lower)), default=None)
 
 

@@ -21,11 +21,12 @@ from routeyard.pipelines.scorers.extraction.envelopes import (
 )
 from routeyard.pipelines.scorers.extraction.keywords import lowered, occurrences
 from routeyard.pipelines.scorers.extraction.languages import (
-    ASCII_NOUNS,
     ENGLISH,
     NOUNS,
     OTHER,
+    ROWS,
     chosen,
+    foreign,
 )
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
 from routeyard.pipelines.scorers.extraction.statements import (
@@ -50,8 +51,7 @@ MOST_READ, HEAD = 400_000, 100_000
 #: Keywords of marks that are no nouns → the kind of mark; the expression has the kind's name.
 _SIGNS = {"boxed": "boxed", "fbox": "boxed", "####": "hash", "ans:": "label", "a:": "label"}
 _QUOTES = ('"', "'", "\\")
-_FIRST = (*_SIGNS, *(noun for noun in ENGLISH.nouns if noun in ASCII_NOUNS))
-_ASCII = tuple(noun for noun in ASCII_NOUNS if noun not in ENGLISH.nouns)
+_FIRST = (*_SIGNS, *ROWS[0]["answer"])
 
 
 @lru_cache(maxsize=4)
@@ -78,7 +78,7 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
     keywords = (*_FIRST, *OTHER.of(lower), *chosen(lower))
     found = _stated(text, occurrences(lower, keywords, end), end, skipped)
     if not found and not held:
-        found = _stated(text, occurrences(lower, _ASCII, end), end, skipped)
+        found = _stated(text, occurrences(lower, foreign(lower), end), end, skipped)
     if within:  # what is stated in an unfinished draft is no answer
         found = [one for one in found if one.kind in ("boxed", "hash")]
     for start, stop, sure, closed, _, tag in held:
@@ -131,7 +131,7 @@ def _held(text: str, end: int, spans: list[tuple[int, int]]) -> list[Held]:
 def _inner(text: str, start: int, stop: int) -> Committed | None:
     """The last mark within a tag."""
     lower = lowered(text)
-    keywords = (*_FIRST, *_ASCII, *OTHER.of(lower))
+    keywords = (*_FIRST, *foreign(lower), *OTHER.of(lower))
     found = _stated(text, occurrences(lower, keywords, stop), stop, [(0, start)])
     return found[-1] if found and found[-1].kind != "field" else None
 

@@ -7,14 +7,21 @@ search, so reading takes linear time whatever the output holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import filterfalse
 from typing import NamedTuple
 
 from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction.keywords import Words, lowered, occurrences
-from routeyard.pipelines.scorers.extraction.languages import ENGLISH, ROWS, chosen, listed, worded
+from routeyard.pipelines.scorers.extraction.languages import (
+    ENGLISH,
+    ROWS,
+    chosen,
+    foreign,
+    listed,
+    worded,
+)
 from routeyard.pipelines.scorers.extraction.marks import committed, marks_before
 from routeyard.pipelines.scorers.extraction.option_text import Options, matching, repeats
 from routeyard.pipelines.scorers.extraction.statements import Committed
@@ -48,7 +55,6 @@ _MARKS = {
 }
 _FIRM = tuple(word for word, marks in _MARKS.items() if any(" " in how for how, _ in marks))
 _CHOOSING = listed("choose", rows=ROWS[1:])
-_ASCII = (*_MARKS, *filter(str.isascii, _CHOOSING))
 _OTHER = Words(filterfalse(str.isascii, _CHOOSING))
 #: Marks that nothing follows but the answer, and those that hold nothing but the answer.
 _SURE = frozenset({"field", "hash", "final", "label"})
@@ -116,7 +122,10 @@ def _held(one: Committed, text: str, allowed: str, options: Options) -> NamedOpt
 def _worded(text: str, allowed: str, options: Options, *, firm_only: bool) -> Iterator[NamedOption]:
     """Options that a text chooses or calls correct, in order; weak ones, too, if asked for."""
     floor, lower, end = 0, lowered(text), len(text)
-    keywords = _FIRM if firm_only else (*_ASCII, *_OTHER.of(lower), *chosen(lower))
+    keywords: Iterable[str] = _FIRM
+    if not firm_only:
+        verbs = filter(_CHOOSING.__contains__, foreign(lower))
+        keywords = (*_MARKS, *verbs, *_OTHER.of(lower), *chosen(lower))
     for position, keyword in occurrences(lower, keywords, end):
         if position < floor or (text[position - 1 : position].isalpha() and keyword.isascii()):
             continue
