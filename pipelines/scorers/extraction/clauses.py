@@ -21,7 +21,8 @@ from routeyard.pipelines.scorers.extraction.languages import (
 from routeyard.pipelines.scorers.patterns import hints
 
 _RE = worded("clauses", any_least=any_of(listed("least")))
-_RE.hints["retracts"] = tuple({part for word in listed("retracts") for part in hints(word)})
+for _key in ("declines", "retracts"):
+    _RE.hints[_key] = tuple({part for word in listed(_key) for part in hints(word)})
 _DOUBTING = {word.lower() for word in listed("doubts", "say")}
 _RE.hints["doubts"] = tuple(_DOUBTING)
 _DOUBT_WORDS = frozenset(word.split()[-1] for word in _DOUBTING)
@@ -89,7 +90,7 @@ def supposes(text: str) -> bool:
 
 def declines(text: str) -> bool:
     """Whether a sentence says that it cannot answer, in any language."""
-    return _RE["declines"].search(lowered(text)) is not None
+    return _RE.search("declines", lowered(text), 0, len(text)) is not None
 
 
 def retracts(text: str, end: int) -> bool:

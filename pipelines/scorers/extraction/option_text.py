@@ -41,9 +41,14 @@ def _likeness(said: str, content: str) -> float:
     return matcher.ratio() if matcher.quick_ratio() >= _NEAR else 0.0
 
 
+def _most(options: Options) -> int:
+    """Signs within which a text can repeat an option, with markup around it."""
+    return 3 * max(map(len, options.values()), default=0) + 60
+
+
 def beginning(text: str, options: Options) -> str:
-    """As much of a text as can repeat an option, with markup around it, up to a word's end."""
-    most, text = 3 * max(map(len, options.values()), default=0) + 60, text.lstrip()
+    """As much of a text as can repeat an option, up to a word's end."""
+    most, text = _most(options), text.lstrip()
     return text if len(text) <= most else text[:most].rsplit(None, 1)[0]
 
 
@@ -80,6 +85,6 @@ def contradicts(text: str, letter: str, stop: int, options: Options) -> bool:
 
 def equal(text: str, options: Options) -> str | None:
     """Letter of the one option that a text equals."""
-    said = normalise(beginning(text, options))
+    said = normalise(text) if len(text) <= _most(options) else ""
     exact = [letter for letter, content in options.items() if content == said != ""]
     return exact[0] if len(exact) == 1 else None
