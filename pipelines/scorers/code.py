@@ -54,11 +54,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         setup = str(asked.metadata.get("test_setup") or (prompt if kind == "check" else ""))
         job |= {"setup": setup, "tests": list(asked.references)}
     else:
-        functional = kind == "functional"
         try:
-            job["cases"] = [
-                case for text in asked.references for case in _cases(text, functional=functional)
-            ]
+            job["cases"] = [case for text in asked.references for case in _cases(text, kind)]
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             said = f"{type(error).__name__}: {error}"[:200]
             return ScoreResult("error", reason=f"the question's tests are not in form: {said}")
@@ -102,11 +99,9 @@ def _kind(asked: ScoringInput) -> str:
 
 def _entry(asked: ScoringInput) -> str:
     """Name of the function asked for; APPS holds it among the tests."""
-    for key in ("entry_point", "func_name", "fn_name"):
-        if asked.metadata.get(key):
-            return str(asked.metadata[key])
-    found = re.search(r'"fn_name"\s*:\s*"(\w+)"', asked.references[0]) if asked.references else None
-    return found[1] if found else ""
+    named = (asked.metadata.get(key) for key in ("entry_point", "func_name", "fn_name"))
+    found = re.search(r'"fn_name"\s*:\s*"(\w+)"', "".join(asked.references[:1]))
+    return str(next(filter(None, named), found[1] if found else ""))
 
 
 def _prompt(asked: ScoringInput) -> str:
@@ -178,12 +173,12 @@ def _parses(text: str) -> bool:
     return True
 
 
-def _cases(text: str, *, functional: bool) -> list[dict[str, Any]]:
+def _cases(text: str, kind: str) -> list[dict[str, Any]]:
     """Cases of LiveCodeBench (`input`, `output`) or APPS (`inputs`, `outputs`)."""
     loaded = json.loads(text)
     if isinstance(loaded, dict) and "inputs" in loaded:
         pairs = zip(loaded["inputs"], loaded["outputs"], strict=True)
-        if functional:
+        if kind == "functional":
             return [{"arguments": list(given), "value": out} for given, out in pairs]
         return [{"input": _text(given), "output": _text(out)} for given, out in pairs]
     cases = loaded if isinstance(loaded, list) else [loaded]

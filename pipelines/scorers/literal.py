@@ -17,14 +17,10 @@ import ast
 import json
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
-from routeyard.pipelines.scorers.comparison.literals import (
-    LONGEST,
-    NotALiteral,
-    same,
-    value_of,
-)
+from routeyard.pipelines.scorers.comparison.literals import LONGEST, same, values_of
 from routeyard.pipelines.scorers.extraction.clauses import denied, doubted, supposed, wonders
 from routeyard.pipelines.scorers.extraction.commitment import settle
 from routeyard.pipelines.scorers.extraction.envelopes import (
@@ -47,34 +43,27 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Compares the literal that the output gives with the references, by value and type."""
     if not asked.references:
         return ScoreResult("error", reason="there is no reference")
-    wanted = [_reference(text) for text in asked.references]
-    raw = [
-        text
-        for text, (_, is_literal) in zip(asked.references, wanted, strict=True)
-        if not is_literal
-    ]
-    keys = {str(key) for value, _ in wanted if isinstance(value, dict) for key in value}
+    wanted = {text: _reference(text) for text in asked.references}
+    raw = [text for text, literal in wanted.items() if not literal]
+    literals = list(chain(*wanted.values()))
+    keys = {str(key) for one in literals if isinstance(one, dict) for key in one}
     for how, start, end in _candidates(output, plain_text=bool(raw), keys=keys):
         said = output[start:end]
         values = _values(how, said, output[start - 1 : start] if start else "")
         if not values and not raw:
             continue
-        if not keys and any(isinstance(one, dict) and _wraps(one) for one in values):
+        if not keys and _wrap(values):
             continue  # an envelope whose answer is a separate candidate
-        right = any(
-            any(same(value, one) for value in values)
-            if is_literal
-            else _printed(said, values, text)
-            for text, (one, is_literal) in zip(asked.references, wanted, strict=True)
-        )
+        right = any(same(value, one) for one in literals for value in values)
+        right = right or any(_printed(said, values, text) for text in raw)
         kind = type(values[0]).__name__ if values else "text"
         return ScoreResult.of(right, said, (start, end), f"{how}: {kind} {said[:80]}")
     return ScoreResult("abstain", reason="no literal in the output")
 
 
-def _wraps(value: dict[Any, Any]) -> bool:
+def _wrap(values: list[Any]) -> bool:
     """Whether a dictionary has a key that envelopes have, and not the data of an answer."""
-    return any(str(key).lower() in NAMES for key in value)
+    return any(str(key).lower() in NAMES for one in values if isinstance(one, dict) for key in one)
 
 
 def _values(how: str, said: str, before: str) -> list[Any]:
@@ -91,20 +80,10 @@ def _values(how: str, said: str, before: str) -> list[Any]:
         # The string, its content, and the content of a string that is quoted once more.
         spellings += [string, bare[1:-1] if quoted else "", f'"""{string}"""' if string else ""]
         found.append(string)
-    for text in dict.fromkeys(spellings):
-        try:
-            found.append(value_of(text))
-        except NotALiteral:
-            continue
-    return found
+    return found + [one for text in dict.fromkeys(spellings) for one in values_of(text)]
 
 
-@lru_cache(maxsize=65536)
-def _reference(text: str) -> tuple[Any, bool]:
-    try:
-        return value_of(text), True
-    except NotALiteral:
-        return text, False
+_reference = lru_cache(maxsize=65536)(values_of)
 
 
 def _printed(said: str, values: list[Any], reference: str) -> bool:
@@ -130,7 +109,7 @@ def _candidates(output: str, *, plain_text: bool, keys: set[str]) -> Iterator[tu
         span = _within_quotes(output, firm[-1].start, firm[-1].end)
         yield from _asserted(output, *span)
         yield "field", *span
-    if _is_literal(output, *body):
+    if values_of(output[slice(*body)]):
         yield "whole output", *body
     if _RE["traceback"].search(output, first, end) and not firm:
         return
@@ -150,7 +129,7 @@ def _candidates(output: str, *, plain_text: bool, keys: set[str]) -> Iterator[tu
         yield "whole output", *body
     elif "\n" in output[slice(*body)]:
         line = output.rfind("\n", *body) + 1
-        if _is_literal(output, line, body[1]):
+        if values_of(output[line : body[1]]):
             yield "last line", line, body[1]
     if not plain_text:
         yield from _in_prose(output, first, end, marked=bool(marked))
@@ -186,7 +165,7 @@ def _literal_end(output: str, start: int, end: int) -> int | None:
     """Where a literal that begins at `start` ends, if no more of an expression follows."""
     found = _RE["atom"].match(output, start, end)
     stop = found.end() if found else value(output, start, end)[2] if start < end else start
-    if not start < stop <= end or not _is_literal(output, start, stop):
+    if not start < stop <= end or not values_of(output[start:stop]):
         return None
     return stop if _RE["ends"].match(output, stop, end) else None
 
@@ -197,14 +176,6 @@ def _within_quotes(output: str, start: int, end: int) -> tuple[int, int]:
     last = end + len(output[end:]) - len(output[end:].lstrip(" "))
     quoted = first and output[first - 1] in "'\"" and output[last : last + 1] == output[first - 1]
     return (first, last) if quoted else (start, end)
-
-
-def _is_literal(output: str, start: int, end: int) -> bool:
-    try:
-        value_of(output[start:end])
-    except NotALiteral:
-        return False
-    return True
 
 
 def _asserted(output: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
@@ -233,10 +204,8 @@ def _asserted(output: str, start: int, end: int) -> Iterator[tuple[str, int, int
 def _bare(output: str, start: int, end: int) -> tuple[int, int]:
     """Without markup and the full stop of the sentence."""
     start, end = trim(output, start, end)
-    while start < end and output[start] in "`*$ ":
-        start += 1
-    while end > start and output[end - 1] in "`*$ ":
-        end -= 1
+    start = end - len(output[start:end].lstrip("`*$ "))
+    end = start + len(output[start:end].rstrip("`*$ "))
     # "5." is a float where it is alone, and a sentence's end where it is stated.
     if start < end and output[end - 1] == ".":
         end -= 1

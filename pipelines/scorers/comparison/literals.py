@@ -10,36 +10,27 @@ from typing import Any
 #: Longer texts are not parsed.
 LONGEST = 200_000
 #: What `ast.literal_eval` does not read.
-_EMPTY: dict[str, Any] = {f"{kind.__name__}()": kind() for kind in (frozenset, dict, list, tuple)}
-_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf, "NaN": math.nan,
-            "Infinity": math.inf, "-Infinity": -math.inf}  # fmt: skip
+_NAMED: dict[str, Any] = {
+    **{f"{kind.__name__}()": kind() for kind in (frozenset, dict, list, tuple)},
+    **{name: float(name) for name in ("nan", "inf", "-inf", "NaN", "Infinity", "-Infinity")},
+}
 
 
-class NotALiteral(Exception):
-    """The text is not a literal."""
-
-
-def value_of(text: str) -> Any:
-    """The Python or JSON value of a text.
-
-    Raises:
-        NotALiteral: it has none, or is longer than `LONGEST`.
-    """
+def values_of(text: str) -> list[Any]:
+    """The Python or JSON value of a text; empty where it has none or is longer than `LONGEST`."""
     text = text.strip().strip("`").strip()
     if not text or len(text) > LONGEST:
-        raise NotALiteral
-    if text in _EMPTY:
-        return _EMPTY[text]
-    if text in _SPECIAL:
-        return _SPECIAL[text]
+        return []
+    if text in _NAMED:
+        return [_NAMED[text]]
     try:
-        return ast.literal_eval(text)
+        return [ast.literal_eval(text)]
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         pass
     try:
-        return json.loads(text)
+        return [json.loads(text)]
     except (ValueError, RecursionError):
-        raise NotALiteral from None
+        return []
 
 
 def same(one: Any, other: Any) -> bool:
