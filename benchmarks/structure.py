@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ast
 from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     classes = Counter(
         node.name
         for _, tree in trees.values()
-        for node in ast.walk(tree)
+        for node in definitions(tree)
         if isinstance(node, ast.ClassDef)
     )
     return {
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         f"functions_above_complexity_{COMPLEX}": sorted(
             f"{name}.{node.name}"
             for name, (_, tree) in trees.items()
-            for node in ast.walk(tree)
+            for node in definitions(tree)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             and complexity(node) > COMPLEX
         ),
@@ -77,15 +78,23 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+@cache
+def definitions(
+    tree: ast.Module,
+) -> list[ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """The module, its classes and its functions."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
 def code_lines(text: str, tree: ast.Module) -> int:
     """Lines that hold code."""
     documented: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            for before, one in zip([None, *node.body], node.body, strict=False):
-                of_field = isinstance(node, ast.ClassDef) and isinstance(before, ast.AnnAssign)
-                if (before is None or of_field) and _is_text(one):
-                    documented.update(range(one.lineno, (one.end_lineno or 0) + 1))
+    for node in definitions(tree):
+        for before, one in zip([None, *node.body], node.body, strict=False):
+            of_field = isinstance(node, ast.ClassDef) and isinstance(before, ast.AnnAssign)
+            if (before is None or of_field) and _is_text(one):
+                documented.update(range(one.lineno, (one.end_lineno or 0) + 1))
     return sum(
         bool(line.strip()) and not line.strip().startswith("#") and number not in documented
         for number, line in enumerate(text.splitlines(), 1)
@@ -172,7 +181,7 @@ def passed(files: Edges, trees: Any) -> int:
         name = waiting.pop()
         reached.add(name)
         waiting |= files.get(name, set()) - reached
-    return sum(any(_takes_recipe(node) for node in ast.walk(trees[name][1])) for name in reached)
+    return sum(any(_takes_recipe(node) for node in definitions(trees[name][1])) for name in reached)
 
 
 def _takes_recipe(node: ast.AST) -> bool:
