@@ -72,14 +72,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
             f"{_SCORERS}/extraction/*.py",
             *(
                 f"{_SCORERS}/comparison/{name}.py"
-                for name in (
-                    "number",
-                    "number_context",
-                    "number_words",
-                    "quantities",
-                    "quantity",
-                    "units",
-                )
+                for name in ("number", "number_words", "quantities", "quantity", "units")
             ),
         ],
         [
