@@ -124,8 +124,25 @@ class Answers:
 
     def lengths(self, column: str) -> Floats:
         """(n,) characters of a text; NaN where the text is missing."""
+        return self.cached(f"lengths of {column}", lambda answers: answers._counted(column))
+
+    def _counted(self, column: str) -> Floats:
         counted = pc.utf8_length(self.texts(column)).cast(pa.float64())
         return np.asarray(counted.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+    def different(self, column: str) -> pa.DictionaryArray:
+        """A column with each different text once: long texts are compared by several checks."""
+        return self.cached(f"different {column}", lambda answers: answers._encoded(column))
+
+    def _encoded(self, column: str) -> pa.DictionaryArray:
+        return self.texts(column).dictionary_encode()
+
+    def equal(self, column: str) -> Codes:
+        """(n,) one number for equal texts of a column, −1 where the text is missing.
+
+        Without an order, unlike `coded`: sorting long texts takes longer than comparing them.
+        """
+        return np.asarray(pc.fill_null(self.different(column).indices, -1)).astype(np.int64)
 
     def names(self, column: str) -> list[str]:
         """The different texts of a column; `coded` numbers them."""

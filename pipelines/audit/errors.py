@@ -107,7 +107,7 @@ def _with_status(answers: Answers, wanted: Callable[[str, str | None], bool]) ->
 
 def _matching(answers: Answers, column: str, pattern: str) -> Mask:
     """(n,) whether a text matches an RE2 pattern; each different text is looked at once."""
-    values = answers.texts(column).dictionary_encode()
+    values = answers.different(column)
     told = pc.match_substring_regex(values.dictionary, pattern, ignore_case=True)
     hit = np.append(np.asarray(told, dtype=bool), False)
     return np.asarray(hit[np.asarray(pc.fill_null(values.indices, len(hit) - 1))])

@@ -25,9 +25,14 @@ def rejected(answers: Answers) -> Iterator[Found]:
     """Answers that are the reference, but for a unit and marks, and count as wrong; by suite."""
     wrong = np.flatnonzero((answers.score == 0) & (answers.coded("reference") >= 0))
     text = pc.fill_null(answers.texts("text").take(pa.array(wrong)), "")
-    reference = _plain(answers.texts("reference").take(pa.array(wrong)))
-    last = pc.struct_field(pc.extract_regex(text, _BOXED), "last")
-    told = _plain(pc.coalesce(last, text))
+    keys = answers.texts("reference").take(pa.array(wrong))
+    reference = _plain(keys)
+    boxed = pc.if_else(pc.match_substring(text, "\\boxed{"), text, None)
+    last = pc.struct_field(pc.extract_regex(boxed, _BOXED), "last")
+    # Marks and a unit make a text no more than some times as long.
+    most = pc.add(pc.multiply(pc.utf8_length(keys), 4), _MARKS)
+    short = pc.if_else(pc.less_equal(pc.utf8_length(text), most), text, None)
+    told = _plain(pc.coalesce(last, short))
     same = pc.or_kleene(pc.equal(told, reference), pc.equal(_amount(told), _amount(reference)))
     there = pc.greater(pc.utf8_length(reference), 0)
     bad = wrong[np.asarray(pc.fill_null(pc.and_(same, there), False), dtype=bool)]
@@ -41,6 +46,8 @@ def rejected(answers: Answers) -> Iterator[Found]:
         yield Found(about, says + "wrong", rows)
 
 
+#: Characters of marks around an answer, beside four for each of the reference's own.
+_MARKS = 100
 #: The last answer in a box of a text; its content may hold one pair of braces.
 _BOXED = r"(?s).*\\boxed\{+(?P<last>[^{}]*(?:\{[^{}]*\})?[^{}]*)\}"
 #: A number alone, with a currency sign before it or a unit behind it.

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.audit.answers import Answers, Codes, counts
@@ -81,8 +80,7 @@ def copies(answers: Answers) -> Iterator[Found]:
 def _equal_answers(answers: Answers) -> list[Codes]:
     """Rows of several arms with one long text under one question, and under no other question."""
     rows = np.flatnonzero(answers.lengths("text") >= LONG)
-    texts = answers.texts("text").take(pa.array(rows)).dictionary_encode()
-    text, question = np.asarray(texts.indices).astype(np.int64), answers.question[rows]
+    text, question = answers.equal("text")[rows], answers.question[rows]
     order, starts = _grouped(text, question)
     size = np.diff(np.append(starts, len(order)))
     # A refusal or a template answers many questions.
@@ -128,11 +126,12 @@ def repeated(answers: Answers) -> Iterator[Found]:
 def both_ways(answers: Answers) -> Iterator[Found]:
     """The same answer to the same question, right in one row and wrong in another."""
     score = answers.score
-    rows = np.flatnonzero(((score == 0) | (score == 1)) & (answers.coded("text") >= 0))
+    text = answers.equal("text")
+    rows = np.flatnonzero(((score == 0) | (score == 1)) & (text >= 0))
     key = answers.question
     if answers.has("reference"):
         key = key * (int(answers.coded("reference").max()) + 2) + answers.coded("reference") + 1
-    order, starts = _grouped(key[rows], answers.coded("text")[rows])
+    order, starts = _grouped(key[rows], text[rows])
     number = np.diff(np.append(starts, len(order)))
     if not len(rows):
         return
