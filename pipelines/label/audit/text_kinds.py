@@ -134,8 +134,10 @@ def _is_harness(said: str, low: str) -> bool:
 
 
 def _refuses(said: str) -> bool:
-    found = {group for group, words in _GROUPS.items() if words.search(said)}
-    return ("inability" in found and len(found) >= 2) or {"apology", "self"} <= found
+    """Whether inability is said beside another sign of a refusal, or one apologises as a model."""
+    if _GROUPS["inability"].search(said):
+        return any(said_of.search(said) for name, said_of in _GROUPS.items() if name != "inability")
+    return bool(_GROUPS["apology"].search(said) and _GROUPS["self"].search(said))
 
 
 def _is_answer(low: str, at: Setting) -> bool:
