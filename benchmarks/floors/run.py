@@ -2,7 +2,8 @@
 
 The floor is a minimal script that does the core of the same work (`floors/floor.py`): the
 ratio to it is what everything else costs, checks and pages included. Each work starts from
-nothing; what it needs, another row builds before. `--only a,b` runs some rows.
+nothing; what it needs, another row builds before. `--only a,b` runs some rows, `--write` writes
+the table to FLOORS.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Any
 
 import yaml
 
+from benchmarks.whole.results import surroundings
+
 _ROOT = Path(__file__).parents[2]
 WORKS: list[dict[str, Any]] = yaml.safe_load(
     Path(__file__).with_name("works.yaml").read_text(encoding="utf-8")
@@ -27,6 +30,7 @@ WORKS: list[dict[str, Any]] = yaml.safe_load(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", default="", help="names of rows, by commas")
+    parser.add_argument("--write", action="store_true", help="write benchmarks/FLOORS.md")
     parser.add_argument("--folder", type=Path, help="where to work; a temporary folder by default")
 
 
@@ -43,7 +47,34 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
                 continue
             rows.append(_row(work, Path(folder)))
             print(_line(rows[-1]), file=sys.stderr, flush=True)
+    if arguments.write:
+        (_ROOT / "benchmarks" / "FLOORS.md").write_text(page(rows), encoding="utf-8")
     return {"rows": rows}
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """The table as Markdown, with the machine that it was measured on."""
+    on = surroundings()
+    lines = [
+        "# What users wait for, beside a floor",
+        "",
+        "Made by `python -m benchmarks floors --write`: CPU-seconds with children where no other",
+        "unit is named, each in one run with its floor, a minimal script of pandas, DuckDB and",
+        "numpy that does the core of the same work.",
+        "",
+        f"{on['processor']}, {on['cores']} cores, {on['memory_gib']} GiB, Python {on['python']}, "
+        f"{on['measured_on']}.",
+        "",
+        "| work | now | floor | times the floor | goal | |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for row in rows:
+        goal = f"{row['goal']:g}{' ×' if row.get('goal_is') == 'times the floor' else ''}"
+        figures = [row.get(name) for name in ("now", "floor", "ratio")]
+        cells = ["–" if one is None else f"{one:,.3g}" for one in figures]
+        met = row.get("absent") or ("reached" if row["reached"] else "not reached")
+        lines.append(f"| {row['work']} | {' | '.join(cells)} | {goal} | {met} |")
+    return "\n".join(lines) + "\n"
 
 
 def _row(work: dict[str, Any], folder: Path) -> dict[str, Any]:

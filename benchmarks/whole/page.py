@@ -28,6 +28,7 @@ def _head(run: dict[str, Any]) -> list[str]:
         "# Benchmarks: results",
         "",
         "Made by `python -m benchmarks all`; read by `python -m benchmarks compare`.",
+        "What users wait for, beside a floor: [FLOORS.md](FLOORS.md).",
         "",
         f"{on['processor']}, {on['cores']} cores, {on['memory_gib']} GiB, {on['system']}, "
         f"Python {on['python']}, {on['measured_on']}.",

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.floors import floor
-from benchmarks.floors.run import WORKS, run
+from benchmarks.floors.run import WORKS, page, run
 
 
 def asked(only: str, folder: Path) -> argparse.Namespace:
-    return argparse.Namespace(only=only, folder=folder)
+    return argparse.Namespace(only=only, folder=folder, write=False)
 
 
 def test_every_floor_is_a_function_or_a_figure_of_the_same_run() -> None:
@@ -40,3 +40,15 @@ def test_recordings_that_are_absent_are_said(
 def test_a_row_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="no row demos; there are build_mmlu_pro"):
         run(asked("demos", tmp_path))
+
+
+def test_the_page_has_a_row_for_each_work_and_says_what_was_not_run() -> None:
+    timed = {"work": "verify", "goal": 8, "now": 10.24, "floor": 0.471, "ratio": 21.74}
+    written = page(
+        [
+            {**timed, "goal_is": "absolute", "reached": False},
+            {"work": "demo", "goal": 20, "absent": "ROUTEYARD_DATA names no folder"},
+        ]
+    )
+    assert "| verify | 10.2 | 0.471 | 21.7 | 8 | not reached |" in written
+    assert "| demo | – | – | – | 20 | ROUTEYARD_DATA names no folder |" in written

@@ -134,7 +134,7 @@ def _is_harness(said: str, low: str) -> bool:
 
 
 def _refuses(said: str) -> bool:
-    """Whether inability is said beside another sign of a refusal, or one apologises as a model."""
+    """Whether a text names an inability beside another sign of a refusal, or a model apologises."""
     if _GROUPS["inability"].search(said):
         return any(said_of.search(said) for name, said_of in _GROUPS.items() if name != "inability")
     return bool(_GROUPS["apology"].search(said) and _GROUPS["self"].search(said))
