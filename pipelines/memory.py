@@ -55,8 +55,8 @@ def _rebuilt(what: str, where: str | None, next_step: str) -> OutOfMemory:
 def collect_rarely() -> None:
     """Have Python look for garbage after 50,000 new objects instead of 700, in a whole process.
 
-    What libraries and syntax trees consist of is never garbage: with Python's own thresholds the
-    demo spent an eighth of its CPU time on walking it, and its memory was the same.
+    Libraries and syntax trees are millions of objects and never garbage; Python's own thresholds
+    (700, 10, 10) walk them again and again while more of them is loaded.
     """
     gc.set_threshold(50_000, 20, 20)
 

@@ -124,18 +124,16 @@ class Answers:
 
     def lengths(self, column: str) -> Floats:
         """(n,) characters of a text; NaN where the text is missing."""
-        return self.cached(f"lengths of {column}", lambda answers: answers._counted(column))
 
-    def _counted(self, column: str) -> Floats:
-        counted = pc.utf8_length(self.texts(column)).cast(pa.float64())
-        return np.asarray(counted.to_numpy(zero_copy_only=False), dtype=np.float64)
+        def counted(answers: Answers) -> Floats:
+            lengths = pc.utf8_length(answers.texts(column)).cast(pa.float64())
+            return np.asarray(lengths.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+        return self.cached(f"lengths of {column}", counted)
 
     def different(self, column: str) -> pa.DictionaryArray:
         """A column with each different text once: long texts are compared by several checks."""
-        return self.cached(f"different {column}", lambda answers: answers._encoded(column))
-
-    def _encoded(self, column: str) -> pa.DictionaryArray:
-        return self.texts(column).dictionary_encode()
+        return self.cached(f"different {column}", lambda one: one.texts(column).dictionary_encode())
 
     def equal(self, column: str) -> Codes:
         """(n,) one number for equal texts of a column, −1 where the text is missing.

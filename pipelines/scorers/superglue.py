@@ -30,27 +30,27 @@ def _names(task: str, choices: Sequence[str]) -> dict[str, list[str]]:
 
 def class_of(task: str, text: str, choices: Sequence[str] = ()) -> str | None:
     """Class that a short answer names; None when it names none or several."""
-    said = normalise(text.replace("_", " "))
+    answer = normalise(text.replace("_", " "))
     names = _names(task, choices)
-    exact = [name for name, words in names.items() if said and said in words]
+    exact = [name for name, words in names.items() if answer and answer in words]
     if len(exact) == 1:
         return exact[0]
-    opening = said.partition(" ")[0]
+    opening = answer.partition(" ")[0]
     for name, words in names.items():
         if opening in words and opening in ("yes", "no", "true", "false"):
             return name
     # The longest name counts: "not entailment" also holds "entailment".
     found = {
-        name: max(len(one) for one in held)
+        name: max(len(one) for one in named)
         for name, words in names.items()
-        if (held := [one for one in words if len(one) > 1 and _holds(said, one)])
+        if (named := [one for one in words if len(one) > 1 and _contains(answer, one)])
     }
     best = [name for name, size in found.items() if size == max(found.values())]
     told = len(found) == 1 or (task == "rte" and len(found) == 2)
     return best[0] if told and len(best) == 1 else None
 
 
-def _holds(text: str, words: str) -> bool:
+def _contains(text: str, words: str) -> bool:
     return re.search(rf"\b{re.escape(words)}\b", text) is not None
 
 

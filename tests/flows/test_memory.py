@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -229,3 +230,21 @@ def test_estimates_grow_with_the_work(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_errors_of_files_stay_errors_of_files() -> None:
     assert memory.named(BadInput("x"), "y") is None
+
+
+def test_a_command_has_python_look_for_garbage_rarely() -> None:
+    program = (
+        "import gc, sys\n"
+        "from routeyard.flows import cli\n"
+        "cli.run = lambda words: print(*gc.get_threshold()) or 0\n"
+        "cli.main([])\n"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert printed.split() == ["50000", "20", "20"]
+
+
+def test_a_process_that_labels_looks_for_garbage_rarely() -> None:
+    with scoring_processes._pool(1) as pool:
+        assert pool.submit(gc.get_threshold).result() == (50_000, 20, 20)
