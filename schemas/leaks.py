@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
@@ -14,9 +13,6 @@ import pyarrow.compute as pc
 
 from routeyard.schemas.stored import StoredTable
 from routeyard.schemas.withheld import WITHHELD
-
-#: What Python's `\\s` and `str.strip` take as space in ASCII text.
-_ASCII_SPACE = "[\\t-\\r\\x1c-\\x20]+"
 
 
 def looked_for_duplicates(recipe: Mapping[str, Any]) -> bool:
@@ -34,7 +30,7 @@ def same_words(text: str) -> str:
     >>> same_words("What  is\\nA?") == same_words("what is a?")
     True
     """
-    return re.sub(r"\s+", " ", unicodedata.normalize("NFC", text)).strip().casefold()
+    return " ".join(unicodedata.normalize("NFC", text).split()).casefold()
 
 
 def group_of(duplicates: pa.Table) -> dict[str, str]:
@@ -57,14 +53,8 @@ def group_of(duplicates: pa.Table) -> dict[str, str]:
 
 def marks_of(texts: pa.Array) -> pa.Array:
     """16 bytes for each text, equal where `same_words` are; a null is as empty text."""
-    texts = pc.fill_null(texts, "")
-    words = pc.ascii_lower(pc.replace_substring_regex(texts, _ASCII_SPACE, " "))
-    words = pc.ascii_trim(words, " ")
-    foreign = pc.invert(pc.string_is_ascii(texts))
-    if pc.any(foreign).as_py():
-        read = [same_words(text) for text in texts.filter(foreign).to_pylist()]
-        words = pc.replace_with_mask(words, foreign, pa.array(read, words.type))
-    marks = [blake2b(text.encode(), digest_size=16).digest() for text in words.to_pylist()]
+    read = (same_words(text or "") for text in texts.to_pylist())
+    marks = [blake2b(words.encode(), digest_size=16).digest() for words in read]
     return pa.array(marks, pa.binary(16))
 
 

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +119,11 @@ def same_question(texts: Sequence[str | None], groups: Codes) -> Codes:
     for own in words.values():
         often.update(set(own))
     common = {word for word, count in often.items() if count > max(_SHARE * len(words), 3)}
-    long = {k: len(own) - sum(map(common.__contains__, own)) >= _LONG for k, own in words.items()}
+
+    @cache
+    def long(k: int) -> bool:
+        return len(words[k]) - sum(map(common.__contains__, words[k])) >= _LONG
+
     buckets: dict[tuple[int, int], list[int]] = defaultdict(list)
     for k, own in words.items():
         if len(own) < _FEWEST:
@@ -143,7 +148,7 @@ def same_question(texts: Sequence[str | None], groups: Codes) -> Codes:
         for at, k in enumerate(order):
             for other in order[at + 1 : at + 1 + reach]:
                 a, b = root(int(groups[k])), root(int(groups[other]))
-                if a != b and near_equal(words[k], words[other], long=long[k] and long[other]):
+                if a != b and near_equal(words[k], words[other], long=long(k) and long(other)):
                     parent[max(a, b)] = min(a, b)
     joined = np.array([root(k) for k in range(len(parent))], dtype=np.int64)
     return np.asarray(np.unique(joined[groups], return_inverse=True)[1].astype(np.int64))
