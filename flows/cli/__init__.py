@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.console.visible import Visible, coloured
-from routeyard.pipelines.memory import collect_rarely
+from routeyard.pipelines.memory import collect_rarely, return_memory
 from routeyard.schemas.errors import BadInput, RouteyardError
 from routeyard.schemas.untrusted_text import visible
 
@@ -25,6 +25,7 @@ from routeyard.schemas.untrusted_text import visible
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `routeyard`; exits 0, 2 for bad input, 3 for a failed gate, 1 for anything else."""
     collect_rarely()
+    return_memory()
     words = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(run(words))
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -245,9 +246,16 @@ def _value(claim: str | None, kind: pa.DataType) -> Any:
             rb"\\x([0-9A-F]{2})", lambda found: bytes.fromhex(found[1].decode()), claim.encode()
         )
     try:
-        return _ordered(pa.array([claim]).cast(kind))[0].as_py()
+        return _ordered(_text(claim).cast(kind))[0].as_py()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
+
+
+def _text(value: str) -> pa.Array:
+    """(1,) a text. `pa.array` and `pa.scalar` would import pandas, half of what a file takes."""
+    data = value.encode()
+    ends = np.array([0, len(data)], dtype=np.int32)
+    return pa.StringArray.from_buffers(1, pa.py_buffer(ends), pa.py_buffer(data))
 
 
 def texts(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -166,7 +166,9 @@ def _deciders(
     named = (decisions.by >= 0) & (~np.isnan(decisions.score) | undecided[matrix.pair])
     order = sorted(range(len(decisions.names)), key=decisions.names.__getitem__)
     rank, n = np.argsort(np.array(order, np.int64)), max(len(order), 1)
-    each = np.unique(matrix.pair[named] * n + rank[decisions.by[named]])
+    each = matrix.pair[named] * n + rank[decisions.by[named]]
+    if not (np.diff(each) > 0).all():  # several samples of a pair: each name once
+        each = np.unique(each)
     words = pa.array(sorted(decisions.names), pa.string()).take(pa.array(each % n))
     ends = pa.array(np.searchsorted(each, np.arange(pairs + 1) * n), pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(ends, words), "+")

@@ -27,7 +27,7 @@ from routeyard.pipelines.release.finding import first_line
 from tests.conftest import ROOT
 from tests.isolation import in_child
 
-GB = 10**9
+GB, POOL = 10**9, "ARROW_DEFAULT_MEMORY_POOL"
 
 
 def limited(size: int, *words: object) -> subprocess.CompletedProcess[str]:
@@ -243,6 +243,25 @@ def test_a_command_has_python_look_for_garbage_rarely() -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
     assert printed.split() == ["50000", "20", "20"]
+
+
+def test_a_command_has_arrow_take_memory_from_the_system_unless_another_pool_is_named() -> None:
+    program = (
+        "from routeyard.flows import cli\n"
+        "def run(words):\n"
+        "    import pyarrow\n"
+        "    print(pyarrow.default_memory_pool().backend_name)\n"
+        "    return 0\n"
+        "cli.run = run\n"
+        "cli.main([])\n"
+    )
+    unset = {key: value for key, value in os.environ.items() if key != POOL}
+    for environment, expected in ((unset, "system"), (unset | {POOL: "mimalloc"}, "mimalloc")):
+        command = [sys.executable, "-c", program]
+        printed = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        )
+        assert printed.stdout.split() == [expected]
 
 
 def test_a_process_that_labels_looks_for_garbage_rarely() -> None:

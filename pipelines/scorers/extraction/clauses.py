@@ -110,14 +110,18 @@ class _Sides:
     """
 
     def __init__(self, before: tuple[str, ...], after: tuple[str, ...]) -> None:
-        self.found = []
-        for keep in (str.isascii, bool):
-            first, then = (list(filter(keep, listed(*keys))) for keys in (before, after))
-            form = rf"(?:(?<!\w)|(?<=[{_ASIAN}]))(?:{any_of(first)})[\s*$`\"'(€£]{{0,3}}"
-            ends = tuple({word.lower().split()[-1] for word in first})
-            behind = re.compile(rf"[\s)*$}}\"'”’]{{0,3}}(?:{any_of(then)})", re.IGNORECASE)
-            boxed = r"(?:\\f?boxed\{)?$"
-            self.found.append((ends, re.compile(form + boxed, re.IGNORECASE), behind))
+        self.keys = (before, after)
+        self.words = lru_cache(self._words)
+
+    def _words(self, only_ascii: bool) -> tuple[tuple[str, ...], re.Pattern[str], re.Pattern[str]]:
+        """Last words of `before`, and the expressions for both sides; made when first needed."""
+        keep = str.isascii if only_ascii else bool
+        first, then = (list(filter(keep, listed(*keys))) for keys in self.keys)
+        form = rf"(?:(?<!\w)|(?<=[{_ASIAN}]))(?:{any_of(first)})[\s*$`\"'(€£]{{0,3}}"
+        ends = tuple({word.lower().split()[-1] for word in first})
+        behind = re.compile(rf"[\s)*$}}\"'”’]{{0,3}}(?:{any_of(then)})", re.IGNORECASE)
+        boxed = r"(?:\\f?boxed\{)?$"
+        return ends, re.compile(form + boxed, re.IGNORECASE), behind
 
     def beside(self, text: str, start: int, end: int) -> bool:
         """Whether one of the words is beside `text[start:end]`."""
@@ -126,7 +130,7 @@ class _Sides:
         begin = max(0, start - 32)
         before, after = text[begin:start], text[end : end + 24]
         before = before.removesuffix("{").removesuffix("\\boxed")
-        ends, form, behind = self.found[not (before.isascii() and after.isascii())]
+        ends, form, behind = self.words(before.isascii() and after.isascii())
         if before.rstrip(_SIGNS).lower().endswith(ends) and form.search(text, begin, start):
             return True
         said = after.strip(" \n)*$}.")
