@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from io import BytesIO
 from typing import Any
 
 import pyarrow as pa
+from pyarrow.json import ParseOptions, ReadOptions, read_json
 
 from routeyard.pipelines.errors import SourceError
 
@@ -31,6 +34,13 @@ FROM label_kinds WHERE verdict <> 'abstain' GROUP BY ALL ORDER BY ALL
 """
 
 
+#: Keys of a row that are no column are left out.
+_READ, _ALONE = (
+    ParseOptions(explicit_schema=SCHEMA, unexpected_field_behavior="ignore"),
+    ReadOptions(use_threads=False),
+)
+
+
 def label_kinds(figures: Mapping[str, Any]) -> pa.Table:
     """Kinds of labels with `p_correct`, the probability that such an answer is right.
 
@@ -45,10 +55,18 @@ def label_kinds(figures: Mapping[str, Any]) -> pa.Table:
             {**row, "decided_by": row["scorer"]}
             for row in (figures.get("label_errors") or {}).get("kinds") or []
         ]
-        return pa.Table.from_pylist(rows, SCHEMA)
+        return _table(rows)
     except (AttributeError, KeyError, TypeError, pa.ArrowException) as error:
         raise SourceError(
             f"`figures.label_errors.kinds` of the manifest is no list of kinds: {error}",
             where="manifest.json",
             next_step="build the release again",
         ) from error
+
+
+def _table(rows: list[dict[str, Any]]) -> pa.Table:
+    """Rows of `SCHEMA`. Arrow imports pandas to read Python's values, but not to read JSON."""
+    if not rows:
+        return pa.Table.from_batches([], SCHEMA)
+    lines = "\n".join(map(json.dumps, rows)).encode()
+    return read_json(BytesIO(lines), read_options=_ALONE, parse_options=_READ)
