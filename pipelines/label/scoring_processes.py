@@ -18,11 +18,12 @@ from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import Unsafe
 from routeyard.pipelines.memory import collect_rarely
 from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.scorer import LETTERS, ScoreResult, ScoringInput
 
 #: What a worker needs of a query.
 QUESTION = ["question", "references", "choices", "metadata", "scorer"]
@@ -79,25 +80,62 @@ def read_all(
 
 def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
     """What each row's scorer says; exceptions become `error` readings."""
-    questions = shard.questions.to_pylist()
+    read = _at_once(shard)
+    rest = [at for at, one in enumerate(read) if one is None]
+    rows = shard.rows.select(["question", "text", "graded_against", "status"]).take(rest)
+    places = rows.column("question").unique()
+    questions = dict(zip(places.to_pylist(), shard.questions.take(places).to_pylist(), strict=True))
     scorer_of = cache(SCORERS.get)
     asked = cache(lambda at: _asked(questions[at], None, options))
-    read: list[Read] = []
-    columns = shard.rows.select(["question", "text", "graded_against", "status"]).to_pydict()
-    for at, text, graded, status in zip(*columns.values(), strict=True):
+    for at, number, text, graded, status in zip(rest, *rows.to_pydict().values(), strict=True):
         if text is None:
-            read.append(("abstain", None, None, None, None, False, "the response has no text"))
+            read[at] = ("abstain", None, None, None, None, False, "the response has no text")
             continue
         try:
-            about = asked(at) if graded is None else _asked(questions[at], graded, options)
+            about = asked(number) if graded is None else _asked(questions[number], graded, options)
             if status == "truncated":
                 about = replace(about, truncated=True)
-            read.append(_plain(scorer_of(questions[at]["scorer"]).score(about, text)))
+            read[at] = _plain(scorer_of(questions[number]["scorer"]).score(about, text))
         except (Unsafe, MemoryError):
             raise  # a refusal to run is the person's to settle, and lack of memory too: no row's
         except Exception as error:  # any other failure is one row's
-            read.append(_failed(f"{type(error).__name__}: {error}"[:500]))
+            read[at] = _failed(f"{type(error).__name__}: {error}"[:500])
+    return [one for one in read if one is not None]
+
+
+def _at_once(shard: Shard) -> list[Read | None]:
+    """What is read in the rows whose texts and references are plain letters of their options."""
+    read: list[Read | None] = [None] * shard.rows.num_rows
+    for name in shard.questions.column("scorer").unique().to_pylist():
+        if (at_once := SCORERS.get(name).at_once) is None:
+            continue
+        rows, letters, choices = _lettered(shard, name)
+        found = at_once(shard.rows.column("text").take(rows).to_pylist())
+        for row, one, letter, most in zip(rows.to_pylist(), found, letters, choices, strict=True):
+            if one is not None and one.letter in LETTERS[:most]:
+                right = one.letter == LETTERS[letter]
+                said, why = "correct" if right else "incorrect", f"{one.how}: {one.letter}"
+                read[row] = (said, float(right), one.letter, one.start, one.end, False, why)
     return read
+
+
+def _lettered(shard: Shard, scorer: str) -> tuple[pa.Array, list[int], list[int]]:
+    """Rows of a scorer with a text whose one reference is an option's letter; it; the options."""
+    at, texts = shard.rows.column("question"), shard.rows.column("text")
+    name, metadata, choices, references = (
+        shard.questions.column(one).take(at)
+        for one in ("scorer", "metadata", "choices", "references")
+    )
+    own = shard.rows.column("graded_against").cast(references.type)
+    letters = pc.index_in(  # several references are no letter
+        pc.binary_join(pc.coalesce(own, references), " "), value_set=pa.array(LETTERS)
+    )
+    many = pc.list_value_length(choices)
+    plain = pc.and_(pc.is_valid(texts), pc.less(letters, many))
+    tagged = pc.match_substring(pc.fill_null(metadata, ""), "answer_in")
+    plain = pc.and_(plain, pc.and_not(pc.equal(name, scorer), tagged))
+    rows = pc.indices_nonzero(plain)
+    return rows, letters.take(rows).to_pylist(), many.take(rows).to_pylist()
 
 
 def _fit(references: list[str], choices: tuple[str, ...]) -> bool:

@@ -28,7 +28,7 @@ from routeyard.pipelines.scorers import contains, literal, mcq, numeric
 from routeyard.pipelines.scorers import math as maths
 from routeyard.pipelines.scorers.extraction.short_answer import short_answer
 from routeyard.pipelines.scorers.patterns import patterns
-from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.scorer import LETTERS, Scorer, ScoreResult, ScoringInput
 
 _RE = patterns("auto")
 
@@ -46,7 +46,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
         return ScoreResult("error", reason="there is no reference")
     asked = replace(asked, references=tuple(map(_unwrapped, asked.references)))
     first = asked.references[0].strip()
-    letters = mcq.LETTERS[: len(listed_options(asked.question))].lower()
+    letters = LETTERS[: len(listed_options(asked.question))].lower()
     listed = bool(asked.choices) or (len(first) == 1 and first in letters)
     shape = shape_of(asked.references[0], listed)
     reading = _READERS[shape](asked, output)
@@ -98,7 +98,7 @@ def listed_options(question: str) -> tuple[str, ...]:
     start = max((i for i, one in enumerate(found) if one[1] in "Aa"), default=len(found))
     run: list[re.Match[str]] = []
     for one in found[start:]:
-        if len(run) < 26 and one[1].upper() == mcq.LETTERS[len(run)]:
+        if len(run) < 26 and one[1].upper() == LETTERS[len(run)]:
             run.append(one)
     if len(run) < 2:
         return ()

@@ -27,6 +27,7 @@ from routeyard.pipelines.scorers.extraction.clauses import declines, supposes
 from routeyard.pipelines.scorers.extraction.commitment import breaks_off
 from routeyard.pipelines.scorers.extraction.envelopes import after_draft
 from routeyard.pipelines.scorers.extraction.languages import worded
+from routeyard.pipelines.scorers.extraction.last_sentence import STRANGE, last_stated
 from routeyard.pipelines.scorers.extraction.marks import HEAD, MOST_READ
 from routeyard.pipelines.scorers.extraction.option_marks import (
     NamedOption,
@@ -38,11 +39,10 @@ from routeyard.pipelines.scorers.extraction.option_text import Options, contradi
 from routeyard.pipelines.scorers.extraction.plain import option
 from routeyard.pipelines.scorers.extraction.plain_option import plainly
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
-from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.scorer import LETTERS, Scorer, ScoreResult, ScoringInput
 
 _RE = worded("mcq")
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #: How many letters count when a query lists no choices (MMLU-Pro has up to ten).
 DEFAULT_LETTERS = 10
 
@@ -110,9 +110,7 @@ def _compared(
     return ScoreResult.of(right, extracted, (last.start, last.end), reason, conflict)
 
 
-# Letters of other alphabets that look the same, as single letters ("Ответ: С").
-_STRANGE = "АВСЕНＡＢＣＤＥＦＧＨＩＪ"
-_ALIKE = str.maketrans(_STRANGE, "ABCEHABCDEFGHIJ")
+_ALIKE = str.maketrans(STRANGE, "ABCEHABCDEFGHIJ")
 
 
 def _readable(output: str) -> tuple[str, int]:
@@ -121,7 +119,7 @@ def _readable(output: str) -> tuple[str, int]:
     if len(output) - shift > MOST_READ and end_of_answer(output[:HEAD]) == HEAD:
         shift = len(output) - (MOST_READ - HEAD)
     text = output[shift : shift + MOST_READ]
-    if not text.isascii() and any(map(text.__contains__, _STRANGE)):
+    if not text.isascii() and any(map(text.__contains__, STRANGE)):
         text = _RE["strange"].sub(lambda m: m[0].translate(_ALIKE), text)
     return text, shift
 
@@ -255,4 +253,5 @@ SCORER = Scorer(
     lettered=True,
     symmetric=True,
     canonical=option,
+    at_once=last_stated,
 )

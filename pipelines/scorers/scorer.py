@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from routeyard.pipelines.scorers.extraction.clauses import retracts
 from routeyard.pipelines.scorers.extraction.envelopes import named
 
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 Outcome = Literal["correct", "incorrect", "abstain", "error"]
 
 
@@ -71,6 +72,15 @@ GIVEN = "given"
 FAMILIES = ("xverify:", "judge:", "human:")
 
 
+class PlainLetter(NamedTuple):
+    """The letter of the one option that an output names, at `output[start:end]`, and how."""
+
+    letter: str
+    start: int
+    end: int
+    how: str
+
+
 @dataclass(frozen=True, slots=True)
 class Scorer:
     """A rule scorer, and all that other stages need to know of it.
@@ -91,6 +101,8 @@ class Scorer:
         equates: May decide whether two answers are the same (graded scorers never).
         canonical: What `read` would compare, where an answer is plain; None elsewhere.
             Answers with equal canonical forms are one answer to this scorer.
+        at_once: Of a lettered scorer: what `read` would find in many outputs, where no question
+            could change it, None for the others.
         states: An extracted answer in the form that the instruction asks for.
     """
 
@@ -105,6 +117,7 @@ class Scorer:
     symmetric: bool = False
     equates: bool = True
     canonical: Callable[[str], Hashable | None] | None = None
+    at_once: Callable[[Sequence[str]], Sequence[PlainLetter | None]] | None = None
     states: str = "Answer: {}"
 
     def score(self, asked: ScoringInput, output: str) -> ScoreResult:

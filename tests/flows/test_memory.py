@@ -141,6 +141,8 @@ def test_what_an_error_was_raised_from_counts() -> None:
 def test_a_row_is_not_graded_by_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     # It became an `error` verdict of the row that was read when memory ran out.
     class Hungry:
+        at_once = None
+
         def score(self, *_: object) -> None:
             raise MemoryError
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from routeyard.pipelines.scorers.extraction import option_marks
+from routeyard.pipelines.scorers.extraction.languages import ENGLISH, NOUNS
+from routeyard.pipelines.scorers.extraction.last_sentence import last_stated
+from routeyard.pipelines.scorers.extraction.marks import SIGNS
 from routeyard.pipelines.scorers.extraction.option_marks import commitments, spelled_out
 from routeyard.pipelines.scorers.extraction.option_text import matching
 from routeyard.pipelines.scorers.extraction.plain_option import plainly
-from routeyard.pipelines.scorers.mcq import read
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.scorers.mcq import SCORER, read
+from routeyard.pipelines.scorers.scorer import LETTERS, ScoreResult, ScoringInput
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 OPTIONS = {"A": "rome", "B": "eternal city of paris", "C": "new york", "D": "york"}
 
 
@@ -210,3 +214,29 @@ def test_a_last_sentence_is_read_alone_only_where_nothing_before_it_counts(
 
 def test_most_last_sentences_are_read_alone() -> None:
     assert option_marks._said_last("It is hot. The answer is (C).\n\n", LETTERS) is not None
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_many_outputs_at_once_are_read_as_one_by_one(sentence: str) -> None:
+    between = ("\n", " ", ". ", "(", "{")
+    texts = [f"{before}{sign}{sentence}" for before in BEFORE for sign in between]
+    asked = ScoringInput("Which?", ("C",), ("rome", "paris", "new york", "york"))
+    for text, one in zip(texts, last_stated(texts), strict=True):
+        if one is not None:
+            said = ScoreResult.of(one.letter == "C", one.letter, one[1:3], f"{one.how}: C")
+            assert SCORER.score(asked, text) == said, text
+
+
+def test_most_outputs_are_read_at_once() -> None:
+    texts = ["It is hot.", "The answer is (C).\n\n", "2 × 3 = 6. Hence the answer is B"]
+    assert [one and one.letter for one in last_stated(texts)] == [None, "C", "B"]
+    assert last_stated([]) == []
+
+
+@pytest.mark.parametrize("form", [str, str.upper, str.title])
+def test_no_word_that_names_an_answer_is_passed_over(form: Callable[[str], str]) -> None:
+    words = [word for word in (*NOUNS, *SIGNS) if form(word).lower() == word]  # not "YANIT"
+    read_at_once = last_stated([f"It is {form(word)} B. The answer is (C)." for word in words])
+    spared = {word for word, one in zip(words, read_at_once, strict=True) if one}
+    # other languages' nouns in ASCII count only where a text marks nothing else
+    assert spared <= {word for word in words if word.isascii() and word not in ENGLISH.nouns}

@@ -49,9 +49,9 @@ MOST_READ, HEAD = 400_000, 100_000
 
 
 #: Keywords of marks that are no nouns → the kind of mark; the expression has the kind's name.
-_SIGNS = {"boxed": "boxed", "fbox": "boxed", "####": "hash", "ans:": "label", "a:": "label"}
+SIGNS = {"boxed": "boxed", "fbox": "boxed", "####": "hash", "ans:": "label", "a:": "label"}
 _QUOTES = ('"', "'", "\\")
-_FIRST = (*_SIGNS, *ROWS[0]["answer"])
+_FIRST = (*SIGNS, *ROWS[0]["answer"])
 
 
 @lru_cache(maxsize=4)
@@ -158,8 +158,8 @@ def _stated(
                 continue
             later = (start for start, _ in skipped if start > position and text[start] != "~")
             stop = min(later, default=end)
-        if keyword in _SIGNS:
-            one = _signed(_SIGNS[keyword], text, position, stop)
+        if keyword in SIGNS:
+            one = _signed(SIGNS[keyword], text, position, stop)
         elif keyword == "answer" and text[position + 6 : position + 7] in _QUOTES:
             one = _signed("field", text, position, stop)
         else:

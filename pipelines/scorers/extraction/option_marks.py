@@ -53,7 +53,7 @@ _MARKS = {
     keyword: [(how, re.compile(joined(pattern), re.IGNORECASE)) for how, pattern in marks]
     for keyword, marks in table("option_keywords")["keywords"].items()
 }
-_FIRM = tuple(word for word, marks in _MARKS.items() if any(" " in how for how, _ in marks))
+FIRM = tuple(word for word, marks in _MARKS.items() if any(" " in how for how, _ in marks))
 _CHOOSING = listed("choose", rows=ROWS[1:])
 _OTHER = Words(filterfalse(str.isascii, _CHOOSING))
 #: Marks that nothing follows but the answer, and those that hold nothing but the answer.
@@ -61,7 +61,7 @@ _SURE = frozenset({"field", "hash", "final", "label"})
 _WHOLE = frozenset({"field", "key", "boxed", "hash"})
 _STATED = frozenset({"stated", "final"})
 #: A longer last sentence says more than a letter.
-_SHORT = 60
+SHORT = 60
 
 
 def commitments(text: str, allowed: str, options: Options) -> list[NamedOption]:
@@ -85,15 +85,15 @@ def _said_last(text: str, allowed: str) -> NamedOption | None:
     """
     last = len(text.rstrip()) - 1
     start = max(text.rfind(". ", 0, last), text.rfind("\n", 0, last)) + 1
-    if len(text) - start > _SHORT or not (found := _alone(text[start:], allowed)):
+    if len(text) - start > SHORT or not (found := stated_alone(text[start:], allowed)):
         return None
-    if marks_before(text, start) or any(map(lowered(text)[:start].__contains__, _FIRM)):
+    if marks_before(text, start) or any(map(lowered(text)[:start].__contains__, FIRM)):
         return None
     return found._replace(start=found.start + start, end=found.end + start)
 
 
 @lru_cache(maxsize=4096)
-def _alone(sentence: str, allowed: str) -> NamedOption | None:
+def stated_alone(sentence: str, allowed: str) -> NamedOption | None:
     """The option that a sentence states with nothing but its letter, whatever precedes it."""
     marks = committed(sentence)
     if len(marks) != 1 or marks[0].kind not in _STATED or any(map(sentence.__contains__, "*_|")):
@@ -122,7 +122,7 @@ def _held(one: Committed, text: str, allowed: str, options: Options) -> NamedOpt
 def _worded(text: str, allowed: str, options: Options, *, firm_only: bool) -> Iterator[NamedOption]:
     """Options that a text chooses or calls correct, in order; weak ones, too, if asked for."""
     floor, lower, end = 0, lowered(text), len(text)
-    keywords: Iterable[str] = _FIRM
+    keywords: Iterable[str] = FIRM
     if not firm_only:
         verbs = filter(_CHOOSING.__contains__, foreign(lower))
         keywords = (*_MARKS, *verbs, *_OTHER.of(lower), *chosen(lower))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import SequenceMatcher
 
 from routeyard.pipelines.scorers.comparison.words import normalise
@@ -72,7 +73,7 @@ def matching(text: str, options: Options) -> str | None:
 
 def contradicts(text: str, letter: str, stop: int, options: Options) -> bool:
     """Whether the text of another option follows a letter: "A: No." where A is "Yes"."""
-    behind = _RE["label"].match(text, stop, stop + 8)
+    behind = labelled(text, stop)
     if behind is None:
         return False
     sentence = _RE["sentence"].match(text, behind.end())[0]  # type: ignore[index]
@@ -81,6 +82,11 @@ def contradicts(text: str, letter: str, stop: int, options: Options) -> bool:
     if not said or (said + " ").startswith(own + " "):
         return False
     return any(content == said for other, content in options.items() if other != letter)
+
+
+def labelled(text: str, stop: int) -> re.Match[str] | None:
+    """What is between a letter that ends at `stop` and the text of an option behind it."""
+    return _RE["label"].match(text, stop, stop + 8)
 
 
 def equal(text: str, options: Options) -> str | None:

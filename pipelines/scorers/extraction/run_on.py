@@ -15,18 +15,18 @@ from routeyard.pipelines.scorers.patterns import patterns
 
 _RE = patterns("run_on")
 
-_WORDS = (
+WORDS = (
     "Question", "QUESTION", "Q", "Problem", "Exercise", "User", "Human", "Instruction",
     "问题", "题目",
 )  # fmt: skip
 # "Q" is in "Question" and "QUESTION": each text is searched as few times as can be.
-_FIRST = tuple(word for word in _WORDS if word == "Q" or not word.startswith("Q"))
+_FIRST = tuple(word for word in WORDS if word == "Q" or not word.startswith("Q"))
 _ASCII = tuple(word for word in _FIRST if word.isascii())
 # Bounded repeats that cannot take each other's characters: linear time. One star with a space
 # behind it is a bullet ("* Q: the flow rate"), an item of the answer's own.
-_NEXT = re.compile(
+NEXT = re.compile(
     r"\n[ \t]{0,8}(?!\* )[#*]{0,4} {0,2}(?:"
-    + "|".join(_WORDS)
+    + "|".join(WORDS)
     + r")(?: {0,2}#?\d{1,4})?[*]{0,2} {0,2}[:：]"
 )
 
@@ -43,7 +43,7 @@ def end_of_answer(text: str) -> int:
         end = _first(_RE["tokens"], text, opening_of(text, end), end)
     colon = ":" in text or "：" in text
     if colon and any(map(text.__contains__, _ASCII if text.isascii() else _FIRST)):
-        end = _first(_NEXT, text, 0, end)
+        end = _first(NEXT, text, 0, end)
     return end
 
 
