@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from routeyard.pipelines.arrays import Floats, ratio
+from routeyard.pipelines.evaluate.cost_result import (
+    CostResult,
+    over_costs,
+    registered,
+    routed_of,
+)
 from routeyard.pipelines.evaluate.rows import MetricRow, column_metric, metric
-from routeyard.pipelines.evaluate.sweep import at_budget, deferral, utilities
 from routeyard.pipelines.matrix.memmap import allocate
 from routeyard.pipelines.matrix.row_blocks import side_by_side
-from routeyard.pipelines.metrics import METRICS, plateau
+from routeyard.pipelines.metrics import plateau
 from routeyard.pipelines.metrics.baselines import query_oracle
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
-from routeyard.pipelines.metrics.selection import Choice, at_choice, best
-from routeyard.pipelines.metrics.spec import MetricSpec, Routed, SharedFacts, Swept
+from routeyard.pipelines.metrics.selection import Choice, at_choice
+from routeyard.pipelines.metrics.spec import SharedFacts
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,20 +31,19 @@ class RouterResult:
     Attributes:
         choice: (n,) model asked without regard to cost.
         accuracy: (resamples,) replicates of its accuracy.
-        areas: measure → (value, replicates) of its AUDC.
-        matched: (n,) scores at the mean cost of the most accurate single model.
-        grids: the first measure → (k,) mean cost and (n, k) choice at every setting of the sweep.
+        costs: what needs costs; its rows are in `metrics` too.
     """
 
     router: str
     metrics: list[MetricRow]
-    curves: list[dict[str, Any]]
     profile: Floats
     choice: Choice
     accuracy: Floats
-    matched: Floats
-    areas: dict[str, tuple[float, Floats]] = field(default_factory=dict)
-    grids: dict[str, tuple[Floats, NDArray[np.int16]]] = field(default_factory=dict)
+    costs: CostResult
+
+    @property
+    def curves(self) -> list[dict[str, Any]]:
+        return self.costs.curves
 
 
 def measure(
@@ -59,52 +62,15 @@ def measure(
         scaling: how utility scales costs, a key of `SCALINGS`.
         shared: what all routers of the evaluation share.
     """
-    test, split = data.test, data.split
-    choice = best(scores, data.available(), data.order)
-    hit = at_choice(test.labels, choice)
-    routed = Routed(data, router, scores, choice, shared or SharedFacts())
-    rows, replicates = _at_any_price(data, router, choice, hit)
-    rows += _registered(routed, "router", routed)
-    curves: list[dict[str, Any]] = []
-    areas: dict[str, tuple[float, Floats]] = {}
-    grids: dict[str, tuple[Floats, NDArray[np.int16]]] = {}
-    for name in data.prices:
-        found = deferral(routed, name, points)
-        rows += found.metrics + _registered(routed, "measure", found.swept)
-        curves += found.curves
-        areas[name] = found.area
-        if name == data.measure:
-            grids[name] = (found.swept.cost, found.choices)
-        rows += utilities(routed, name, scaling)
-    profile = plateau.selection_profile(choice, test.n_models)
-    rows += _selection(data, router, choice, profile)
-    matched = hit
-    if data.measure is not None:
-        name = f"accuracy_at_budget[{data.measure}]"
-        within = at_budget(data, scores, points)
-        if within is None:
-            why = "the most accurate single model has no answer with a label and a known cost"
-            rows.append(metric(router, name, split, None, reason=why))
-        else:
-            matched = at_choice(test.labels, within)
-            drawn_means = data.draws.means(matched[:, None])[:, 0]
-            rows.append(metric(router, name, split, float(matched.mean()), drawn_means))
-    return RouterResult(router, rows, curves, profile, choice, replicates, matched, areas, grids)
-
-
-def _registered(routed: Routed, per: str, view: Routed | Swept) -> list[MetricRow]:
-    """Rows of the registry's metrics that are computed one by one, others' packages included."""
-    rows = []
-    for name in METRICS.names():
-        spec: MetricSpec = METRICS.get(name)
-        if spec.per != per or spec.compute is None:
-            continue
-        found = spec.compute(view)
-        if found is not None:
-            called = f"{name}[{view.measure}]" if isinstance(view, Swept) else name
-            measured = (found.value, found.replicates, found.reason, found.n)
-            rows.append(metric(routed.router, called, routed.data.split, *measured))
-    return rows
+    routed = routed_of(data, router, scores, shared)
+    hit = at_choice(data.test.labels, routed.choice)
+    rows, replicates = _at_any_price(data, router, routed.choice, hit)
+    rows += registered(routed, "router", routed)
+    costs = over_costs(routed, points=points, scaling=scaling)
+    profile = plateau.selection_profile(routed.choice, data.test.n_models)
+    chosen = _selection(data, router, routed.choice, profile)
+    rows += [*costs.metrics, *chosen, *costs.budget]
+    return RouterResult(router, rows, profile, routed.choice, replicates, costs)
 
 
 def _at_any_price(

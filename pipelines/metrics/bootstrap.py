@@ -9,7 +9,7 @@ small; the product runs in float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -19,13 +19,16 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.arrays import Floats, ratio
+from routeyard.pipelines.arrays import Array, Bools, Floats, ratio
+from routeyard.pipelines.matrix.memmap import ROWS
 from routeyard.pipelines.matrix.row_blocks import by_rows, every
+from routeyard.pipelines.metrics.draws.counts import Numbers, counted
+from routeyard.pipelines.metrics.draws.kept import KeptSums
 
 #: Bytes of one block of counts; a block of values comes on top.
 BLOCK_BYTES = 32 << 20
-#: Whole numbers up to this one are exact in float32, and so are sums of them in any order.
-_EXACT = 1 << 24
+#: Whole numbers up to these are exact in float32 and float64, and so are their sums in any order.
+_EXACT, _EXACT64 = 1 << 24, 1 << 53
 #: Bytes of counts that pass through a product at once: they stay in the processor's cache.
 PASSING_BYTES = 1 << 20
 #: Resamples in a block, however many queries there are: values on disk are read once
@@ -37,7 +40,11 @@ KEPT_CELLS = 160 << 20
 
 
 class _Blocks(list[NDArray[np.integer[Any]]]):
-    """Blocks of counts that draws share."""
+    """Blocks of counts that draws share, and sums over them."""
+
+    def __init__(self, blocks: Iterable[NDArray[np.integer[Any]]]) -> None:
+        super().__init__(blocks)
+        self.sums = KeptSums()
 
 
 #: What a kept drawing depends on → its blocks, while a `Draws` holds them.
@@ -108,39 +115,64 @@ class Draws:
         return held
 
     def _draw(self) -> Iterator[NDArray[np.integer[Any]]]:
-        generator = np.random.Generator(np.random.PCG64(self.seed))
         code, clusters = None, self.n
         if self.groups is not None:
             code = np.unique(self.groups, return_inverse=True)[1]
             clusters = int(code.max()) + 1
+        numbers = Numbers(self.seed, clusters)
         size = max(TOGETHER, BLOCK_BYTES // (8 * max(self.n, 1)))
         for first in range(0, self.resamples, size):
             rows = min(size, self.resamples - first)
-            counts = _counted(generator, rows, clusters)
+            counts = counted(numbers, rows, clusters)
             yield counts if code is None else counts[:, code]
 
     def sums(self, values: Floats) -> Floats:
         """(resamples, k) sums of each column of `values` (n, k) over each resample.
 
         The memory is bounded by one block of counts and the result. Sums of small whole
-        numbers, such as labels, go through float32: half the time and the same sums.
+        numbers, such as labels, go through float32: half the time and the same sums. Where
+        all sums of a small problem are exact, each column is summed once.
         """
-        kind = self._kind(values)
+        small = self._exact(values)
+        if small is None:
+            return self._product(values, self._kind(values)).astype(np.float64, copy=False)
+        out = np.empty((self.resamples, values.shape[1]))
+        for kind, which in ((np.float32, small), (np.float64, ~small)):
+            at, part = np.flatnonzero(which), values[:, which].astype(kind)
+            self._kept.sums.fill(out, at, part, lambda some: self._product(some, some.dtype))
+        return out
+
+    def _exact(self, values: Floats) -> Bools | None:
+        """(k,) whether each column of a small problem has exact sums in float32 already.
+
+        None where one has inexact sums in float64: what is beside it decides its last digit.
+        """
+        if not self._keep or self.n > ROWS or not (values == np.rint(values)).all():
+            return None
+        most = np.abs(values).max(axis=0, initial=0.0) * self._drawn
+        return None if (most > _EXACT64).any() else most <= _EXACT
+
+    def _product(self, values: Array, kind: Any) -> Array:
+        """(resamples, k) sums in type `kind`."""
         values = by_rows(lambda part: part.astype(kind, copy=False), values)
         out = np.empty((self.resamples, values.shape[1]), kind)
         for here, counts in self.passing(kind):
             np.matmul(counts, values, out=out[here])
-        return out.astype(np.float64, copy=False)
+        return out
 
     def _kind(self, values: Floats) -> Any:
         """float32 where all values are whole and each sum of a resample is exact in it."""
-        drawn = self.n
-        if self.groups is not None:
-            sizes = np.unique(self.groups, return_counts=True)[1]
-            drawn = int(sizes.max(initial=0)) * len(sizes)
-        most = _EXACT // max(drawn, 1)
+        most = _EXACT // max(self._drawn, 1)
         small = every(lambda part: (part == np.rint(part)) & (np.abs(part) <= most), values)
         return np.float32 if small else np.float64
+
+    @cached_property
+    def _drawn(self) -> int:
+        """The most questions that a resample can hold."""
+        if self.groups is None:
+            return self.n
+        sizes = np.unique(self.groups, return_counts=True)[1]
+        return int(sizes.max(initial=0)) * len(sizes)
 
     def means(self, values: Floats) -> Floats:
         """(resamples, k) means over each resample; NaN cells do not count.
@@ -156,16 +188,6 @@ class Draws:
         else:
             totals = self.sums(by_rows(lambda part: (~np.isnan(part)).astype(float), values))
         return ratio(sums, totals)
-
-
-def _counted(generator: np.random.Generator, rows: int, clusters: int) -> NDArray[np.integer[Any]]:
-    """(rows, clusters) how often each was drawn; one resample's draws stay in the cache."""
-    counts = np.empty((rows, clusters), np.int32)
-    for row in counts:
-        # As 64-bit numbers they would be the same, and take twice the time.
-        drawn = generator.integers(0, clusters, size=clusters, dtype=np.int32)
-        row[:] = np.bincount(drawn, minlength=clusters)
-    return counts
 
 
 def interval(

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from routeyard.pipelines.evaluate.significance import holm, mcnemar, seed_spread
 from routeyard.pipelines.metrics import bootstrap
 from routeyard.pipelines.metrics.bootstrap import Draws, interval, p_value, to_nano
+from routeyard.pipelines.metrics.draws import kept
+from routeyard.pipelines.metrics.draws.counts import Numbers
 
 
 @given(st.integers(1, 20), st.integers(1, 5), st.integers(0, 100))
@@ -70,6 +72,45 @@ def test_sums_of_labels_are_those_of_float64() -> None:
     assert draws._kind(np.array([[0.5]])) is np.float64
     uneven = Draws(300, 50, 1, np.minimum(np.arange(300), 200))  # up to 201 groups of 100
     assert uneven._kind(np.full((300, 1), largest)) is np.float64
+
+
+@pytest.mark.parametrize("below", [1, 2, 7, 51_111, 3 << 29])
+def test_numbers_are_those_of_the_generator(below: int) -> None:
+    # Below 3 · 2²⁹ every fourth draw is left out.
+    n = 100_001
+    want = np.random.Generator(np.random.PCG64(5)).integers(0, below, size=n, dtype=np.int32)
+    numbers, found = Numbers(5, below), np.empty(0, np.int64)
+    while len(found) < n:
+        found = np.append(found, numbers.some(n - len(found)))
+    assert np.array_equal(found, want)
+
+
+def test_a_column_is_summed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    summed = []
+    product = Draws._product
+
+    def counting(self: Draws, values: np.ndarray, kind: object) -> np.ndarray:
+        summed.append(values.shape[1])
+        return product(self, values, kind)
+
+    monkeypatch.setattr(Draws, "_product", counting)
+    labels = np.random.default_rng(0).integers(0, 2, (50, 4)).astype(float)
+    labels[:, 3] = labels[:, 0]
+    costs = np.array([1, 2**30, -(2**30), 3]) * labels
+    draws = Draws(50, 20, 7)
+    counts = np.vstack([part for _, part in draws.blocks()])
+    assert np.array_equal(draws.sums(labels), counts @ labels)
+    assert np.array_equal(Draws(50, 20, 7).sums(labels[:, ::-1]), counts @ labels[:, ::-1])
+    assert summed == [3]
+    assert np.array_equal(draws.sums(costs), counts @ costs)
+    assert summed == [3, 1, 2]  # 3 · label is small, 2³⁰ · label is not; 1 · label is known
+    mixed = labels / 3
+    draws.sums(mixed), draws.sums(mixed)
+    assert summed[3:] == [4, 4]  # what is not exact depends on what is beside it
+    monkeypatch.setattr(kept, "MOST_BYTES", 0)
+    full = Draws(50, 20, 8)
+    assert np.array_equal(full.sums(labels), full.sums(labels))
+    assert summed[5:] == [3, 3]
 
 
 def test_nano_dollars_make_sums_exact() -> None:

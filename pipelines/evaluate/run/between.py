@@ -14,6 +14,7 @@ from routeyard.pipelines.evaluate.compare import (
     compare_matched,
     compare_published,
 )
+from routeyard.pipelines.evaluate.cost_result import CostResult
 from routeyard.pipelines.evaluate.pairs import ModelPair, Traded, oracle_wanted, trade, wanted_of
 from routeyard.pipelines.evaluate.router_result import RouterResult
 from routeyard.pipelines.evaluate.rows import MetricRow, column_metric
@@ -34,9 +35,16 @@ def accuracy(data: EvaluationData, one: RouterResult, name: str) -> tuple[float,
 
 
 def comparisons(data: EvaluationData, measured: Sequence[RouterResult]) -> list[Comparison]:
+    """All of routers on a whole pool."""
     found = _accuracies(data, measured, "accuracy")
     if data.clean is not None:
         found += _accuracies(data, measured, WITHOUT_LEAKS)
+    return found + cost_comparisons(data, [one.costs for one in measured])
+
+
+def cost_comparisons(data: EvaluationData, measured: Sequence[CostResult]) -> list[Comparison]:
+    """Those of areas, and of scores at one budget; without a measure at any price."""
+    found: list[Comparison] = []
     for name in data.prices:
         areas = {one.router: one.areas[name] for one in measured}
         found += compare(f"audc[{name}]", data.split, areas)

@@ -53,6 +53,13 @@ def plain_references(data: EvaluationData) -> list[MetricRow]:
         drawn = data.draws.means(column[:, None])[:, 0]
         name, why = "accuracy_without_leaks", "every test question with a label is in train"
         rows.append(column_metric("best single", name, split, column, drawn, why))
+    return rows + cost_references(data)
+
+
+def cost_references(data: EvaluationData) -> list[MetricRow]:
+    """Mean cost of every single model and of the best of them, over the answers that have a
+    label and a known cost."""
+    ids, rows = data.test.model_ids, []
     for name in data.prices:
         cost = data.own_costs(name)
         paid = data.draws.means(cost)
@@ -62,7 +69,7 @@ def plain_references(data: EvaluationData) -> list[MetricRow]:
             ("best single", data.single),
         ]
         rows += [
-            column_metric(called, f"mean_cost[{name}]", split, cost[:, k], paid[:, k], why)
+            column_metric(called, f"mean_cost[{name}]", data.split, cost[:, k], paid[:, k], why)
             for called, k in of
         ]
     return rows

@@ -15,10 +15,10 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.evaluate.compare import Comparison
-from routeyard.pipelines.evaluate.router_result import measure as measured_of
+from routeyard.pipelines.evaluate.cost_result import over_costs, routed_of
 from routeyard.pipelines.evaluate.rows import MetricRow
-from routeyard.pipelines.evaluate.run.between import comparisons
-from routeyard.pipelines.evaluate.run.references import plain_references, reference_scores
+from routeyard.pipelines.evaluate.run.between import cost_comparisons
+from routeyard.pipelines.evaluate.run.references import cost_references, reference_scores
 from routeyard.pipelines.evaluate.sweep import joint, mix_curve
 from routeyard.pipelines.experiment.experiment import Experiment
 from routeyard.pipelines.experiment.settings import EvaluationSettings
@@ -118,29 +118,23 @@ def _measured(
     shared = SharedFacts(largest=largest, frontier=frontier, scales=scales)
     ours, references = (
         [
-            measured_of(part, router, one, points=how.points, scaling=how.scaling, shared=shared)
+            over_costs(routed_of(part, router, one, shared), points=how.points, scaling=how.scaling)
             for router, one in group.items()
         ]
         for group in (scores, reference_scores(part))
     )
     every = [*ours, *references]
-    rows = [row for one in every for row in one.metrics] + plain_references(part)
-    mine = [row for row in rows if _of(row.metric, name)]
-    curves = [row for one in every for row in one.curves if row["measure"] == name]
-    compared = [row for row in comparisons(part, ours) if _of(row.metric, name)]
+    rows = [row for one in every for row in [*one.metrics, *one.budget]] + cost_references(part)
+    curves = [row for one in every for row in one.curves]
+    compared = cost_comparisons(part, ours)
     left = [model for model in data.test.model_ids if model not in part.test.model_ids]
     facts = {
         "models": list(part.test.model_ids),
         "left_out": {model: _accuracy(data, model) for model in left},
         "best_single": part.test.model_ids[part.single],
-        "metrics": sorted({row.metric for row in mine}),
+        "metrics": sorted({row.metric for row in rows}),
     }
-    return SubPool(name, mine, [*curves, *mix_curve(part, name)], compared, facts)
-
-
-def _of(metric: str, measure: str) -> bool:
-    """Whether a metric is of this cost measure: `audc[usd]`, `utility[usd,0.5]`."""
-    return metric.partition("[")[2].removesuffix("]").split(",")[0] == measure
+    return SubPool(name, rows, [*curves, *mix_curve(part, name)], compared, facts)
 
 
 def _accuracy(data: EvaluationData, model: str) -> float | None:

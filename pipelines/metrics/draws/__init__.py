@@ -1,0 +1,1 @@
+"""What a bootstrap draws, and sums over it. Read `bootstrap.py` first."""
