@@ -30,6 +30,7 @@ from routeyard.flows.workspace.fixtures import fixtures
 from routeyard.flows.workspace.memory_needs import check_build
 from routeyard.flows.workspace.shares import open_ledger
 from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, complete_stage
+from routeyard.flows.workspace.tables import keeping
 from routeyard.pipelines.calls.moved_ports import Decision, providers_in, settle_ports
 from routeyard.pipelines.calls.wire.address import on_loopback
 from routeyard.pipelines.io import named_files
@@ -82,7 +83,7 @@ def build(
     context = BuildContext(checked.name, root, base, jobs, shards)
     if checked.hidden_states is not None:
         identity_of(checked.hidden_states.weights)  # before anything is paid for
-    with fixtures(checked, root):
+    with fixtures(checked, root), keeping():
         _settle_ports(checked, root, ports)
         return _stages(checked, recipe, context, until)
 

@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ GROUP = "question_group"
 
 #: Numbers, words, and signs of formulas.
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|[-+*/=<>^%$\\]", re.UNICODE)
+_ASCII_WORD = re.compile(r"[a-z]+|[0-9]+(?:[.,][0-9]+)*|[-+*/=<>^%$\\]")
 #: Words that change a question when they are added, or taken away.
 _TELLING = frozenset(
     [
@@ -47,10 +49,14 @@ _LONG = 20
 _SHARE = 0.2
 #: Fewest words of a text that is compared at all.
 _FEWEST = 8
+#: Hash of the last texts and groups → what was found: stages of a build ask the same.
+_FOUND: dict[bytes, Codes] = {}
 
 
 def words_of(text: str) -> list[str]:
     """Words, numbers and signs of formulas of a text in lower case, without punctuation."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -113,6 +119,16 @@ def same_question(texts: Sequence[str | None], groups: Codes) -> Codes:
     Args:
         groups: (n,) number of the group of equal texts that each is in.
     """
+    asked = blake2b(groups.tobytes())
+    for text in texts:
+        asked.update((text or "").encode("utf-8", "surrogatepass") + b"\xff")
+    if (key := asked.digest()) not in _FOUND:
+        _FOUND.clear()
+        _FOUND[key] = _joined(texts, groups)
+    return _FOUND[key].copy()
+
+
+def _joined(texts: Sequence[str | None], groups: Codes) -> Codes:
     firsts = np.unique(groups, return_index=True)[1]
     words = {int(k): words_of(texts[k] or "") for k in firsts}
     often = Counter[str]()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from routeyard.flows.workspace.tables import of_models
 from routeyard.pipelines.audit.finding import AuditFinding
 from routeyard.schemas.recipe import CurationRule, Split
 
@@ -28,10 +29,10 @@ def defects_of(
     from routeyard.pipelines.audit.run import audit_recording
 
     models = tables["models"]
-    real = models.filter(pc.equal(models.column("kind"), "real")).column("model_id")
+    real = models.filter(pc.equal(models.column("kind"), "real"))
     own = {**tables, "splits": tables["splits"].slice(0, 0)}
     for name in ("labels", "responses"):
-        own[name] = tables[name].filter(pc.is_in(tables[name].column("model_id"), real))
+        own[name] = of_models(tables[name], real)
     found = audit_recording(recording_of(own), free=free_arms(models))
     return [*leaks_of(tables, split.keep_together, upstream_schemes(curate)), *found.findings]
 

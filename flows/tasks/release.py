@@ -10,7 +10,7 @@ from typing import Any
 from routeyard.flows.tasks.agent import kept_steps
 from routeyard.flows.tasks.curate import curated_tables
 from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, StageWork
-from routeyard.flows.workspace.tables import read, read_shards
+from routeyard.flows.workspace.tables import of_models, read, read_shards
 from routeyard.pipelines.errors import GateFailed
 from routeyard.pipelines.io.staging import write_json
 from routeyard.schemas.recipe import Collect, CurationRule, Pool, Recipe, Release, Split
@@ -44,8 +44,7 @@ def audit_metering(
         tables = curated_tables(curated)
         # Answers of injected models were stated by the recipe; nobody metered them.
         real = tables["models"].filter(pc.equal(tables["models"].column("kind"), "real"))
-        metered = pc.is_in(tables["responses"].column("model_id"), real.column("model_id"))
-        answers = tables["responses"].filter(metered)
+        answers = of_models(tables["responses"], real)
         if collect.agent is not None:
             # What was metered are calls, not trajectories.
             steps = read(responses, "steps")

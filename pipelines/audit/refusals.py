@@ -21,6 +21,10 @@ FEWEST, WRONG = 10, 0.95
 CHANCE = 1e-6
 #: Clusters of one arm that are named.
 SHOWN = 3
+#: Texts that are looked at together: few enough that memory is used again.
+_TOGETHER = 8192
+#: Space that is not one space alone: replacing what stays the same takes most of the time.
+_SPACE = r"\s\s+|[^\S ]"
 #: What differs between two errors of one cause: numbers of requests, hashes, times.
 _OWN = r"[0-9a-f]{8,}|\d{3,}"
 
@@ -71,10 +75,15 @@ def recurring_errors(answers: Answers) -> Iterator[Found]:
 
 def _words(texts: pa.Array) -> pa.DictionaryArray:
     """Starts of texts without numbers and hashes, coded."""
-    start = pc.utf8_slice_codeunits(texts, 0, 2 * COMPARED)
-    plain = pc.replace_substring_regex(pc.utf8_lower(start), r"\s+", " ")
+    parts = [_start(texts.slice(k, _TOGETHER)) for k in range(0, len(texts), _TOGETHER)]
+    return pa.concat_arrays(parts or [texts]).dictionary_encode()
+
+
+def _start(texts: pa.Array) -> pa.Array:
+    lower = pc.utf8_lower(pc.utf8_slice_codeunits(texts, 0, 2 * COMPARED))
+    plain = pc.replace_substring_regex(lower, _SPACE, " ")
     plain = pc.utf8_trim_whitespace(pc.replace_substring_regex(plain, _OWN, "…"))
-    return pc.utf8_slice_codeunits(plain, 0, COMPARED).dictionary_encode()
+    return pc.utf8_slice_codeunits(plain, 0, COMPARED)
 
 
 def _clusters(answers: Answers, column: str, fit: Mask) -> Iterator[tuple[int, Codes, str]]:
@@ -83,19 +92,20 @@ def _clusters(answers: Answers, column: str, fit: Mask) -> Iterator[tuple[int, C
     usable = np.flatnonzero(fit & ~np.isnan(score))
     if not len(usable):
         return
-    words = _words(answers.texts(column).take(pa.array(usable)))
+    starts = pc.utf8_slice_codeunits(answers.texts(column), 0, 2 * COMPARED)
+    words = _words(starts.take(pa.array(usable)))
     size = len(words.dictionary)
     key = answers.arm[usable] * size + np.asarray(words.indices)
     order = np.argsort(key, kind="stable")
     keys, starts = np.unique(key[order], return_index=True)
-    many = np.diff(np.append(starts, len(order))) >= FEWEST
+    sizes = np.diff(np.append(starts, len(order)))
     total = counts(answers.arm, len(answers.arms), ~np.isnan(score))
     right = counts(answers.arm, len(answers.arms), score >= 0.5)
     shown: dict[int, int] = {}
-    parts = np.split(order, starts[1:])
-    named = sorted(((len(parts[k]), int(k)) for k in np.flatnonzero(many)), reverse=True)
-    for _, k in named:
-        rows, arm = np.sort(usable[parts[k]]), int(keys[k] // size)
+    named = sorted(((int(sizes[k]), int(k)) for k in np.flatnonzero(sizes >= FEWEST)), reverse=True)
+    for number, k in named:
+        rows = np.sort(usable[order[starts[k] : starts[k] + number]])
+        arm = int(keys[k] // size)
         own = score[rows] >= 0.5
         if own.mean() > 1 - WRONG or len(np.unique(answers.question[rows])) < FEWEST:
             continue

@@ -144,10 +144,10 @@ def _by_model(responses: pa.Table) -> Iterator[tuple[str, AnswerColumns, set[str
     """Answers of one model at a time, and the columns in which any of them has a value."""
     names = [n for n in (*NEEDED, *_EXTRA) if n in responses.column_names]
     answers = responses.select(names)
-    without = pc.is_in(answers.column("status"), value_set=pa.array(ANSWERLESS))
-    answers = answers.filter(pc.invert(without))
-    for model_id in sorted(pc.unique(answers.column("model_id")).to_pylist()):
-        mine = answers.filter(pc.equal(answers.column("model_id"), model_id))
+    named = answers.column("model_id")
+    answered = pc.invert(pc.is_in(answers.column("status"), value_set=pa.array(ANSWERLESS)))
+    for model_id in sorted(pc.unique(named.filter(answered)).to_pylist()):
+        mine = answers.filter(pc.and_(answered, pc.equal(named, model_id)))
         there = {n for n in names if mine.column(n).null_count < mine.num_rows}
         yield model_id, AnswerColumns(mine), there
 

@@ -7,7 +7,6 @@ suite's questions bring, an arm's shares of such words are alike on every suite.
 from __future__ import annotations
 
 import re
-import warnings
 from itertools import pairwise
 from zlib import crc32
 
@@ -37,6 +36,7 @@ def styles(answers: Answers) -> Floats | None:
     rows = np.flatnonzero(answers.lengths("text") > 0)
     order = rows[np.argsort(answers.cell[rows], kind="stable")]
     cells, starts = np.unique(answers.cell[order], return_index=True)
+    bins = _Bins()
     for cell, own in zip(cells, np.split(order, starts[1:]), strict=True):
         if len(own) < FEWEST:
             continue
@@ -44,27 +44,42 @@ def styles(answers: Answers) -> Floats | None:
         texts = answers.texts("text").take(pa.array(some)).to_pylist()
         held = np.zeros((len(texts), BINS), bool)
         for k, text in enumerate(texts):
-            held[k, list(_bins(text))] = True
+            held[k, [bins[word] for word in _marked(text)]] = True
         found[cell] = np.arcsin(np.sqrt((held.sum(axis=0) + 0.5) / (len(texts) + 1)))
     return found.reshape(arms, suites, BINS)
 
 
-def _bins(text: str) -> set[int]:
-    """Bins of the words, signs and pairs of words at both ends of a text."""
+class _Bins(dict[str, int]):
+    """Bin of each word; most words recur."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = found = crc32(word.encode("utf-8", "surrogatepass")) % BINS
+        return found
+
+
+def _marked(text: str) -> list[str]:
+    """Words, signs and pairs of words at both ends of a text."""
     opening, closing = text[:OPENING].lower(), text[-CLOSING:].lower()
     first, last = _WORD.findall(opening), _WORD.findall(closing)
     pairs = [f"{a} {b}" for a, b in pairwise(first[:12])]
-    marked = [*first, *pairs, *(f"… {word}" for word in last)]
-    return {crc32(word.encode("utf-8", "surrogatepass")) % BINS for word in marked}
+    return [*first, *pairs, *(f"… {word}" for word in last)]
 
 
-def style_falls(made: Floats, s: int) -> Floats:
-    """(arms, arms) by how much arm a's style on suite s is nearer to arm b's than to its own."""
-    level = made - _median(made, 0)
+def levels(made: Floats) -> Floats:
+    """(arms, suites, bins) styles less what a suite's questions bring."""
+    return made - _median(made, 0)
+
+
+def style_falls(level: Floats, s: int) -> Floats:
+    """(arms, arms) by how much arm a's style on suite s is nearer to arm b's than to its own.
+
+    Args:
+        level: see `levels`.
+    """
     own = _median(np.delete(level, s, axis=1), 1)[:, 0]
     here = level[:, s]
     known = ~np.isnan(here[:, 0]) & ~np.isnan(own[:, 0])
-    fall = np.zeros((len(made), len(made)))
+    fall = np.zeros((len(level), len(level)))
     k = np.flatnonzero(known)
     if len(k) < 3:
         return fall
@@ -77,6 +92,10 @@ def style_falls(made: Floats, s: int) -> Floats:
 
 
 def _median(values: Floats, axis: int) -> Floats:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a suite or an arm without texts
-        return np.asarray(np.nanmedian(values, axis=axis, keepdims=True))
+    """`np.nanmedian` with its axis kept, which calls Python for every line of a short axis."""
+    known = np.sum(~np.isnan(values), axis=axis, keepdims=True)
+    ordered = np.sort(values, axis=axis)  # unknown ones last
+    middle = (
+        np.take_along_axis(ordered, at, axis) for at in (np.maximum(known - 1, 0) // 2, known // 2)
+    )
+    return np.asarray(sum(middle) / 2)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from routeyard.pipelines.audit.answers import Answers, Floats, counts, means, sums
 from routeyard.pipelines.audit.cells import FEWEST
 from routeyard.pipelines.audit.exchanges.fingerprints import correlations, evidence, falls
-from routeyard.pipelines.audit.exchanges.styles import style_falls, styles
+from routeyard.pipelines.audit.exchanges.signs import occurrences
+from routeyard.pipelines.audit.exchanges.styles import levels, style_falls, styles
 
 #: Signs whose share of a text tells one model's style from another's.
 _SIGNS = ("\n", "*", "#", "\\", "`", ",", ":", "I ")
@@ -103,11 +103,12 @@ def gains_of(answers: Answers) -> NDArray[np.float64]:
     cube, noise = _measured(answers)
     found, number = correlations(answers)
     made = styles(answers)
+    level = None if made is None else levels(made)
     arms, gains = len(answers.arms), []
     for s in range(len(answers.suites)):
         fall = _falls(*_deviations(cube, noise, s)) + falls(found, number, s)
-        if made is not None:
-            fall = fall + style_falls(made, s)
+        if level is not None:
+            fall = fall + style_falls(level, s)
         both = (fall > 0) & (fall.T > 0)
         gains.append(np.where(both & np.triu(np.ones((arms, arms), bool), 1), fall + fall.T, 0.0))
     return np.stack(gains)
@@ -188,8 +189,7 @@ def _measures(answers: Answers) -> Iterator[Floats]:
         length = answers.lengths("text")
         yield _log(length)
         texts = answers.texts("text")
-        for sign in _SIGNS:
-            number = pc.count_substring(texts, sign).cast("float64").to_numpy(zero_copy_only=False)
+        for number in occurrences(texts, _SIGNS):
             yield np.sqrt(number / np.maximum(length, 1))
 
 
