@@ -28,19 +28,25 @@ def fill(window: Window, calls: int) -> int:
     return asyncio.run(count())
 
 
-def test_a_window_starts_with_one_call_then_ten_and_doubles() -> None:
+@pytest.mark.parametrize(
+    ("ceiling", "expected"),
+    [(32, [1, 10, 20, 32, 32]), (64, [1, 16, 32, 64, 64]), (256, [1, 64, 128, 256, 256])],
+)
+def test_a_window_starts_with_one_call_then_opens_to_a_quarter_and_doubles(
+    ceiling: int, expected: list[int]
+) -> None:
     # The first call finds out whether key and model are right.
-    window = Window(64)
+    window = Window(ceiling)
     assert fill(window, 5) == 1
     window.leave()
     sizes = []
-    for _ in range(7):
+    for _ in range(5):
         sizes.append(int(window.size))
         for _ in range(int(window.size)):
             window.succeeded()
-    assert sizes == [1, 10, 20, 40, 64, 64, 64]
+    assert sizes == expected
     window.succeeded()
-    assert window.size == 64  # never above the recipe's limit
+    assert window.size == ceiling  # never above the recipe's limit
 
 
 def test_a_429_halves_once_per_round_trip_then_growth_is_to_seven_eighths_and_by_one() -> None:
