@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from routeyard.pipelines.evaluate.certificate import Certificate
     from routeyard.pipelines.evaluate.run import Evaluation
+    from routeyard.pipelines.matrix.core import Core
 
 #: Where commands keep embeddings that a release lacks, and predictions of routers.
 CACHE = Path("yard/cache/embeddings")
@@ -92,13 +93,14 @@ def evaluate_tables(
     predictions: Sequence[str | Path] = (),
     picks: Mapping[str, Mapping[str, float]] | None = None,
     cache: Path | None = None,
+    core: Core | None = None,
 ) -> Evaluation:
-    """As `evaluate`, of tables that were read already."""
+    """As `evaluate`, of tables that were read already, and of their core where it is at hand."""
     from routeyard.pipelines.evaluate.pairs import default_pair
     from routeyard.pipelines.evaluate.run import evaluate as run
     from routeyard.pipelines.experiment.splits import default_scheme
 
-    core = core_of(tables, whole=False)
+    core = core_of(tables, whole=False) if core is None else core
     chosen = default_scheme(core, settings.scheme)
     theirs = [*map(from_code, router_from), *(from_file(Path(path)) for path in predictions)]
     specs = makers(core, routers) | {one.name: one for one in theirs}
@@ -160,14 +162,15 @@ def evaluate_into(
     tables = with_beside(read_release(release), also)
     folder = out_folder(release, out)
     tables = with_embeddings(tables, embeddings, how.embed, cache, how.encoder, how.scheme)
+    core = core_of(tables, whole=False)
     done = evaluate_tables(
         tables, routers, how,
-        router_from=router_from, predictions=predictions, picks=picks, cache=cache,
+        router_from=router_from, predictions=predictions, picks=picks, cache=cache, core=core,
     )  # fmt: skip
     certified = None
     if certificate:
         certified = run(
-            core_of(tables, whole=False),
+            core,
             scheme=done.settings.scheme,
             # Of fewer resamples the certificate's verdict could not follow.
             resamples=max(how.resamples, least_resamples(len(REFERENCE))),
