@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from routeyard.datacards.charts.colours import colours, fill
-from routeyard.datacards.charts.draw import PAPER, Look, draw, mark
+from routeyard.datacards.charts.draw import PAPER, Look, draw
+from routeyard.datacards.charts.vega import (
+    alone,
+    field,
+    layered,
+    mark,
+    properties,
+    until,
+)
 from routeyard.datacards.charts.words import name_axis, name_legend
 
 _BLUE, _ORANGE = "#0a7bc2", "#d0570a"
@@ -36,8 +44,6 @@ def bars(
         values: name, value and, if known, low and high (an interval, drawn as a line) and
             printed (what a paper prints, drawn as a diamond).
     """
-    import altair as alt
-
     rows = [
         {
             "k": k,
@@ -47,34 +53,35 @@ def bars(
         }
         for k, row in enumerate(values)
     ]
-    along = alt.Y("k:O", title=of, axis=name_axis([row["name"] for row in values], grid=False))
+    along = field("k:O", title=of, axis=name_axis([row["name"] for row in values], grid=False))
     # Dots that say more or less than something are seen beside that: zero.
     signed = form.startswith("+")
     apart = {"padding": 8} if dots else {}
-    across = alt.X("v:Q", title=value, scale=alt.Scale(zero=signed or not dots, **apart))
-    shape = mark("point", filled=True, size=80, opacity=1, color=_BLUE) if dots else mark(
-        "bar", color=_BLUE
-    )  # fmt: skip
-    layers = [shape.encode(x=across, y=along, description=alt.Description("says:N"))]
+    across = field("v:Q", title=value, scale=properties(zero=signed or not dots, **apart))
+    own = "isValid(datum.k)" if dots and signed else None
+    shape = (
+        mark("point", own, filled=True, size=80, opacity=1, color=_BLUE)
+        if dots
+        else mark("bar", color=_BLUE)
+    )
+    layers = [shape.encode(x=across, y=along, description=field("says:N"))]
     if dots and signed:
         rows.append({"zero": 0})
-        shape.transform = [alt.FilterTransform("isValid(datum.k)")]
-        layers = [shape.encode(x=across, y=along, description=alt.Description("says:N"))]
         zero = mark("rule", "isValid(datum.zero)", strokeWidth=1.5, aria=False)
-        layers.append(zero.encode(x=alt.X("zero:Q")))
+        layers.append(zero.encode(x=field("zero:Q")))
     if any(row.get("low") is not None for row in rows):
         layers.append(
             mark(
                 "rule", "isValid(datum.low) && isValid(datum.high)", strokeWidth=1.5, aria=False
-            ).encode(x=alt.X("low:Q", title=value), x2=alt.X2("high:Q"), y=along)
+            ).encode(x=field("low:Q", title=value), x2=until("high"), y=along)
         )
     if any(row.get("printed") is not None for row in rows):
         layers.append(
             mark("point", "isValid(datum.printed)", size=60, color=_ORANGE, **_DIAMOND).encode(
-                x=alt.X("printed:Q", title=value), y=along
+                x=field("printed:Q", title=value), y=along
             )
         )
-    chart = alt.layer(*layers).properties(width=look.wide(440), height=alt.Step(19))
+    chart = layered(layers, width=look.wide(440), height=properties(step=19))
     return draw(chart, rows, name=name, title=title, look=look)
 
 
@@ -91,24 +98,22 @@ def histogram(
     values: Sequence[float], *, name: str, title: str, x: str, y: str, look: Look = PAPER
 ) -> str:
     """Counts of shares: one bar per share where there are few, else twenty steps from 0 to 1."""
-    import altair as alt
-
     rows = _of_each(values) or _of_steps(values)
     ends = [0.0, 1.0, *(row[end] for row in rows for end in "ab")]
-    chart = (
-        mark("bar", color=_BLUE, orient="vertical")
-        .encode(
-            x=alt.X(
+    chart = alone(
+        mark("bar", color=_BLUE, orient="vertical").encode(
+            x=field(
                 "a:Q",
                 title=x,
-                axis=alt.Axis(format="%"),
-                scale=alt.Scale(domain=[min(ends), max(ends)], nice=False),
+                axis=properties(format="%"),
+                scale=properties(domain=[min(ends), max(ends)], nice=False),
             ),
-            x2=alt.X2("b:Q"),
-            y=alt.Y("n:Q", title=y),
-            description=alt.Description("says:N"),
-        )
-        .properties(width=look.wide(500), height=220)
+            x2=until("b"),
+            y=field("n:Q", title=y),
+            description=field("says:N"),
+        ),
+        width=look.wide(500),
+        height=220,
     )
     return draw(chart, rows, name=name, title=title, look=look)
 
@@ -162,8 +167,6 @@ def shares(
         rows: router, model_id, share.
         models: All models of the release, so that colours agree with its other charts.
     """
-    import altair as alt
-
     hue = colours(models)
     routers = list(dict.fromkeys(row["router"] for row in rows))
     asked = sorted({row["model_id"] for row in rows if row["share"] > 0})
@@ -179,20 +182,20 @@ def shares(
         if row["share"] > 0
     ]
     numbers = list(range(len(asked)))
-    chart = (
+    chart = alone(
         mark("bar", stroke="#14181d", strokeWidth=0.5).encode(
-            x=alt.X("v:Q", title="share of questions", axis=alt.Axis(format="%"),
-                    scale=alt.Scale(domain=[0, 1])),
-            y=alt.Y("k:O", title=of, axis=name_axis(routers, grid=False)),
-            color=alt.Color(
+            x=field("v:Q", title="share of questions", axis=properties(format="%"),
+                    scale=properties(domain=[0, 1])),
+            y=field("k:O", title=of, axis=name_axis(routers, grid=False)),
+            color=field(
                 "m:O",
-                scale=alt.Scale(domain=numbers, range=[fill(*hue[m]) for m in asked]),
+                scale=properties(domain=numbers, range=[fill(*hue[m]) for m in asked]),
                 legend=name_legend("model", asked),
             ),
-            order=alt.Order("m:O"),
-            description=alt.Description("says:N"),
-        )
-        .properties(width=look.wide(440), height=alt.Step(22))
+            order=field("m:O"),
+            description=field("says:N"),
+        ),
+        width=look.wide(440), height=properties(step=22),
     )  # fmt: skip
     return draw(chart, shown, name=name, title=title, look=look)
 
@@ -213,8 +216,6 @@ def changes(
         rows: router, group, change, low, high: differences of shares.
         routers: All routers of the evaluation, so that colours agree with its curves.
     """
-    import altair as alt
-
     hue = colours(routers)
     own = sorted({row["router"] for row in rows})
     groups = list(dict.fromkeys(row["group"] for row in rows))
@@ -229,20 +230,20 @@ def changes(
         }
         for row in rows
     ]
-    across = alt.Axis(format="+%", title=value)
-    down = alt.Y("g:O", title=of, axis=name_axis(groups))
-    beside = alt.YOffset("r:O")
-    colour = alt.Color(
+    across = properties(format="+%", title=value)
+    down = field("g:O", title=of, axis=name_axis(groups))
+    beside = field("r:O")
+    colour = field(
         "r:O",
-        scale=alt.Scale(domain=list(range(len(own))), range=[hue[r][0] for r in own]),
+        scale=properties(domain=list(range(len(own))), range=[hue[r][0] for r in own]),
         legend=name_legend("router", own),
     )
     place = {"y": down, "yOffset": beside, "color": colour}
     spread = mark("rule", strokeWidth=1.5, aria=False).encode(
-        x=alt.X("low:Q", axis=across), x2=alt.X2("high:Q"), **place
+        x=field("low:Q", axis=across), x2=until("high"), **place
     )
     points = mark("point", filled=True, size=45, opacity=1).encode(
-        x=alt.X("v:Q", axis=across), **place, description=alt.Description("says:N")
+        x=field("v:Q", axis=across), **place, description=field("says:N")
     )
-    chart = alt.layer(spread, points).properties(width=look.wide(440), height=alt.Step(11))
+    chart = layered([spread, points], width=look.wide(440), height=properties(step=11))
     return draw(chart, shown, name=name, title=title, look=look)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from routeyard.datacards.charts.vega import Spec
 from routeyard.datacards.charts.words import clean
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -46,16 +47,8 @@ PAGE = Look(ink="currentColor", soft="currentColor", grid="#8a94a055", backgroun
 PHONE = replace(PAGE, stretch=0.5)
 
 
-def mark(kind: str, where: str | None = None, **style: Any) -> Any:
-    """A layer with a mark of that kind for each row, or for those for which `where` is true."""
-    import altair as alt
-
-    rows = alt.Chart() if where is None else alt.Chart().transform_filter(where)
-    return getattr(rows, f"mark_{kind}")(**style)
-
-
 def draw(
-    chart: Any,
+    chart: Spec,
     rows: Sequence[Mapping[str, Any]],
     *,
     name: str,
@@ -63,10 +56,10 @@ def draw(
     look: Look = PAPER,
     series: bool = False,
 ) -> str:
-    """SVG text of an Altair chart over `rows`.
+    """SVG text of a chart over `rows`.
 
     Args:
-        chart: An Altair chart without its own data.
+        chart: In Vega-Lite's grammar, without data.
         rows: What it shows: plain values, whose text is untrusted.
         name: Prefix of every id in the SVG, so that several fit in one page and none
             depends on what was drawn before.
@@ -76,13 +69,12 @@ def draw(
     """
     import vl_convert
 
-    spec = chart.to_dict(validate=False)
-    spec.pop("datasets", None)
-    for layer in spec.get("layer", ()):
-        layer.pop("data", None)  # Altair names an empty one; all layers read the chart's rows
-    spec["data"] = {"values": [_clean(row) for row in rows]}
-    spec["config"] = {**_config(look), **_without_default(spec.get("config") or {})}
-    spec["background"] = look.background
+    spec = {
+        "data": {"values": [_clean(row) for row in rows]},
+        "config": _config(look),
+        "background": look.background,
+        **chart,
+    }
     text = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     return _settled(text, name, clean(title), says=look is PAGE, series=series)
 
@@ -97,10 +89,6 @@ def png(svg: str) -> bytes:
 
 def _clean(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: clean(value) if isinstance(value, str) else value for key, value in row.items()}
-
-
-def _without_default(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in config.items() if key != "view"}
 
 
 def _config(look: Look) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from routeyard.datacards.charts.draw import LINK, PAPER, Look, draw, mark
+from routeyard.datacards.charts.draw import LINK, PAPER, Look, draw
+from routeyard.datacards.charts.vega import alone, field, mark, properties
 from routeyard.datacards.charts.words import name_axis, room
 
 #: Cells of a heatmap beyond which it is a table's work, not a picture's.
@@ -36,8 +37,6 @@ def heatmap(
         share: Values are shares, shown in per cent; else they are shown as they are.
         link: (row, column) → where a cell leads on the questions page.
     """
-    import altair as alt
-
     down = {label: k for k, label in enumerate(rows)}
     across = {label: k for k, label in enumerate(columns)}
     shown: list[Mapping[str, Any]] = [
@@ -47,32 +46,32 @@ def heatmap(
     ]
     values = [row["v"] for row in shown]
     low, high = domain or ((min(values), max(values)) if values else (0.0, 1.0))
-    chart = (
+    chart = alone(
         mark("rect").encode(
-            x=alt.X(
+            x=field(
                 "c:O",
                 title=of[1],
-                scale=alt.Scale(domain=list(range(len(columns)))),
+                scale=properties(domain=list(range(len(columns)))),
                 axis=name_axis(columns, labelAngle=-60, orient="top", domain=False,
                                minExtent=0.87 * room(columns)),
             ),
-            y=alt.Y(
+            y=field(
                 "r:O",
                 title=of[0],
-                scale=alt.Scale(domain=list(range(len(rows)))),
+                scale=properties(domain=list(range(len(rows)))),
                 axis=name_axis(rows, domain=False),
             ),
             # One hue path from light to dark, told apart without colour vision too.
-            color=alt.Color(
+            color=field(
                 "v:Q",
                 title=value,
-                scale=alt.Scale(scheme="cividis", domain=[low, high], clamp=True),
-                legend=alt.Legend(orient="bottom", gradientLength=240,
+                scale=properties(scheme="cividis", domain=[low, high], clamp=True),
+                legend=properties(orient="bottom", gradientLength=240,
                                   format="~p" if share else "~g"),
             ),
-            description=alt.Description("says:N"),
-        )
-        .properties(width=alt.Step(17), height=alt.Step(17))
+            description=field("says:N"),
+        ),
+        width=properties(step=17), height=properties(step=17),
     )  # fmt: skip
     return draw(chart, shown, name=name, title=title, look=look)
 

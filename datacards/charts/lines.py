@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from routeyard.datacards.charts.colours import GREY, REFERENCES, colours
-from routeyard.datacards.charts.draw import PAPER, Look, draw, mark
+from routeyard.datacards.charts.draw import PAPER, Look, draw
+from routeyard.datacards.charts.vega import Spec, field, layered, mark, properties, until
 from routeyard.datacards.charts.words import named
 
 _DASHES = {"oracle": [2, 2], "task oracle": [6, 3], "random mix": [8, 3, 2, 3]}
@@ -69,55 +70,51 @@ def curves(
         legend: False where the page draws its own.
         apart: Curves whose points are not joined.
     """
-    import altair as alt
-
     kept = [p for p in points if p["y"] is not None and (not log or p["x"] > 0)]
     drawn = series([p["router"] for p in kept], pool)
     rows = _rows(kept, {told[0]: k for k, told in enumerate(drawn)}, shares)
-    span = alt.X(
+    span = field(
         "x:Q",
-        scale=alt.Scale(type="log" if log else "linear", zero=False, nice=not log),
-        axis=alt.Axis(title=x, format="%" if shares[0] else "~g"),
+        scale=properties(type="log" if log else "linear", zero=False, nice=not log),
+        axis=properties(title=x, format="%" if shares[0] else "~g"),
     )
-    axis = alt.Axis(title=y, format="%" if shares[1] else "~g")
-    up = alt.Y("y:Q", scale=alt.Scale(zero=False), axis=axis)
-    low = alt.Y("low:Q", scale=alt.Scale(zero=False), axis=axis)
+    axis = properties(title=y, format="%" if shares[1] else "~g")
+    up = field("y:Q", scale=properties(zero=False), axis=axis)
+    low = field("low:Q", scale=properties(zero=False), axis=axis)
     numbers = list(range(len(drawn)))
-    colour = alt.Color(
+    colour = field(
         "k:O",
-        scale=alt.Scale(domain=numbers, range=[told[1] for told in drawn]),
-        legend=alt.Legend(
+        scale=properties(domain=numbers, range=[told[1] for told in drawn]),
+        legend=properties(
             title="curve", orient="bottom", columns=3, symbolOpacity=1, symbolType="stroke",
             labelExpr=named(told[0] for told in drawn),
         ) if legend else None,
     )  # fmt: skip
-    dash = alt.StrokeDash(
+    dash = field(
         "k:O",
-        scale=alt.Scale(domain=numbers, range=[told[2] for told in drawn]),
+        scale=properties(domain=numbers, range=[told[2] for told in drawn]),
         legend=None,
     )
-    band = mark("area", "isValid(datum.low) && isValid(datum.high)", opacity=0.13).encode(
-        x=span, y=low, y2=alt.Y2("high:Q"), color=colour, description=alt.Description("curve:N")
+    width = look.wide(_WIDTH)
+    others = [*_zones(zones, x, y, width), *_straight(straight)]
+    own = "isValid(datum.k)" if others else None  # the other rows are no points of curves
+    band = mark("area", own, "isValid(datum.low) && isValid(datum.high)", opacity=0.13).encode(
+        x=span, y=low, y2=until("high"), color=colour, description=field("curve:N")
     )
-    line = mark("line", _joined(drawn, apart), strokeWidth=2).encode(
+    line = mark("line", own, _joined(drawn, apart), strokeWidth=2).encode(
         x=span,
         y=up,
         color=colour,
         strokeDash=dash,
-        order=alt.Order("point:Q"),
-        description=alt.Description("curve:N"),
+        order=field("point:Q"),
+        description=field("curve:N"),
     )
-    dots = mark("point", filled=True, size=26, opacity=0.9).encode(
-        x=span, y=up, color=colour, description=alt.Description("says:N")
+    dots = mark("point", own, filled=True, size=26, opacity=0.9).encode(
+        x=span, y=up, color=colour, description=field("says:N")
     )
-    width = look.wide(_WIDTH)
-    layers = [*_zones(zones, x, y, width), *_straight(straight), band, line, dots]
+    layers = [*others, band, line, dots]
     rows += _marks(zones, straight)
-    if len(layers) > 3:  # the other rows are no points of curves
-        own = alt.FilterTransform("isValid(datum.k)")
-        for layer in (band, line, dots):
-            layer.transform = [own, *_filters(layer)]
-    chart = alt.layer(*layers).properties(width=width, height=_HEIGHT)
+    chart = layered(layers, width=width, height=_HEIGHT)
     return draw(chart, rows, name=name, title=title, look=look, series=True)
 
 
@@ -125,10 +122,6 @@ def _joined(drawn: Sequence[tuple[str, str, list[int]]], apart: Sequence[str]) -
     """Which points are joined by lines; None for all."""
     loose = [k for k, told in enumerate(drawn) if told[0] in apart]
     return " && ".join(f"datum.k !== {k}" for k in loose) or None
-
-
-def _filters(layer: Any) -> list[Any]:
-    return layer.transform if isinstance(layer.transform, list) else []
 
 
 def _rows(
@@ -158,33 +151,29 @@ def _marks(zones: Sequence[Zone], straight: tuple[float, float] | None) -> list[
     return found + [{"chance": share, "sx": share, "sy": level} for share, level in ends]
 
 
-def _zones(zones: Sequence[Zone], x: str, y: str, width: int) -> list[Any]:
-    import altair as alt
-
+def _zones(zones: Sequence[Zone], x: str, y: str, width: int) -> list[Spec]:
     found = []
     for zone in zones:
-        own = alt.Chart().transform_filter(f"datum.zone === {zone.name!r}")
-        shade = own.mark_rect(color="#0b8f6a", opacity=0.1, aria=False)
-        words = own.mark_text(align="left", baseline="top", dx=4, dy=4, aria=False)
+        own = f"datum.zone === {zone.name!r}"
+        shade = mark("rect", own, color="#0b8f6a", opacity=0.1, aria=False)
+        words = mark("text", own, align="left", baseline="top", dx=4, dy=4, aria=False)
         if zone.axis == "x":
-            where = alt.X("x:Q", title=x)
-            found.append(shade.encode(x=where, x2=alt.X2("x2:Q")))
-            found.append(words.encode(x=where, y=alt.value(0), text=alt.Text("zone:N")))
+            where = field("x:Q", title=x)
+            found.append(shade.encode(x=where, x2=until("x2")))
+            found.append(words.encode(x=where, y=properties(value=0), text=field("zone:N")))
         else:
-            found.append(shade.encode(y=alt.Y("y:Q", title=y), y2=alt.Y2("y2:Q")))
+            found.append(shade.encode(y=field("y:Q", title=y), y2=until("y2")))
             found.append(
-                words.encode(x=alt.value(width - 40), y=alt.Y("y2:Q"), text=alt.Text("zone:N"))
+                words.encode(x=properties(value=width - 40), y=field("y2:Q"), text=field("zone:N"))
             )
     return found
 
 
-def _straight(straight: tuple[float, float] | None) -> list[Any]:
-    import altair as alt
-
+def _straight(straight: tuple[float, float] | None) -> list[Spec]:
     if straight is None:
         return []
     return [
         mark("line", "isValid(datum.chance)", color=GREY, strokeDash=[2, 3], aria=False).encode(
-            x=alt.X("sx:Q"), y=alt.Y("sy:Q")
+            x=field("sx:Q"), y=field("sy:Q")
         )
     ]

@@ -9,8 +9,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 from routeyard.datacards.charts.colours import colours, fill
-from routeyard.datacards.charts.draw import LINK, PAPER, Look, draw, mark
+from routeyard.datacards.charts.draw import LINK, PAPER, Look, draw
 from routeyard.datacards.charts.labels import SIDES, Box, place
+from routeyard.datacards.charts.vega import Spec, field, layered, mark, properties, until
 from routeyard.datacards.charts.words import name_axis, short
 
 Row = Mapping[str, Any]
@@ -35,8 +36,6 @@ def accuracy_bars(
         models: model_id, accuracy and, if known, low, high and oracle: shares in [0, 1].
         pool: All models of the release, so that colours agree with its other charts.
     """
-    import altair as alt
-
     hue = colours(pool)
     rows: list[dict[str, Any]] = [
         {
@@ -51,44 +50,42 @@ def accuracy_bars(
         for rank, row in enumerate(models)
     ]
     names = [row["model_id"] for row in models]
-    order = alt.Y("rank:O", title="model", axis=name_axis(names, grid=False))
-    share = alt.Scale(domain=[0, 1])
-    axis = alt.Axis(format="%", title="accuracy (share of labelled questions answered right)")
-    bars = mark("bar").encode(
-        x=alt.X("y:Q", scale=share, axis=axis),
+    order = field("rank:O", title="model", axis=name_axis(names, grid=False))
+    share = properties(domain=[0, 1])
+    axis = properties(format="%", title="accuracy (share of labelled questions answered right)")
+    oracles = [row["oracle"] for row in models if row.get("oracle") is not None]
+    one = bool(oracles) and len(oracles) == len(models) and max(oracles) - min(oracles) < 1e-9
+    bars = mark("bar", "isValid(datum.rank)" if one else None).encode(
+        x=field("y:Q", scale=share, axis=axis),
         y=order,
-        color=alt.Color("colour:N", scale=None),
-        description=alt.Description("says:N"),
+        color=field("colour:N", scale=None),
+        description=field("says:N"),
     )
     spread = mark("rule", "isValid(datum.low)", strokeWidth=1.5, aria=False).encode(
-        x=alt.X("low:Q", scale=share, axis=axis), x2=alt.X2("high:Q"), y=order
+        x=field("low:Q", scale=share, axis=axis), x2=until("high"), y=order
     )
     layers = [bars, spread]
-    oracles = [row["oracle"] for row in models if row.get("oracle") is not None]
-    if oracles and len(oracles) == len(models) and max(oracles) - min(oracles) < 1e-9:
+    if one:
         rows.append({"oracle": oracles[0]})
-        bars.transform = [alt.FilterTransform("isValid(datum.rank)")]
-        line = alt.Chart().transform_filter("isValid(datum.oracle)")
-        layers.append(line.mark_rule(strokeDash=[5, 4], aria=False).encode(x=alt.X("oracle:Q")))
-        layers.append(_said(line, "per-query oracle"))
+        line = "isValid(datum.oracle)"
+        rule = mark("rule", line, strokeDash=[5, 4], aria=False)
+        layers += [rule.encode(x=field("oracle:Q")), _said(line, "per-query oracle")]
     elif oracles:
         for row, model in zip(rows, models, strict=True):
             row["oracle"] = model.get("oracle")
-        ticks = alt.Chart().transform_filter("isValid(datum.oracle)")
-        layers.append(ticks.mark_tick(thickness=2, aria=False).encode(x=alt.X("oracle:Q"), y=order))
-        first = alt.Chart().transform_filter("isValid(datum.oracle) && datum.rank == 0")
+        ticks = mark("tick", "isValid(datum.oracle)", thickness=2, aria=False)
+        layers.append(ticks.encode(x=field("oracle:Q"), y=order))
+        first = "isValid(datum.oracle) && datum.rank == 0"
         layers.append(_said(first, "per-query oracle on the model's questions"))
-    chart = alt.layer(*layers).properties(width=look.wide(440), height=alt.Step(19))
+    chart = layered(layers, width=look.wide(440), height=properties(step=19))
     title = f"Accuracy of {len(models)} models with 95 % intervals"
     return draw(chart, rows, name=name, title=title, look=look)
 
 
-def _said(at: Any, text: str) -> Any:
+def _said(where: str, text: str) -> Spec:
     """Words above the oracle's mark."""
-    import altair as alt
-
-    return at.mark_text(align="right", dx=-5, baseline="bottom", aria=False).encode(
-        x=alt.X("oracle:Q"), y=alt.value(-4), text=alt.value(text)
+    return mark("text", where, align="right", dx=-5, baseline="bottom", aria=False).encode(
+        x=field("oracle:Q"), y=properties(value=-4), text=properties(value=text)
     )
 
 
@@ -112,8 +109,6 @@ def cost_accuracy(
         pool: All models of the release, as in `accuracy_bars`.
         simulated: Nobody paid these costs.
     """
-    import altair as alt
-
     hue, width = colours(pool), look.wide(_WIDTH)
     real = [row for row in models if row.get("role") != "reference"]
     on_frontier = set(frontier(real))
@@ -146,16 +141,16 @@ def cost_accuracy(
     rows = _marked(best, places, hue, on_frontier, look)
     along, end = ("mean cost", ", log scale") if width >= 400 else ("cost", "")
     usd = "simulated USD" if simulated else "USD"
-    x = alt.X(
+    x = field(
         "x:Q",
-        scale=alt.Scale(type="log", domain=[10**low, 10**high], nice=False),
-        axis=alt.Axis(title=f"{along} ({usd} per 1,000 questions{end})", format="$~g"),
+        scale=properties(type="log", domain=[10**low, 10**high], nice=False),
+        axis=properties(title=f"{along} ({usd} per 1,000 questions{end})", format="$~g"),
     )
-    up = alt.Scale(domain=[bottom, top], nice=False)
-    y = alt.Y(
+    up = properties(domain=[bottom, top], nice=False)
+    y = field(
         "y:Q",
         scale=up,
-        axis=alt.Axis(title="accuracy", format="%"),
+        axis=properties(title="accuracy", format="%"),
     )
     steps = mark(
         "line",
@@ -164,28 +159,27 @@ def cost_accuracy(
         color="#808890",
         strokeDash=[5, 4],
         aria=False,
-    ).encode(x=x, y=y, order=alt.Order("x:Q"))
+    ).encode(x=x, y=y, order=field("x:Q"))
     spread = mark("rule", "isValid(datum.low)", strokeWidth=1, opacity=0.6, aria=False).encode(
-        x=x, y=alt.Y("low:Q", scale=up), y2=alt.Y2("high:Q")
+        x=x, y=field("low:Q", scale=up), y2=until("high")
     )
     points = mark("point", filled=True, opacity=1).encode(
         x=x,
         y=y,
-        size=alt.Size("size:Q", scale=None),
-        color=alt.Color("colour:N", scale=None),
-        shape=alt.Shape("sign:N", scale=None),
-        description=alt.Description("says:N"),
+        size=field("size:Q", scale=None),
+        color=field("colour:N", scale=None),
+        shape=field("sign:N", scale=None),
+        description=field("says:N"),
     )
     words = [
         mark(
             "text", f"datum.side === {k}", align=anchor, baseline="middle", dx=dx, dy=dy, aria=False
-        ).encode(x=x, y=y, text=alt.Text("label:N"))
+        ).encode(x=x, y=y, text=field("label:N"))
         for k, (anchor, dx, dy) in enumerate(SIDES)
         if any(row["side"] == k for row in rows)
     ]
-    chart = alt.layer(steps, *([spread] if wide else []), points, *words).properties(
-        width=width, height=_HEIGHT
-    )
+    layers = [steps, *([spread] if wide else []), points, *words]
+    chart = layered(layers, width=width, height=_HEIGHT)
     title = f"Accuracy over mean cost of {len(models)} models; the dashed line is the frontier"
     return draw(chart, rows, name=name, title=title, look=look)
 

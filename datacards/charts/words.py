@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from routeyard.datacards.charts.vega import Spec, properties
+
 #: Characters of a name that a chart shows.
 LONGEST = 34
 #: What XML 1.0 has no place for (its section 2.2): a name with it would end the drawing.
@@ -35,22 +37,18 @@ def room(labels: Iterable[str]) -> float:
     return 7.2 * max((len(short(label)) for label in labels), default=0) + 6
 
 
-def name_axis(labels: Sequence[str], **options: Any) -> Any:
+def name_axis(labels: Sequence[str], **options: Any) -> Spec:
     """An axis with one name per place, wide enough for the longest."""
-    import altair as alt
-
     options = {"ticks": False, "minExtent": room(labels), **options}
-    return alt.Axis(labelExpr=named(labels), labelOverlap=False, **options)
+    return properties(labelExpr=named(labels), labelOverlap=False, **options)
 
 
-def name_legend(title: str, labels: Sequence[str]) -> Any:
+def name_legend(title: str, labels: Sequence[str]) -> Spec:
     """A legend below the chart with one name per place."""
-    import altair as alt
-
     # Columns are laid out by the renderer's font; a page's may be wider.
     longest = max((len(short(label)) for label in labels), default=0)
     columns = 3 if longest <= 12 else 2 if longest <= 22 else 1
-    return alt.Legend(
+    return properties(
         title=title, orient="bottom", columns=columns, columnPadding=2.5 * longest + 20,
         labelLimit=0, labelExpr=named(labels),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 #: Modules that read nothing but code when they are imported.
 MODULES = (
-    "aiohttp", "altair", "duckdb", "jinja2", "numpy", "pandas", "pyarrow.compute",
+    "aiohttp", "duckdb", "jinja2", "numpy", "pandas", "pyarrow.compute",
     "pyarrow.dataset", "pyarrow.parquet", "pydantic", "rich.console", "rich.table",
     "safetensors.numpy", "scipy.sparse", "scipy.stats", "typer", "vl_convert", "yaml",
     "routeyard.flows.build", "routeyard.flows.cli.tree", "routeyard.flows.demo.server",
