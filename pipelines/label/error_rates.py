@@ -14,6 +14,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -91,7 +92,8 @@ def kind_of(scorer: str, references: Sequence[str], choices: Sequence[str], outp
         default = "mathematics"
     elif scorer == "auto" and form == "literal":
         default = "program output"
-    length = next(name for most, name in _LENGTHS if len(output.strip()) <= most)
+    signs = len(output.strip())
+    length = next(name for most, name in _LENGTHS if signs <= most)
     return Kind(_TASKS.get(scorer, default), form, length, _script(output))
 
 
@@ -120,9 +122,13 @@ def _script(output: str) -> str:
     begun = output[:2000]
     if begun.isascii():
         return "Latin" if any(map(str.isalpha, begun)) else "None"
-    letters = [sign for sign in begun if sign.isalpha()][:200]
-    scripts = Counter(unicodedata.name(sign, "OTHER").split()[0].split("-")[0] for sign in letters)
+    scripts = Counter(map(_script_of, islice(filter(str.isalpha, begun), 200)))
     return max(scripts, key=lambda name: (scripts[name], name)).capitalize() if scripts else "None"
+
+
+@lru_cache(maxsize=8192)
+def _script_of(letter: str) -> str:
+    return unicodedata.name(letter, "OTHER").split()[0].split("-")[0]
 
 
 @lru_cache(maxsize=4)

@@ -100,31 +100,29 @@ def _corrected(cells: Counter[_Cell]) -> dict[str, list[float]]:
 
 
 def _cells(queries: pa.Table, responses: pa.Table, labels: pa.Table, every: int) -> Iterator[_Cell]:
-    asked = {
-        row["query_id"]: row
-        for row in queries.select(["query_id", "scorer", "references", "choices"]).to_pylist()
-    }
-    columns = ["query_id", "model_id", "decided_by", "correct"]
+    columns = (queries.column(name).to_pylist() for name in ("scorer", "references", "choices"))
+    ids = queries.column("query_id").to_pylist()
+    asked = dict(zip(ids, zip(*columns, strict=True), strict=True))
     decided = {
-        (row["query_id"], row["model_id"]): (row["decided_by"], row["correct"])
-        for row in _rows(labels, columns, every)
-        if row["correct"] is not None and row["decided_by"]
+        (query, model): (by, correct)
+        for query, model, by, correct in _rows(labels, ["decided_by", "correct"], every)
+        if correct is not None and by
     }
-    for row in _rows(responses, ["query_id", "model_id", "text"], every):
-        by, correct = decided.pop((row["query_id"], row["model_id"]), (GIVEN, False))
-        if row["text"] is None or by == GIVEN or by.startswith("human:"):
+    for query, model, text in _rows(responses, ["text"], every):
+        by, correct = decided.pop((query, model), (GIVEN, False))
+        if text is None or by == GIVEN or by.startswith("human:"):
             continue
-        of = asked[row["query_id"]]
+        scorer, references, choices = asked[query]
         unread = by == UNREADABLE or by in NO_CREDIT
-        scorer = of["scorer"] if unread else by
+        scorer = scorer if unread else by
         verdict = "abstain" if unread else "correct" if correct else "incorrect"
-        kind = kind_of(scorer, of["references"] or [], of["choices"] or [], row["text"])
-        yield row["model_id"], scorer, kind, verdict, correct
+        yield model, scorer, kind_of(scorer, references or [], choices or [], text), verdict, correct
 
 
-def _rows(table: pa.Table, columns: list[str], every: int) -> Iterator[dict[str, Any]]:
-    """Rows of every k-th pair, by a hash of its ids."""
-    for batch in table.select(columns).to_batches(1000):
-        for row in batch.to_pylist():
-            if not crc32(f"{row['query_id']} {row['model_id']}".encode()) % every:
-                yield row
+def _rows(table: pa.Table, columns: list[str], every: int) -> Iterator[tuple[Any, ...]]:
+    """(query_id, model_id, columns) of every k-th pair, by a hash of its ids."""
+    for batch in table.select(["query_id", "model_id", *columns]).to_batches(10_000):
+        if every > 1:
+            pairs = zip(*(batch.column(k).to_pylist() for k in range(2)), strict=True)
+            batch = batch.filter(pa.array([not crc32(f"{q} {m}".encode()) % every for q, m in pairs]))
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
