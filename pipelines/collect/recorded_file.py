@@ -77,9 +77,10 @@ class RecordedFileReader:
         self.read = RecordedRowReader(self.entry, self.path, self.sparse)
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        for number, row in enumerate(files.rows(self.path, self.entry.format)):
+        file = self.path.name
+        for number, row in enumerate(files.rows(self.path, self.entry.format), 1):
             line = getattr(row, "line", None)
-            place = f"{self.path.name}, {f'line {line}' if line else f'row {number + 1}'}"
+            place = f"{file}, line {line}" if line else f"{file}, row {number}"
             response = self._response(self.read.read(row, place), place)
             if response is not None:
                 yield response
@@ -164,11 +165,12 @@ class RecordedFileReader:
         entry, counts = self.entry, self.counts
         if not self.repeats.take(key, said, place, entry.path, entry.duplicates, counts):
             return None
-        return _as_response(asked, {**said, "status": status}, score, self.pool[model], place)
+        said["status"] = status
+        return _as_response(asked, said, score, self.pool[model], place)
 
     def _by_policy(self, said: dict[str, Any], score: float | None) -> float | None:
         """The score by what the recipe says of the row's status, which is translated in place."""
-        policy = self.policy.get(_as_word(said.get("status")))
+        policy = self.policy.get(_as_word(said.get("status"))) if self.policy else None
         if policy is None:
             return score
         self.ended[str(said["status"]), policy] += 1
@@ -203,7 +205,8 @@ def _as_response(
     answered = not without and bool(said["text"] or score)
     prompt = measured(count_of(said.get("prompt_tokens"), place), not without)
     completion = measured(count_of(said.get("completion_tokens"), place), answered)
-    read, write = (count_of(said.get(f"cache_{way}_tokens"), place) for way in ("read", "write"))
+    read = count_of(said.get("cache_read_tokens"), place)
+    write = count_of(said.get("cache_write_tokens"), place)
     cost, source = amount_of(said.get("cost_usd"), place), "provider"
     cost = measured(cost, not without and not price.free)
     if cost is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from routeyard.pipelines.errors import RecordedError
-from routeyard.pipelines.mapping.fields import Sparse, compile_field
+from routeyard.pipelines.mapping.fields import Sparse, compile_field, is_column, not_nan
 from routeyard.pipelines.mapping.texts import text_of
 from routeyard.pipelines.scorers.scorer import GIVEN
 from routeyard.schemas.leaks import same_words
@@ -19,6 +19,8 @@ from routeyard.schemas.statuses import STATUSES, response_status, status_of
 
 #: More tokens than any call takes or gives.
 MOST_TOKENS = 100_000_000
+#: Words that are scores.
+_AS_SCORE = {"true": 1.0, "false": 0.0}
 #: What every row has to say.
 NEEDED = ("query", "model")
 #: What is read as text.
@@ -41,10 +43,13 @@ class RecordedRowReader:
     """Reads the rows of one file; `sparse`, of all files of the entry, counts keys left out."""
 
     def __init__(self, entry: Recorded, path: Path, sparse: Sparse):
-        self._fields, self._read = entry.fields, {}
+        self._fields, self._read, self._sparse = entry.fields, {}, sparse
+        self._columns: dict[str, str] = {}
         for name, text in entry.fields.model_dump(exclude_none=True).items():
             read = compile_field(text, where=f"{path.name}, fields.{name}")
             self._read[name] = sparse.reader(name, read, needed=name in NEEDED)
+            if is_column(text):
+                self._columns[name] = text
 
     def read(self, row: Mapping[str, Any], place: str) -> dict[str, Any]:
         """Field → value of every mapped field.
@@ -53,7 +58,7 @@ class RecordedRowReader:
             RecordedError: the row names no question or no model, or its answer is no text.
             RecipeError: a mapping fails, or the row lacks a needed key.
         """
-        said = {name: of(row) for name, of in self._read.items()}
+        said = self._said(row)
         for name in NEEDED:
             if said[name] is None or said[name] == "":
                 raise RecordedError(
@@ -62,10 +67,22 @@ class RecordedRowReader:
                     next_step="give it one, or take the row out of the file",
                 )
         for name in _TEXTS:
-            if (value := said.get(name)) is not None:
+            if (value := said.get(name)) is not None and type(value) is not str:
                 mapped = getattr(self._fields, name)
                 said[name] = text_of(value, mapped, name, place, error=RecordedError)
         return said
+
+    def _said(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Field → value; at once where the mapping names columns and the row has all of them."""
+        if len(self._columns) == len(self._read):
+            try:
+                said = {name: not_nan(row[column]) for name, column in self._columns.items()}
+            except KeyError:  # a key within a key, or one that the row leaves out
+                pass
+            else:
+                self._sparse.whole(self._columns)
+                return said
+        return {name: of(row) for name, of in self._read.items()}
 
 
 def answer_of(value: str | None, *, csv: bool) -> str | None:
@@ -118,9 +135,10 @@ def score_of(value: Any, place: str) -> float | None:
     Raises:
         RecordedError: it is something else.
     """
-    words = {"true": 1.0, "false": 0.0}
+    if value is None:
+        return None
     try:
-        score = words.get(str(value).strip().lower())
+        score = _AS_SCORE.get(str(value).strip().lower())
         score = number_of(value, place) if score is None else score
     except RecordedError:
         score = -1.0

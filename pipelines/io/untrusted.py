@@ -128,7 +128,9 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
         closing(worker.stream(batches, str(path.absolute()), most, limits=limits)) as stream,
     ):
         for batch in stream:
-            yield from batch.to_pylist()
+            names = batch.schema.names
+            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                yield dict(zip(names, values, strict=True))
 
 
 def literal(path: str) -> str:

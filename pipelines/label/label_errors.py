@@ -116,7 +116,13 @@ def _cells(queries: pa.Table, responses: pa.Table, labels: pa.Table, every: int)
         unread = by == UNREADABLE or by in NO_CREDIT
         scorer = scorer if unread else by
         verdict = "abstain" if unread else "correct" if correct else "incorrect"
-        yield model, scorer, kind_of(scorer, references or [], choices or [], text), verdict, correct
+        yield (
+            model,
+            scorer,
+            kind_of(scorer, references or [], choices or [], text),
+            verdict,
+            correct,
+        )
 
 
 def _rows(table: pa.Table, columns: list[str], every: int) -> Iterator[tuple[Any, ...]]:
@@ -124,5 +130,7 @@ def _rows(table: pa.Table, columns: list[str], every: int) -> Iterator[tuple[Any
     for batch in table.select(["query_id", "model_id", *columns]).to_batches(10_000):
         if every > 1:
             pairs = zip(*(batch.column(k).to_pylist() for k in range(2)), strict=True)
-            batch = batch.filter(pa.array([not crc32(f"{q} {m}".encode()) % every for q, m in pairs]))
+            batch = batch.filter(
+                pa.array([not crc32(f"{q} {m}".encode()) % every for q, m in pairs])
+            )
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jinja2 import TemplateError
@@ -36,8 +36,8 @@ def compile_field(text: str, *, where: str) -> Field:
         RecipeError: at compile time for bad syntax; when called, for an expression that fails.
         NoColumn: when called, for a column that the row does not have.
     """
-    if "{{" not in text and "{%" not in text:
-        return lambda row: _known(_column(row, text, where))
+    if is_column(text):
+        return lambda row: not_nan(_column(row, text, where))
     try:
         evaluate = evaluator(text)
         plain = limits.is_plain(ENVIRONMENT.parse(text))
@@ -81,12 +81,18 @@ def compile_field(text: str, *, where: str) -> Field:
             ) from error
         if isinstance(value, str) and len(value) > _LONGEST:
             raise RecipeError(f"the mapping {text!r} gives over {_LONGEST} characters", where=where)
-        return _known(value)
+        return not_nan(value)
 
     return read
 
 
-def _known(value: Any) -> Any:
+def is_column(text: str) -> bool:
+    """Whether a mapping is a name, and no expression."""
+    return "{{" not in text and "{%" not in text
+
+
+def not_nan(value: Any) -> Any:
+    """The value, or None for NaN."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -146,6 +152,11 @@ class Sparse:
                 return None
 
         return of
+
+    def whole(self, names: Iterable[str]) -> None:
+        """Count a row that has a key for each of some fields, read without their readers."""
+        for name in names:
+            self._read[name] += 1
 
     def check(self, *names: str) -> None:
         """Stop at a mapped key that no row so far had: that is a slip of the mapping.
