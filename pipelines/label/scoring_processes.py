@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from routeyard.pipelines.errors import Unsafe
 from routeyard.pipelines.memory import collect_rarely
 from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import LETTERS, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.scorer import LETTERS, UNMARKED, ScoreResult, ScoringInput
 
 #: What a worker needs of a query.
 QUESTION = ["question", "references", "choices", "metadata", "scorer"]
@@ -80,7 +80,7 @@ def read_all(
 
 def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
     """What each row's scorer says; exceptions become `error` readings."""
-    read = _at_once(shard)
+    read, unmarked = _at_once(shard)
     rest = [at for at, one in enumerate(read) if one is None]
     rows = shard.rows.select(["question", "text", "graded_against", "status"]).take(rest)
     places = rows.column("question").unique()
@@ -93,8 +93,8 @@ def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
             continue
         try:
             about = asked(number) if graded is None else _asked(questions[number], graded, options)
-            if status == "truncated":
-                about = replace(about, truncated=True)
+            if status == "truncated" or at in unmarked:
+                about = replace(about, truncated=status == "truncated", unmarked=at in unmarked)
             read[at] = _plain(scorer_of(questions[number]["scorer"]).score(about, text))
         except (Unsafe, MemoryError):
             raise  # a refusal to run is the person's to settle, and lack of memory too: no row's
@@ -103,20 +103,26 @@ def read_shard(shard: Shard, options: Mapping[str, object]) -> list[Read]:
     return [one for one in read if one is not None]
 
 
-def _at_once(shard: Shard) -> list[Read | None]:
-    """What is read in the rows whose texts and references are plain letters of their options."""
+def _at_once(shard: Shard) -> tuple[list[Read | None], set[int]]:
+    """What is read in the rows whose texts and references are plain letters of their options.
+
+    The second item is the rows whose texts mark nothing.
+    """
     read: list[Read | None] = [None] * shard.rows.num_rows
+    unmarked = set()
     for name in shard.questions.column("scorer").unique().to_pylist():
         if (at_once := SCORERS.get(name).at_once) is None:
             continue
         rows, letters, choices = _lettered(shard, name)
         found = at_once(shard.rows.column("text").take(rows).to_pylist())
         for row, one, letter, most in zip(rows.to_pylist(), found, letters, choices, strict=True):
-            if one is not None and one.letter in LETTERS[:most]:
+            if one is UNMARKED:
+                unmarked.add(row)
+            elif one is not None and one.letter in LETTERS[:most]:
                 right = one.letter == LETTERS[letter]
                 said, why = "correct" if right else "incorrect", f"{one.how}: {one.letter}"
                 read[row] = (said, float(right), one.letter, one.start, one.end, False, why)
-    return read
+    return read, unmarked
 
 
 def _lettered(shard: Shard, scorer: str) -> tuple[pa.Array, list[int], list[int]]:

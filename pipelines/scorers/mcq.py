@@ -57,12 +57,16 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if not wanted:
         return ScoreResult("error", reason=f"no reference is an option: {list(asked.references)!r}")
     count = len(asked.choices) or max(DEFAULT_LETTERS, *map(LETTERS.index, wanted))
-    whole, shift = _readable(output)
     truncated, allowed = asked.truncated, LETTERS[:count]
-    found, text = _marked(whole[: end_of_answer(whole)], allowed, options)
-    doubt = _refusal(text, found)
+    if asked.unmarked:
+        whole, shift, text = output, 0, output
+        found = _bare_output(text, allowed, options)
+    else:
+        whole, shift = _readable(output)
+        found, text = _marked(whole[: end_of_answer(whole)], allowed, options)
+    doubt = _refusal(text, found) if found or not asked.unmarked else ""
     if not found and not doubt and not breaks_off(whole, truncated=truncated):
-        found = spelled_out(text, options) or _plain(text, allowed)
+        found = spelled_out(text, options) or _plain(text, allowed, asked.unmarked)
     if doubt or not found:
         return ScoreResult("abstain", reason=doubt or "no option is named")
     last = found[-1]
@@ -135,8 +139,9 @@ def _next_options(text: str, start: int, options: Options) -> int:
     return len(text)
 
 
-def _plain(text: str, allowed: str) -> list[NamedOption]:
-    named = None if supposes(text) or declines(text[-200:]) else plainly(text, allowed)
+def _plain(text: str, allowed: str, unmarked: bool) -> list[NamedOption]:
+    open_ = declines(text[-200:]) or (not unmarked and supposes(text))
+    named = None if open_ else plainly(text, allowed)
     return [NamedOption(*named, "plain statement", True)] if named else []
 
 

@@ -27,6 +27,8 @@ class ScoringInput:
     options: Mapping[str, object] = field(default_factory=dict)
     #: The response reached its token limit: what it does not mark, it did not get to say.
     truncated: bool = False
+    #: Nothing in the response marks an answer or an option, as `Scorer.at_once` found.
+    unmarked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,10 @@ class PlainLetter(NamedTuple):
     start: int
     end: int
     how: str
+
+
+#: What `at_once` finds in an output in which nothing marks an answer or an option.
+UNMARKED = PlainLetter("", 0, 0, "unmarked")
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,11 +81,11 @@ LETTERED = {"question": "?", "references": ["B"], "choices": ["x", "y", "z"], "m
 def test_answers_read_at_once_are_read_as_one_by_one(
     question: dict[str, object], row: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = ["Hm. The answer is (C).", "The answer is B", None, "dunno"]
+    texts = ["Hm. The answer is (C).", "The answer is B", None, "dunno", "(B)", "Hm.\n\nz", "So C."]
     asked = pa.Table.from_pylist([{**LETTERED, "scorer": "mcq", **question}], QUESTIONS)
     given = {"question": 0, "status": "ok", "graded_against": None, **row}
     rows = pa.Table.from_pylist([{**given, "text": text} for text in texts], ROWS)
     ((_, at_once),) = read_all([Shard(asked, rows)])
-    monkeypatch.setattr(scoring_processes, "_at_once", lambda shard: [None] * len(texts))
+    monkeypatch.setattr(scoring_processes, "_at_once", lambda shard: ([None] * len(texts), set()))
     ((_, one_by_one),) = read_all([Shard(asked, rows)])
     assert at_once == one_by_one

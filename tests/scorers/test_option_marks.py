@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from routeyard.pipelines.scorers.extraction import option_marks
 from routeyard.pipelines.scorers.extraction.languages import ENGLISH, NOUNS
 from routeyard.pipelines.scorers.extraction.last_sentence import last_stated
-from routeyard.pipelines.scorers.extraction.marks import SIGNS
+from routeyard.pipelines.scorers.extraction.marks import SIGNS, committed
 from routeyard.pipelines.scorers.extraction.option_marks import commitments, spelled_out
 from routeyard.pipelines.scorers.extraction.option_text import matching
 from routeyard.pipelines.scorers.extraction.plain_option import plainly
 from routeyard.pipelines.scorers.mcq import SCORER, read
-from routeyard.pipelines.scorers.scorer import LETTERS, ScoreResult, ScoringInput
+from routeyard.pipelines.scorers.scorer import LETTERS, UNMARKED, ScoreResult, ScoringInput
 
 OPTIONS = {"A": "rome", "B": "eternal city of paris", "C": "new york", "D": "york"}
 
@@ -222,14 +223,14 @@ def test_many_outputs_at_once_are_read_as_one_by_one(sentence: str) -> None:
     texts = [f"{before}{sign}{sentence}" for before in BEFORE for sign in between]
     asked = ScoringInput("Which?", ("C",), ("rome", "paris", "new york", "york"))
     for text, one in zip(texts, last_stated(texts), strict=True):
-        if one is not None:
+        if one is not None and one is not UNMARKED:
             said = ScoreResult.of(one.letter == "C", one.letter, one[1:3], f"{one.how}: C")
             assert SCORER.score(asked, text) == said, text
 
 
 def test_most_outputs_are_read_at_once() -> None:
     texts = ["It is hot.", "The answer is (C).\n\n", "2 × 3 = 6. Hence the answer is B"]
-    assert [one and one.letter for one in last_stated(texts)] == [None, "C", "B"]
+    assert [one and one.letter for one in last_stated(texts)] == ["", "C", "B"]
     assert last_stated([]) == []
 
 
@@ -238,5 +239,15 @@ def test_no_word_that_names_an_answer_is_passed_over(form: Callable[[str], str])
     words = [word for word in (*NOUNS, *SIGNS) if form(word).lower() == word]  # not "YANIT"
     read_at_once = last_stated([f"It is {form(word)} B. The answer is (C)." for word in words])
     spared = {word for word, one in zip(words, read_at_once, strict=True) if one}
+    assert UNMARKED not in read_at_once
     # other languages' nouns in ASCII count only where a text marks nothing else
     assert spared <= {word for word in words if word.isascii() and word not in ENGLISH.nouns}
+
+
+@pytest.mark.parametrize("text", [*BEFORE, "(C)", "It is hot.\n\nC", "So C.", "Is it C? No."])
+def test_a_text_without_marks_is_read_as_others_are(text: str) -> None:
+    asked = ScoringInput("Which?", ("C",), ("rome", "paris", "new york", "york"))
+    if last_stated([text]) == [UNMARKED]:
+        assert committed(text) == ()
+        assert commitments(text, LETTERS, OPTIONS) == []
+        assert read(replace(asked, unmarked=True), text) == read(asked, text)

@@ -70,6 +70,9 @@ def supposed(languages: Iterable[Language], text: str, start: int) -> bool:
 
     Its sentence has an "if" before it, or is in the mood of "would" behind a "suppose".
     """
+    around = f"{text[max(0, start - 240) : start]} {text[start : start + 120]}"
+    if not any(one.hinted("supposed", around) or one.hinted("would", around) for one in languages):
+        return False
     *before, own = _RE["sentence"].split(text[max(0, start - 240) : start])
     if any(one.search("supposed", own, 0, len(own)) for one in languages):
         return True

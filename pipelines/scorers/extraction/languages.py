@@ -72,7 +72,7 @@ for _one in LANGUAGES:
         NOUNS.setdefault(_noun, []).append(_one)
 
 OTHER = Words(noun for noun in NOUNS if not noun.isascii())
-_FOREIGN = tuple(noun for noun in NOUNS if noun.isascii() and noun not in ENGLISH.nouns)
+FOREIGN = tuple(noun for noun in NOUNS if noun.isascii() and noun not in ENGLISH.nouns)
 #: What begins the English words that choose an answer, of two and more: "I'd say".
 _PERSONS = ("i ", "i'", "i’", "my ")
 
@@ -89,7 +89,7 @@ def chosen(lower: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4)
 def foreign(lower: str) -> tuple[str, ...]:
     """The nouns in ASCII, of other languages than English, that a text in lower case has."""
-    return tuple(filter(lower.__contains__, _FOREIGN))
+    return tuple(filter(lower.__contains__, FOREIGN))
 
 
 def last_noun(lower: str) -> tuple[int, str] | None:

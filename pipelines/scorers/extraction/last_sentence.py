@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 from routeyard.pipelines.scorers.extraction.clauses import retracts
 from routeyard.pipelines.scorers.extraction.envelopes import calls
 from routeyard.pipelines.scorers.extraction.keywords import lowered
-from routeyard.pipelines.scorers.extraction.languages import ENGLISH, OTHER, worded
+from routeyard.pipelines.scorers.extraction.languages import ENGLISH, FOREIGN, OTHER, worded
 from routeyard.pipelines.scorers.extraction.marks import SIGNS
-from routeyard.pipelines.scorers.extraction.option_marks import FIRM, SHORT, stated_alone
+from routeyard.pipelines.scorers.extraction.option_marks import FIRM, MARKS, SHORT, stated_alone
 from routeyard.pipelines.scorers.extraction.option_text import labelled
 from routeyard.pipelines.scorers.extraction.run_on import NEXT, WORDS
 from routeyard.pipelines.scorers.patterns import hints, patterns
-from routeyard.pipelines.scorers.scorer import LETTERS, PlainLetter
+from routeyard.pipelines.scorers.scorer import LETTERS, UNMARKED, PlainLetter
 
 _MARKS = patterns("marks")
 _FINAL = [hint for hint in hints(_MARKS["final"].pattern) if hint.isascii()]
@@ -57,9 +57,15 @@ OPEN = "|".join(
     )
 )
 
+#: One of these is in every text that marks an answer or an option, or holds a noun that names one.
+_MARK = f"{OPEN}|{_any((*ENGLISH.nouns, *FOREIGN, *MARKS))}"
+
 
 def last_stated(texts: Sequence[str]) -> list[PlainLetter | None]:
-    """What each text states, whatever the question's options are; None where that is open."""
+    """What each text states, whatever the question's options are; None where that is open.
+
+    A text in ASCII that has nothing of a mark is `UNMARKED`.
+    """
     found: list[PlainLetter | None] = [None] * len(texts)
     places, heads = [], []
     for place, text in enumerate(texts):
@@ -73,9 +79,23 @@ def last_stated(texts: Sequence[str]) -> list[PlainLetter | None]:
         found[place] = PlainLetter(one.letter, one.start + start, one.end + start, one.how)
         places.append(place)
         heads.append(text[:start])
-    left = pc.match_substring_regex(pa.array(heads, pa.string()), OPEN, ignore_case=True)
-    for row in pc.indices_nonzero(left).to_pylist():
-        found[places[row]] = None
+    for place, is_open in zip(places, _matched(heads, OPEN), strict=True):
+        if is_open:
+            found[place] = None
+    rest = [
+        place
+        for place, one in enumerate(found)
+        if one is None and len(texts[place]) <= _MOST and texts[place].isascii()
+    ]
+    for place, marked in zip(rest, _matched([texts[one] for one in rest], _MARK), strict=True):
+        if not marked:
+            found[place] = UNMARKED
+    return found
+
+
+def _matched(texts: Sequence[str], expression: str) -> list[bool]:
+    array = pa.array(texts, pa.string())
+    found: list[bool] = pc.match_substring_regex(array, expression, ignore_case=True).to_pylist()
     return found
 
 

@@ -7,7 +7,7 @@ the languages of `patterns/languages.yaml`. Which of them counts is decided in `
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator
 from functools import lru_cache
 
 from routeyard.pipelines.scorers.extraction.clauses import denied, doubted, supposed
@@ -76,9 +76,9 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
     lower = lowered(text)
     skipped = [*spans, *(one.outer for one in held)]
     keywords = (*_FIRST, *OTHER.of(lower), *chosen(lower))
-    found = _stated(text, occurrences(lower, keywords, end), end, skipped)
+    found = list(_stated(text, occurrences(lower, keywords, end), end, skipped))
     if not found and not held:
-        found = _stated(text, occurrences(lower, foreign(lower), end), end, skipped)
+        found = list(_stated(text, occurrences(lower, foreign(lower), end), end, skipped))
     if within:  # what is stated in an unfinished draft is no answer
         found = [one for one in found if one.kind in ("boxed", "hash")]
     for start, stop, sure, closed, _, tag in held:
@@ -94,9 +94,10 @@ def committed(text: str, *, empty: bool = False, most: int = MOST) -> tuple[Comm
 
 def marks_before(text: str, end: int) -> bool:
     """Whether `text[:end]` may hold a mark, or what a mark behind it is read by."""
-    head = lowered(text)[:end]
-    places = occurrences(head, (*_FIRST, *OTHER.of(head), *chosen(head)), end)
-    if _RE.hinted("final", head[-16:]) or (places and _stated(text, places, len(text), [])):
+    lower = lowered(text)
+    head = lower[:end]
+    places = occurrences(lower, (*_FIRST, *OTHER.of(lower), *chosen(lower)), end)
+    if _RE.hinted("final", head[-16:]) or any(True for _ in _stated(text, places, len(text), [])):
         return True
     enveloped = any(map(head.__contains__, "{<[(~"))
     return enveloped and (
@@ -132,7 +133,7 @@ def _inner(text: str, start: int, stop: int) -> Committed | None:
     """The last mark within a tag."""
     lower = lowered(text)
     keywords = (*_FIRST, *foreign(lower), *OTHER.of(lower))
-    found = _stated(text, occurrences(lower, keywords, stop), stop, [(0, start)])
+    found = list(_stated(text, occurrences(lower, keywords, stop), stop, [(0, start)]))
     return found[-1] if found and found[-1].kind != "field" else None
 
 
@@ -145,9 +146,8 @@ def _lies_in(position: int, spans: list[tuple[int, int]]) -> bool:
 
 def _stated(
     text: str, places: list[tuple[int, str]], end: int, skipped: list[tuple[int, int]]
-) -> list[Committed]:
+) -> Iterator[Committed]:
     """Marks that a keyword opens: boxes, signs, and nouns that name the answer."""
-    found: deque[Committed] = deque(maxlen=1000)
     floor = 0
     for position, keyword in places:
         if position < floor or not _starts_word(text, position, keyword):
@@ -165,10 +165,9 @@ def _stated(
         else:
             one = stated(NOUNS[keyword], text, position, stop)
         if one is not None and not _RE["fence"].fullmatch(one.text):
-            found.append(one)
+            yield one
             # A box is read as a whole; sentences may hold a further mark.
             floor = one.end if one.kind == "boxed" else max(one.start, position + 1)
-    return list(found)
 
 
 def _signed(kind: str, text: str, position: int, end: int) -> Committed | None:

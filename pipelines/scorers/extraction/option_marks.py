@@ -19,6 +19,7 @@ from routeyard.pipelines.scorers.extraction.languages import (
     ROWS,
     chosen,
     foreign,
+    last_noun,
     listed,
     worded,
 )
@@ -49,11 +50,11 @@ class NamedOption(NamedTuple):
 
 
 #: Keyword → (kind, expression): weaker statements; verbs that choose are read as they are.
-_MARKS = {
+MARKS = {
     keyword: [(how, re.compile(joined(pattern), re.IGNORECASE)) for how, pattern in marks]
     for keyword, marks in table("option_keywords")["keywords"].items()
 }
-FIRM = tuple(word for word, marks in _MARKS.items() if any(" " in how for how, _ in marks))
+FIRM = tuple(word for word, marks in MARKS.items() if any(" " in how for how, _ in marks))
 _CHOOSING = listed("choose", rows=ROWS[1:])
 _OTHER = Words(filterfalse(str.isascii, _CHOOSING))
 #: Marks that nothing follows but the answer, and those that hold nothing but the answer.
@@ -95,6 +96,8 @@ def _said_last(text: str, allowed: str) -> NamedOption | None:
 @lru_cache(maxsize=4096)
 def stated_alone(sentence: str, allowed: str) -> NamedOption | None:
     """The option that a sentence states with nothing but its letter, whatever precedes it."""
+    if last_noun(sentence.lower()) is None:
+        return None
     marks = committed(sentence)
     if len(marks) != 1 or marks[0].kind not in _STATED or any(map(sentence.__contains__, "*_|")):
         return None
@@ -125,13 +128,13 @@ def _worded(text: str, allowed: str, options: Options, *, firm_only: bool) -> It
     keywords: Iterable[str] = FIRM
     if not firm_only:
         verbs = filter(_CHOOSING.__contains__, foreign(lower))
-        keywords = (*_MARKS, *verbs, *_OTHER.of(lower), *chosen(lower))
+        keywords = (*MARKS, *verbs, *_OTHER.of(lower), *chosen(lower))
     for position, keyword in occurrences(lower, keywords, end):
         if position < floor or (text[position - 1 : position].isalpha() and keyword.isascii()):
             continue
         # A keyword without a row is a verb, which chooses as it is.
-        stops = [("choose", position + len(keyword))] * (keyword not in _MARKS)
-        for how, pattern in _MARKS.get(keyword, ()):
+        stops = [("choose", position + len(keyword))] * (keyword not in MARKS)
+        for how, pattern in MARKS.get(keyword, ()):
             if mark := pattern.match(text, position, end):
                 stops.append((how, mark.end()))
         for how, stop in stops:
@@ -157,7 +160,9 @@ def _lists_a(text: str, one: Committed) -> bool:
 def _glued(one: Committed, allowed: str) -> NamedOption | None:
     """A letter that is the whole of a mark, or several in the order of the alphabet: "AC"."""
     said = one.text.strip(" .*`\"'()[]（）$")
-    if not said or not set(said) <= set(allowed) or list(said) != sorted(set(said)):
+    if not said or said[0] not in allowed:
+        return None
+    if len(said) > 1 and (not set(said) <= set(allowed) or list(said) != sorted(set(said))):
         return None
     start = one.start + one.text.index(said)
     return NamedOption(said, start, start + len(said), one.kind, True)

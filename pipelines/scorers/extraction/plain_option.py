@@ -33,9 +33,10 @@ def plainly(text: str, allowed: str) -> tuple[str, int, int] | None:
     found = sentences and _named(body, sentences[-1].end(), allowed, chosen_only=True)
     if found:
         return found
-    one = _RE["is_one"].search(body)  # the only one in brackets
-    only = one and {*_RE["in_brackets"].findall(body)} == {one["letter"]} <= {*allowed}
-    return (one["letter"], *one.span("letter")) if one and only else None
+    named = {*_RE["in_brackets"].findall(body)}
+    only = len(named) == 1 and named <= {*allowed}  # the only one in brackets
+    one = _RE["is_one"].search(body) if only else None
+    return (one["letter"], *one.span("letter")) if one else None
 
 
 def _mentions(
