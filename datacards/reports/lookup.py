@@ -14,6 +14,7 @@ from routeyard.datacards.site.answers import questions
 from routeyard.datacards.site.shards import batched, index
 from routeyard.datacards.sql import sql_of
 from routeyard.schemas import CONTRACTS
+from routeyard.schemas.stored import TableStore
 
 #: Characters of text a report holds at most; excerpts shrink to fit.
 BUDGET = 32_000_000
@@ -22,6 +23,11 @@ LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_READ = 1200, 2000, 80
 AT_ONCE = 40
 
 _TABLES = ("queries", "labels", "responses", "verdicts")
+#: What is shown of answers, the largest table: only this is read of one on disk.
+_SHOWN = (
+    "query_id", "model_id", "sample", "status", "text", "cost_usd", "prompt_tokens",
+    "completion_tokens", "latency_s",
+)  # fmt: skip
 
 
 def lookup(
@@ -54,7 +60,9 @@ def lookup(
         connection.execute("SET threads = 1")  # means are then the same to the last bit
         connection.register("models", tables["models"].select(["model_id"]))
         for name in _TABLES:
-            connection.register(f"{name}_of", _part(tables.get(name), name, wanted))
+            part = _answers(tables, wanted) if name == "responses" else None
+            part = _part(tables.get(name), name, wanted) if part is None else part
+            connection.register(f"{name}_of", part)
         for view, statement in sql_of("lookup").items():
             connection.execute(f"CREATE VIEW {view} AS {statement}")
 
@@ -93,6 +101,28 @@ def lookup(
         "index": columns,
         "answers": [f"[{','.join(part)}]" for part in batched(texts, AT_ONCE)],
     }
+
+
+def _answers(tables: Mapping[str, pa.Table], wanted: pa.Array) -> pa.Table | None:
+    """What is shown of the answers to some questions; None where they are on no disk.
+
+    Raises:
+        ContractError: the file breaks the table's contract.
+    """
+    stored = tables.stored("responses") if isinstance(tables, TableStore) else None
+    if stored is None:
+        return None
+    contract = CONTRACTS["responses"]
+    contract.conform(stored.schema.empty_table(), where=str(stored.path))
+    names = [name for name in _SHOWN if name in stored.column_names]
+    parts = [
+        part.filter(pc.is_in(part.column("query_id"), value_set=wanted))
+        for part in stored.batches(names)
+    ]
+    found = pa.Table.from_batches(parts, pa.schema([stored.schema.field(name) for name in names]))
+    for name in set(_SHOWN) - set(names):
+        found = found.append_column(name, pa.nulls(len(found), contract[name].type))
+    return found.select(_SHOWN).cast(pa.schema([contract.schema.field(name) for name in _SHOWN]))
 
 
 def _part(table: pa.Table | None, name: str | None, wanted: pa.Array) -> pa.Table:

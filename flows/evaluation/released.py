@@ -33,6 +33,9 @@ TABLES = (
     "descriptors", "hidden_states", "steps",
 )  # fmt: skip
 
+#: Tables of which, before a part is read, it is checked what the whole file unfolds to.
+_WRITTEN = ("queries", "splits", "responses")
+
 #: Tables that may come from files beside a release (`--also`).
 BESIDE: Mapping[str, Contract] = {
     **{n: CONTRACTS[n] for n in ("preferences", "signals", "entropies", "descriptors",
@@ -56,12 +59,12 @@ class Tables(Mapping[str, pa.Table]):
         """Where a table is stored as one file; None when it does not, or was given in another way.
 
         Raises:
-            SourceError: questions or splits unfold to more than a person would write.
+            SourceError: questions, splits or answers unfold to more than a person would write.
         """
         path = self._files.get(name)
         if path is None:
             return None
-        return StoredTable(bounded(path, RELEASED) if name in ("queries", "splits") else path)
+        return StoredTable(bounded(path, RELEASED) if name in _WRITTEN else path)
 
     def __getitem__(self, name: str) -> pa.Table:
         if name not in self._held:

@@ -6,16 +6,21 @@ import base64
 import gzip
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from routeyard.datacards.reports.evaluation import report
 from routeyard.datacards.reports.evaluation_plots import plot_all
 from routeyard.datacards.reports.lookup import lookup
 from routeyard.datacards.site.evaluation_tables import EvaluationTables
+from routeyard.flows.evaluation.released import Tables
+from routeyard.schemas import CONTRACTS
+from routeyard.schemas.errors import ContractError
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -154,6 +159,25 @@ def test_lookup_cuts_answers_to_their_budget_and_keeps_the_end() -> None:
     assert found["meta"]["longest"] == 100
     assert sample["cut"] == [8900, 0]
     assert sample["text"] == ["5" * 100]
+
+
+def test_lookup_shows_answers_on_disk_as_those_in_memory(tmp_path: Path) -> None:
+    tables, path = release(), tmp_path / "responses.parquet"
+    contract = CONTRACTS["responses"]
+    answers = tables["responses"]
+    for column in contract.columns:
+        if column.name not in answers.column_names:
+            answers = answers.append_column(column.name, pa.nulls(len(answers), column.type))
+    whole = answers.select(contract.column_names)
+    readers: dict[str, Any] = {name: partial(tables.__getitem__, name) for name in tables}
+    pq.write_table(whole, path)
+    readers["responses"] = partial(pytest.fail, "the whole table was read")
+    stored = Tables(readers, {path.stem: path})
+    for wanted in (["q1", "q2"], ["q2"]):
+        assert lookup(stored, wanted) == lookup(tables, wanted)
+    pq.write_table(whole.drop_columns("text"), path)
+    with pytest.raises(ContractError, match="lacks column"):
+        lookup(stored, ["q1"])
 
 
 def test_the_same_evaluation_gives_the_same_bytes() -> None:
