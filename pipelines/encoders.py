@@ -107,7 +107,7 @@ def load(encoder: str, batch_size: int) -> Encode:
     """
     free: SimpleQueue[Any] = SimpleQueue()
     with _LOADING:
-        free.put(_made(encoder))
+        free.put(loaded(encoder))
 
     def piece(texts: list[str]) -> tuple[Array, list[int | None]]:
         try:
@@ -115,8 +115,14 @@ def load(encoder: str, batch_size: int) -> Encode:
         except Empty:
             # One each: a tokenizer is not made for several threads.
             with _LOADING:
-                model = _made(encoder)
-        vectors = model.encode(texts, batch_size)
+                model = loaded(encoder)
+        vectors = model.encode(
+            texts,
+            batch_size=batch_size,
+            normalize_embeddings=True,
+            convert_to_numpy=True,
+            show_progress_bar=False,
+        )
         seen = [_seen(model, text) for text in texts]
         free.put(model)
         return np.asarray(vectors, dtype=np.float32), seen
@@ -202,40 +208,6 @@ def loaded(encoder: str) -> Any:
     return through_openvino(model)
 
 
-def _made(encoder: str) -> Any:
-    """The encoder by torch alone where its vectors are known to be the same, else the library's."""
-    if encoder not in PACKAGED:
-        return _Library(loaded(encoder))
-    from routeyard.pipelines.bert import BertEncoder
-
-    return BertEncoder(Path(location(encoder)))
-
-
-class _Library:
-    """sentence-transformers' module as `BertEncoder`."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self.max_seq_length: int | None = model.max_seq_length
-
-    def encode(self, texts: list[str], batch_size: int) -> Array:
-        return np.asarray(
-            self._model.encode(
-                texts,
-                batch_size=batch_size,
-                normalize_embeddings=True,
-                convert_to_numpy=True,
-                show_progress_bar=False,
-            )
-        )
-
-    def offsets(self, text: str) -> list[tuple[int, int]]:
-        window = {"truncation": True, "max_length": self.max_seq_length, "padding": False}
-        encoded = self._model.tokenizer(text, return_offsets_mapping=True, **window)
-        found: list[tuple[int, int]] = encoded["offset_mapping"]
-        return found
-
-
 def _pooled(model: Any, pooling: str) -> Any:
     """The model with another pooling of its last hidden states."""
     from sentence_transformers import SentenceTransformer
@@ -250,5 +222,8 @@ def _seen(model: Any, text: str) -> int | None:
     window = model.max_seq_length
     if window is None or len(text) < window - 2:  # a token has at least one character
         return None
-    end = max(int(stop) for _, stop in model.offsets(text))
+    encoded = model.tokenizer(
+        text, truncation=True, max_length=window, return_offsets_mapping=True, padding=False
+    )
+    end = max(int(stop) for _, stop in encoded["offset_mapping"])
     return None if not text[end:].strip() else end
