@@ -49,8 +49,10 @@ _LONG = 20
 _SHARE = 0.2
 #: Fewest words of a text that is compared at all.
 _FEWEST = 8
-#: Hash of the last texts and groups → what was found: stages of a build ask the same.
+#: Hash of the last texts and groups → what was found: stages of a build ask the same, and between
+#: them the audit asks in its own order.
 _FOUND: dict[bytes, Codes] = {}
+_KEPT = 2
 
 
 def words_of(text: str) -> list[str]:
@@ -123,7 +125,8 @@ def same_question(texts: Sequence[str | None], groups: Codes) -> Codes:
     for text in texts:
         asked.update((text or "").encode("utf-8", "surrogatepass") + b"\xff")
     if (key := asked.digest()) not in _FOUND:
-        _FOUND.clear()
+        while len(_FOUND) >= _KEPT:
+            del _FOUND[next(iter(_FOUND))]
         _FOUND[key] = _joined(texts, groups)
     return _FOUND[key].copy()
 

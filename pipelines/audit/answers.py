@@ -193,3 +193,15 @@ def means(groups: Codes, values: Floats, size: int) -> Floats:
     number = counts(groups, size, ~np.isnan(values))
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(number > 0, sums(groups, values, size) / number, np.nan)
+
+
+def ranks(values: Floats) -> Floats:
+    """(n,) rank of each value, 1 for the least; equal values share the mean of theirs.
+
+    `scipy.stats.rankdata` gives the same; its import takes longer than most audits.
+
+    >>> ranks(np.array([0.5, 0.1, 0.5])).tolist()
+    [2.5, 1.0, 2.5]
+    """
+    _, place, number = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(number) - (number - 1) / 2)[place])

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.audit.answers import Answers, counts
+from routeyard.pipelines.audit.answers import Answers, counts, ranks
 from routeyard.pipelines.audit.finding import Found
 
 #: Rows of a suite that equal their reference and count as wrong, from which it is a finding.
@@ -91,8 +91,6 @@ LENGTHS, ARMS, FOLLOWS = 40, 3, 0.9
 
 def by_length(answers: Answers) -> Iterator[Found]:
     """Suites on which nearly only the length of an answer decides whether it is right."""
-    from scipy.stats import rankdata
-
     length = answers.lengths("text")
     usable = ~np.isnan(length) & (length > 0) & ~np.isnan(answers.score)
     for s, suite in enumerate(answers.suites):
@@ -102,7 +100,7 @@ def by_length(answers: Answers) -> Iterator[Found]:
             right = answers.score[rows] > 0.5
             if len(rows) < LENGTHS or min(right.sum(), (~right).sum()) < 0.1 * LENGTHS:
                 continue
-            below = rankdata(length[rows])[right].sum() - right.sum() * (right.sum() + 1) / 2
+            below = ranks(length[rows])[right].sum() - right.sum() * (right.sum() + 1) / 2
             found.append(below / (right.sum() * (~right).sum()))
         share = float(np.median(found)) if len(found) >= ARMS else 0.5
         if max(share, 1 - share) < FOLLOWS:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from routeyard.pipelines.audit.answers import Answers, Floats, Mask
+from routeyard.pipelines.audit.answers import Answers, Floats, Mask, ranks
 from routeyard.pipelines.audit.cells import GAP, CellGrid, grid_of, odd_cells
 from routeyard.pipelines.audit.exchanges.swapped import exchanged, in_blocks
 from routeyard.pipelines.audit.finding import Found
@@ -189,11 +189,12 @@ def _orders(grid: CellGrid, without: int) -> list[float]:
 
 
 def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
-    from scipy.stats import spearmanr
-
+    """Spearman's; NaN where a value is unknown."""
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         return 0.0
-    return float(spearmanr(a, b).statistic)
+    if np.isnan(a).any() or np.isnan(b).any():
+        return float("nan")
+    return float(np.asarray(np.corrcoef(ranks(a), ranks(b)))[1, 0])
 
 
 def _sibling(suites: list[str], s: int) -> int | None:

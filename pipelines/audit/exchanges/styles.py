@@ -7,7 +7,7 @@ suite's questions bring, an arm's shares of such words are alike on every suite.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from itertools import chain, pairwise
 from zlib import crc32
 
 import numpy as np
@@ -42,10 +42,9 @@ def styles(answers: Answers) -> Floats | None:
             continue
         some = own[:: max(1, len(own) // TEXTS)][:TEXTS]
         texts = answers.texts("text").take(pa.array(some)).to_pylist()
-        held = np.zeros((len(texts), BINS), bool)
-        for k, text in enumerate(texts):
-            held[k, [bins[word] for word in _marked(text)]] = True
-        found[cell] = np.arcsin(np.sqrt((held.sum(axis=0) + 0.5) / (len(texts) + 1)))
+        held = chain.from_iterable(set(map(bins.__getitem__, _marked(text))) for text in texts)
+        number = np.bincount(np.fromiter(held, np.int64), minlength=BINS)
+        found[cell] = np.arcsin(np.sqrt((number + 0.5) / (len(texts) + 1)))
     return found.reshape(arms, suites, BINS)
 
 
