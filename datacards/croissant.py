@@ -24,8 +24,16 @@ CROISSANT = "croissant.json"
 CONFORMS_TO = ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
 
 
-def croissant(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:
-    """`croissant.json`: the text of the metadata, keys in a fixed order."""
+def croissant(
+    tables: Mapping[str, pa.Table | StoredTable],
+    facts: Mapping[str, Any],
+    numbers: Mapping[str, Any],
+) -> str:
+    """`croissant.json`: the text of the metadata, keys in a fixed order.
+
+    Args:
+        numbers: Of `card_numbers`.
+    """
     words = Release.model_validate(facts["recipe"].get("release") or {})
     licence, name = hub_license(words.license, [s.get("license") for s in facts["sources"]])
     full = {name: table for name, table in tables.items() if table.num_rows}
@@ -42,7 +50,7 @@ def croissant(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, 
         "inLanguage": list(words.languages),
         "citeAs": words.citation or bibtex({**facts, "fingerprint": None, "date_published": date}),
         **({"datePublished": date} if date else {}),
-        **responsible(facts, words, tables),
+        **responsible(facts, words, numbers),
         "distribution": [_file(table, facts["files"]) for table in full],
         "recordSet": [_record_set(table, rows.schema) for table, rows in full.items()],
     }

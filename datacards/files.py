@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.datacards.croissant import CROISSANT, croissant
+from routeyard.datacards.numbers import card_numbers
 from routeyard.datacards.plots import plots
 from routeyard.schemas import StoredTable
 
@@ -16,4 +17,5 @@ def render(
     tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]
 ) -> dict[str, bytes]:
     """Files by path inside the release; the same tables give the same bytes."""
-    return {CROISSANT: croissant(tables, facts).encode(), **plots(tables)}
+    numbers = card_numbers(tables)
+    return {CROISSANT: croissant(tables, facts, numbers).encode(), **plots(tables, numbers)}

@@ -8,13 +8,17 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.datacards.charts.models import accuracy_bars, cost_accuracy
-from routeyard.datacards.numbers import card_numbers
 from routeyard.schemas.stored import StoredTable, register
 
 
-def plots(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, bytes]:
-    """`plots/accuracy.svg`, and `plots/cost.svg` when two models or more have a cost."""
-    numbers = card_numbers(tables)
+def plots(
+    tables: Mapping[str, pa.Table | StoredTable], numbers: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """`plots/accuracy.svg`, and `plots/cost.svg` when two models or more have a cost.
+
+    Args:
+        numbers: Of `card_numbers`.
+    """
     costs = _mean_costs(tables)
     models: list[dict[str, Any]] = [
         {**row, "cost": 1000 * cost if (cost := costs.get(row["model_id"])) else None}

@@ -8,16 +8,16 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.datacards.markdown import texts
-from routeyard.datacards.numbers import card_numbers
 from routeyard.schemas.recipe.release import Release
 from routeyard.schemas.stored import StoredTable, register
 
 
-def responsible(
-    facts: Mapping[str, Any], words: Release, tables: Mapping[str, pa.Table | StoredTable]
-) -> dict[str, Any]:
-    """Properties `rai:…` → text or list of texts; nothing that the release cannot know."""
-    n = card_numbers(tables)
+def responsible(facts: Mapping[str, Any], words: Release, n: Mapping[str, Any]) -> dict[str, Any]:
+    """Properties `rai:…` → text or list of texts; nothing that the release cannot know.
+
+    Args:
+        n: Of `card_numbers`.
+    """
     counts = n["counts"] or {}
     sources = [str(source["source"]) for source in facts["sources"]]
     rules = [str(rule.get("rule")) for rule in facts["recipe"].get("curate") or ()]
