@@ -11,10 +11,13 @@ from routeyard.schemas import near
 def test_two_searches_in_turn_are_made_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
     joined = near._joined
+
+    def counted(texts: list[str], groups: near.Codes) -> near.Codes:
+        made.append(texts[0])
+        return joined(texts, groups)
+
     monkeypatch.setattr(near, "_FOUND", {})
-    monkeypatch.setattr(
-        near, "_joined", lambda texts, groups: made.append(texts[0]) or joined(texts, groups)
-    )
+    monkeypatch.setattr(near, "_joined", counted)
     asked = ["Which of the two sides is longer here?", "Where is the river?"]
     for texts in (asked, asked[::-1], asked, asked[::-1]):
         near.same_question(texts, np.arange(2))
