@@ -33,6 +33,19 @@ _SHOWN = 3
 #: Policy of a status → the status that it becomes, and what the build says.
 _POLICIES = {"missing": "unanswered", "wrong": "truncated", "scored": None}
 _COUNT_AS = {"missing": "missing", "wrong": "wrong", "scored": "their source scores them"}
+#: Fields of what an answer took, and the columns of a recording that maps none of them.
+_MEASURES = frozenset(
+    [
+        "prompt_tokens",
+        "completion_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "cost_usd",
+        "latency_s",
+        "calls",
+    ]
+)
+_UNMEASURED: Mapping[str, None] = dict.fromkeys([*sorted(_MEASURES), "cost_source"])
 _COUNTED = (
     "responses",
     "missing",
@@ -202,15 +215,6 @@ def _as_response(
     without = said["status"] in ANSWERLESS
     graded = said.get("graded_against")
     against = [graded] if isinstance(graded, str) else graded
-    answered = not without and bool(said["text"] or score)
-    prompt = measured(count_of(said.get("prompt_tokens"), place), not without)
-    completion = measured(count_of(said.get("completion_tokens"), place), answered)
-    read = count_of(said.get("cache_read_tokens"), place)
-    write = count_of(said.get("cache_write_tokens"), place)
-    cost, source = amount_of(said.get("cost_usd"), place), "provider"
-    cost = measured(cost, not without and not price.free)
-    if cost is None:
-        cost, source = price.of(prompt, completion, read, write), "price_table"
     return {
         "query_id": asked.query_id,
         "model_id": said["model"],
@@ -220,17 +224,38 @@ def _as_response(
         "error": (_words(said.get("error")) or _words(said["text"])) if without else None,
         "finish_reason": said.get("finish_reason"),
         "served_model": said.get("served_model"),
+        "attempts": 1,
+        "given_score": score,
+        "graded_against": against if against and against != asked.references else None,
+        **_took(said, score, price, place),
+    }
+
+
+def _took(
+    said: Mapping[str, Any], score: float | None, price: Price, place: str
+) -> Mapping[str, Any]:
+    """What an answer took: tokens, USD, seconds and calls, as columns."""
+    if _MEASURES.isdisjoint(said):
+        return _UNMEASURED
+    given = said["status"] not in ANSWERLESS
+    answered = given and bool(said["text"] or score)
+    prompt = measured(count_of(said.get("prompt_tokens"), place), given)
+    completion = measured(count_of(said.get("completion_tokens"), place), answered)
+    read = count_of(said.get("cache_read_tokens"), place)
+    write = count_of(said.get("cache_write_tokens"), place)
+    cost, source = amount_of(said.get("cost_usd"), place), "provider"
+    cost = measured(cost, given and not price.free)
+    if cost is None:
+        cost, source = price.of(prompt, completion, read, write), "price_table"
+    return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "cache_read_tokens": read,
         "cache_write_tokens": write,
         "cost_usd": cost,
         "cost_source": None if cost is None else source,
-        "latency_s": measured(amount_of(said.get("latency_s"), place), not without),
-        "attempts": 1,
+        "latency_s": measured(amount_of(said.get("latency_s"), place), given),
         "calls": count_of(said.get("calls"), place),
-        "given_score": score,
-        "graded_against": against if against and against != asked.references else None,
     }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from routeyard.pipelines.errors import RecordedError
-from routeyard.pipelines.mapping.fields import Sparse, compile_field, is_column, not_nan
+from routeyard.pipelines.mapping.fields import Sparse, compile_field, is_column
 from routeyard.pipelines.mapping.texts import text_of
 from routeyard.pipelines.scorers.scorer import GIVEN
 from routeyard.schemas.leaks import same_words
@@ -76,7 +76,12 @@ class RecordedRowReader:
         """Field → value; at once where the mapping names columns and the row has all of them."""
         if len(self._columns) == len(self._read):
             try:
-                said = {name: not_nan(row[column]) for name, column in self._columns.items()}
+                said = {
+                    name: None
+                    if isinstance(value := row[column], float) and value != value
+                    else value
+                    for name, column in self._columns.items()
+                }
             except KeyError:  # a key within a key, or one that the row leaves out
                 pass
             else:

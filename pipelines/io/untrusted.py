@@ -129,8 +129,19 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     ):
         for batch in stream:
             names = batch.schema.names
-            for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            for values in zip(*map(_values, batch.columns), strict=True):
                 yield dict(zip(names, values, strict=True))
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of an array; texts that are coded are decoded at once, not one by one."""
+    from pyarrow.types import is_dictionary, is_large_string, is_string
+
+    if is_dictionary(column.type):
+        kind = column.type.value_type
+        column = column.dictionary_decode() if is_string(kind) or is_large_string(kind) else column
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def literal(path: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.io import files
-from routeyard.pipelines.io.untrusted import bounded
+from routeyard.pipelines.io.untrusted import bounded, parquet_rows
 from routeyard.pipelines.isolation import parquet_file
 from tests.io.test_parquet import plain, varint
 
@@ -126,3 +126,17 @@ def test_whatever_a_page_holds_is_read_or_an_error_with_a_name(tmp_path: Path) -
         except SourceError:
             refused += 1
     assert min(read, refused) > 10, (read, refused)
+
+
+def test_coded_texts_are_read_as_plain_ones(tmp_path: Path) -> None:
+    plain = ["a", None, "", "b", "a"]
+    table = pa.table(
+        {
+            "text": plain,
+            "coded": pa.array(plain).dictionary_encode(),
+            "large": pa.array(plain, pa.large_string()).dictionary_encode(),
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    rows = list(parquet_rows(tmp_path / "t.parquet"))
+    assert rows == [{"text": text, "coded": text, "large": text} for text in plain]
