@@ -17,6 +17,7 @@ from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.io import files, untrusted
 from routeyard.pipelines.io.untrusted import RELEASED, bounded
 from routeyard.pipelines.isolation import parquet_file
+from tests.isolation import in_child
 
 MANY, LONG = 2_000, "z" * 20_000
 
@@ -199,3 +200,11 @@ def test_rows_that_are_abandoned_leave_no_process_behind(
         gc.collect()
     assert [str(one.message) for one in caught] == []
     assert len(list(files.rows(path))) == 100_000
+
+
+def test_the_process_that_reads_files_does_without_pandas(tmp_path: Path) -> None:
+    # Each conversion of Arrow's looks for pandas, which takes longer to import than most files.
+    pq.write_table(pa.table({"a": [1]}), path := tmp_path / "a.parquet")
+    with untrusted.reading(path, RELEASED) as (worker, _, limits):
+        found = worker.call(in_child.converts_without_pandas, [1, 2], limits=limits)
+    assert found == [[1, 2], False]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from routeyard.pipelines.errors import SourceError
@@ -21,6 +23,11 @@ def prepare(number: int) -> None:
 
 def prepared() -> int:
     return _prepared[0]
+
+
+def converts_without_pandas(values: list[int]) -> list[Any]:
+    """The values through Arrow, and whether pandas was imported for that."""
+    return [pa.array(np.array(values)).to_numpy().tolist(), "pandas" in sys.modules]
 
 
 def echo(value: Any) -> Any:
