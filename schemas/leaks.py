@@ -14,6 +14,10 @@ import pyarrow.compute as pc
 from routeyard.schemas.stored import StoredTable
 from routeyard.schemas.withheld import WITHHELD
 
+#: Hash of a text → its mark, of the last texts.
+_MARKS: dict[bytes, bytes] = {}
+_KEPT = 50_000
+
 
 def looked_for_duplicates(recipe: Mapping[str, Any]) -> bool:
     """Whether a recipe looks for near-duplicates; else an empty table of them says nothing."""
@@ -53,9 +57,21 @@ def group_of(duplicates: pa.Table) -> dict[str, str]:
 
 def marks_of(texts: pa.Array) -> pa.Array:
     """16 bytes for each text, equal where `same_words` are; a null is as empty text."""
-    read = (same_words(text or "") for text in texts.to_pylist())
-    marks = [blake2b(words.encode(), digest_size=16).digest() for words in read]
-    return pa.array(marks, pa.binary(16))
+    return pa.array([_mark(text or "") for text in texts.to_pylist()], pa.binary(16))
+
+
+def _mark(text: str) -> bytes:
+    """The mark of a text, remembered by the text's own hash: several checks ask the same."""
+    asked = _hash(text)
+    if (found := _MARKS.get(asked)) is None:
+        if len(_MARKS) >= _KEPT:
+            _MARKS.clear()
+        found = _MARKS[asked] = _hash(same_words(text))
+    return found
+
+
+def _hash(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=16).digest()
 
 
 def _whole(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
