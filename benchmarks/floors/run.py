@@ -60,7 +60,8 @@ def page(rows: list[dict[str, Any]]) -> str:
         "",
         "Made by `python -m benchmarks floors --write`: CPU-seconds with children where no other",
         "unit is named, each in one run with its floor, a minimal script of pandas, DuckDB and",
-        "numpy that does the core of the same work.",
+        "numpy that does the core of the same work. A slow machine makes both columns larger:",
+        "runs on different days are compared by the ratio.",
         "",
         f"{on['processor']}, {on['cores']} cores, {on['memory_gib']} GiB, Python {on['python']}, "
         f"{on['measured_on']}.",
