@@ -18,6 +18,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import yaml
 
 from benchmarks.whole.results import surroundings
@@ -91,6 +93,8 @@ def _row(work: dict[str, Any], folder: Path) -> dict[str, Any]:
         places[release] = str(found[0])
     words = work["run"].format(**places).split()
     printed, seconds = _measured(words if work.get("python") else ["-m", "routeyard", *words])
+    if table := work.get("less"):
+        seconds -= pc.sum(pq.read_table(Path(places["out"]) / table)["cpu_s"]).as_py()
     if key := work.get("key"):
         seconds = _at(printed, key)
     floor: float | None = None
