@@ -10,6 +10,7 @@ import numpy as np
 
 from routeyard.pipelines.arrays import Bools, Floats, Vectors
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.experiment.effort import one_thread_each
 
 #: What the encoder is called.
 NAME = "tfidf"
@@ -38,7 +39,11 @@ class Lexical:
         """(n, d) unit vectors."""
         words = _vectorizer(vocabulary=list(self.words))
         words.idf_ = self.idf
-        found = words.transform(texts) @ self.axes.T.astype(np.float64)
+        return self.placed(words.transform(texts))
+
+    def placed(self, weights: Any) -> Vectors:
+        """(n, d) unit vectors of texts whose words are weighed: (n, words), sparse."""
+        found = weights @ self.axes.T.astype(np.float64)
         length = np.linalg.norm(found, axis=1, keepdims=True)
         unit = np.where(length > 1e-9, found / np.maximum(length, 1e-9), self.mean)
         return np.asarray(unit, dtype=np.float32)
@@ -49,6 +54,14 @@ def fitted(texts: Sequence[str], *, dimensions: int = DIMENSIONS) -> Lexical:
 
     Raises:
         BadInput: they hold no words.
+    """
+    return _fitted(texts, dimensions)[0]
+
+
+def _fitted(texts: Sequence[str], dimensions: int = DIMENSIONS) -> tuple[Lexical, Any]:
+    """The encoder of these texts, and their weights: (n, words), sparse.
+
+    The axes are found on one thread: their last digits depend on how many share the sums.
     """
     from sklearn.decomposition import TruncatedSVD
 
@@ -66,12 +79,13 @@ def fitted(texts: Sequence[str], *, dimensions: int = DIMENSIONS) -> Lexical:
     if d < 1:
         axes = np.ones((1, len(names)), dtype=np.float32)
     else:
-        with np.errstate(divide="ignore", invalid="ignore"):  # texts that are all alike: 0 / 0
+        # Texts that are all alike: 0 / 0.
+        with one_thread_each(), np.errstate(divide="ignore", invalid="ignore"):
             svd = TruncatedSVD(d, algorithm="randomized", n_iter=4, random_state=0).fit(counts)
         axes = svd.components_.astype(np.float32)
     mean = np.asarray(counts.mean(axis=0)).ravel() @ axes.T.astype(np.float64)
     mean = mean / max(float(np.linalg.norm(mean)), 1e-12)
-    return Lexical(names, words.idf_, axes, mean)
+    return Lexical(names, words.idf_, axes, mean), counts
 
 
 def tfidf(texts: Sequence[str], fit_on: Bools) -> Vectors:
@@ -81,7 +95,13 @@ def tfidf(texts: Sequence[str], fit_on: Bools) -> Vectors:
         fit_on: (n,) the train texts: the others must not shape the space.
     """
     train = [text for text, use in zip(texts, fit_on, strict=True) if use]
-    return fitted(train).encode(texts)
+    others = [text for text, use in zip(texts, fit_on, strict=True) if not use]
+    encoder, counts = _fitted(train)
+    found = np.empty((len(texts), len(encoder.mean)), dtype=np.float32)
+    found[fit_on] = encoder.placed(counts)
+    if others:
+        found[~fit_on] = encoder.encode(others)
+    return found
 
 
 def _vectorizer(**options: Any) -> Any:

@@ -11,8 +11,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -127,36 +128,48 @@ class Ground:
     """What every cell on one bench with one encoder learns from and is asked.
 
     Attributes:
+        core: all questions; its one split scheme says which are which.
         validation, test: questions with a label; `asked_before` and `asked` without them.
         order: (m,) models, best on train first.
-        clean: (t,) questions of `test` that are not also in train.
     """
 
+    core: Core
     train: Examples
     validation: Core
     test: Core
     asked_before: Queries
     asked: Queries
     order: Ints
-    clean: Bools
+
+    @cached_property
+    def clean(self) -> Bools:
+        """(t,) questions of `test` that are not also in train."""
+        rows = np.flatnonzero(np.isin(self.core.query_ids, self.test.query_ids))
+        return ~leaked(self.core, next(iter(self.core.splits)), rows)
 
 
-@lru_cache(maxsize=4)
+_READING = Lock()
+
+
 def ground(folder: Path, data: str, vectors: str, texts: str, redrawn: str = "") -> Ground:
     """The ground of a bench's cells, the same objects for every cell of a process.
 
     Args:
         redrawn: file of another draw of the split; empty for the bench's own.
     """
+    with _READING:  # two cells that begin together wait for one reading
+        return _ground(folder, data, vectors, texts, redrawn)
+
+
+@lru_cache(maxsize=4)
+def _ground(folder: Path, data: str, vectors: str, texts: str, redrawn: str) -> Ground:
     core = read(folder, data, vectors, texts)
     scheme = next(iter(core.splits))
     if redrawn:
         core = on_draw(core, folder / redrawn)
     held, test = (core.take(core.rows(scheme, one)).labelled() for one in ("validation", "test"))
     asked = (held.queries(), test.queries())
-    rows = np.flatnonzero(np.isin(core.query_ids, test.query_ids))
-    clean = ~leaked(core, scheme, rows)
-    return Ground(core.training(scheme), held, test, *asked, order(core, scheme), clean)
+    return Ground(core, core.training(scheme), held, test, *asked, order(core, scheme))
 
 
 def on_draw(core: Core, drawn: Path) -> Core:
