@@ -1,7 +1,7 @@
 """How much is asked at once and per minute, for a provider and for a model.
 
 The window is TCP's (Chiu and Jain 1989, additive increase, multiplicative
-decrease): the first answer opens it to ten (RFC 6928), or to a quarter of what the recipe
+decrease): the first answer opens it to ten (RFC 6928), or to half of what the recipe
 lets be asked at once where that is more; it doubles per round trip
 until the first 429 and is halved by each round of 429s; then it doubles up to seven
 eighths of where it was, and grows by one per round trip from there. The rate is a virtual
@@ -18,7 +18,7 @@ from routeyard.schemas.recipe.collect import RateLimits
 
 #: The window after the first answer, or that share of the ceiling, and the share of a throttled
 #: window that is safe again.
-_OPENED, _QUARTER, _SAFE = 10.0, 1 / 4, 7 / 8
+_OPENED, _HALF, _SAFE = 10.0, 1 / 2, 7 / 8
 
 
 class Window:
@@ -59,7 +59,7 @@ class Window:
         """An answer came: grow."""
         if self._adaptive and self.size < self.ceiling:
             if self.size == 1.0 and self._doubles_to == self.ceiling:
-                self.size = min(max(_OPENED, self.ceiling * _QUARTER), self.ceiling)
+                self.size = min(max(_OPENED, self.ceiling * _HALF), self.ceiling)
             elif self.size < self._doubles_to:
                 self.size = min(self._doubles_to, self.size + 1.0)
             else:

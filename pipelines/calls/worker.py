@@ -42,6 +42,10 @@ from routeyard.schemas.recipe.collect import Retry
 UNREACHABLE = 6
 #: Longest wait between them: a wrong address is known in seconds.
 _UNREACHABLE_WAIT_S = 1.0
+#: Attempts after which the next one follows soon, where the model answers other calls.
+_SOON = 2
+#: A server with one of these has too much to do: 529 is Anthropic's.
+_OVERLOADED = (503, 529)
 
 
 @dataclass(eq=False)
@@ -98,7 +102,8 @@ class ModelWorker:
         self.tally = run.tallies[queue.model_id] = Tally(queue.wanted, queue.before)
         # Failures in a row: pairs given up, refusals of model or key, attempts without connection.
         self.failures = self.refusals = self.unreachable = 0
-        self.answered = False
+        #: `time.monotonic()` of the last answer; None before the first.
+        self.answered_at: float | None = None
         self._usage = UsageWatch(queue.judged_after)
         #: Ask for one sample per call: the server gave fewer than `n`.
         self.single = False
@@ -228,7 +233,7 @@ class ModelWorker:
 
     async def _answered(self, request: Request, sent: TimedReply, origin: Origin) -> AttemptOutcome:
         self.failures = self.refusals = self.unreachable = 0
-        self.answered = True
+        self.answered_at = time.monotonic()
         rows = answered_rows(
             request, sent.reply, origin, latency_s=sent.latency_s, ttft_s=sent.ttft_s
         )
@@ -261,8 +266,9 @@ class ModelWorker:
         await self.run.writer.keep(rows, self.tally, settles=final)
         if final:
             return AttemptOutcome(None, failed=True)
-        wait_s = backoff(retry, fault, number, self.run.random.random())
-        if fault.unreachable and not self.answered:
+        alone = number <= _SOON and (self.answered_at or sent_at) > sent_at
+        wait_s = backoff(retry, fault, number, self.run.random.random(), alone=alone)
+        if fault.unreachable and self.answered_at is None:
             wait_s = min(wait_s, _UNREACHABLE_WAIT_S)
         return AttemptOutcome(request, failed=True, billed=billed, wait_s=wait_s)
 
@@ -272,7 +278,7 @@ class ModelWorker:
 
     def _count_unreachable(self, fault: CallFault) -> None:
         self.unreachable = self.unreachable + 1 if fault.unreachable else 0
-        if self.unreachable >= UNREACHABLE and not self.answered:
+        if self.unreachable >= UNREACHABLE and self.answered_at is None:
             self.pause(
                 f"nobody answers at the address of provider {self.queue.provider.name!r}, "
                 f"{self.unreachable} times in a row ({fault.kind}: {fault.message[:200]}); "
@@ -283,16 +289,25 @@ class ModelWorker:
         self.failures += 1
         self.refusals = self.refusals + 1 if fault.refuses_model else 0
         last = f"{fault.kind}: {fault.message[:200]}"
-        if fault.refuses_model and (not self.answered or self.refusals >= 3):
+        if fault.refuses_model and (self.answered_at is None or self.refusals >= 3):
             self.pause(f"the provider refuses model or key ({last})")
         elif self.failures >= self.run.retry.pause_after:
             self.pause(f"{self.failures} pairs in a row failed, last with {last}")
 
 
-def backoff(retry: Retry, fault: CallFault, number: int, jitter: float) -> float:
-    """Seconds before attempt `number` + 1: exponential, jittered over the upper half."""
+def backoff(
+    retry: Retry, fault: CallFault, number: int, jitter: float, *, alone: bool = False
+) -> float:
+    """Seconds before attempt `number` + 1: exponential, jittered over the upper half.
+
+    Args:
+        alone: The model answered other calls while this one failed: a tenth of the wait is
+            enough, unless the server says that it is overloaded.
+    """
     if fault.retry_after is not None:
         # The gate waits; the jitter keeps waiting requests from being sent all at once.
         return jitter * 0.1
     wait = min(retry.longest_wait_s, retry.first_wait_s * 2.0 ** (number - 1))
+    if alone and not fault.throttled and fault.status not in _OVERLOADED:
+        wait *= 0.1
     return wait * (0.5 + jitter / 2)

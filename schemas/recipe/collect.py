@@ -39,7 +39,8 @@ class Retry(Strict):
     attempts: int = Field(default=6, ge=1, le=100)
     """Attempts per pair and run, the first included."""
     first_wait_s: float = Field(default=0.5, ge=0)
-    """Seconds before the second attempt; each further wait is longer."""
+    """Seconds before the second attempt; each further wait is longer. The first two waits are a
+    tenth where the model answers other calls meanwhile."""
     longest_wait_s: float = Field(default=60.0, ge=0)
     """Longest wait between attempts, in seconds."""
     longest_retry_after_s: float = Field(default=600.0, ge=0)

@@ -7,6 +7,7 @@ twice, and no success is asked twice.
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from routeyard.pipelines.calls.reply import CallFault
+from routeyard.pipelines.calls.worker import backoff
 from routeyard.pipelines.collect.collect import Collected, collect, responses_table
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.ledger.sqlite import SqliteLedger
@@ -233,9 +236,44 @@ def test_throttling_halves_what_is_in_flight(tmp_path: Path) -> None:
     assert refused < 200, "the window did not shrink"
 
 
-def test_retry_after_is_obeyed(tmp_path: Path) -> None:
-    import time
+def test_a_call_that_fails_alone_is_repeated_soon(tmp_path: Path) -> None:
+    def behave(body: dict[str, Any], seen: int) -> Do:
+        if body["messages"][0]["content"] == "q9" and not seen:
+            return error(500, delay=0.1)
+        return answer(completion(), delay=0.005)
 
+    with Loopback(behave) as server:
+        began = time.monotonic()
+        retry = Retry(first_wait_s=20.0)
+        collected, _ = run(server, tmp_path, [f"q{i}" for i in range(400)], retry=retry)
+        took = time.monotonic() - began
+    assert collected.complete
+    assert server.requests == 401
+    assert took < 8  # where nothing else was answered it would wait for 10 to 20 seconds
+
+
+FAILED = CallFault("http_500", "no", status=500)
+
+
+@pytest.mark.parametrize(
+    ("fault", "alone", "waits"),
+    [
+        (FAILED, False, 2.0),
+        (FAILED, True, 0.2),
+        (CallFault("http_503", "busy", status=503), True, 2.0),
+        (CallFault("http_529", "busy", status=529), True, 2.0),
+        (CallFault("http_429", "slow down", status=429, throttled=True), True, 2.0),
+    ],
+)
+def test_waits_are_short_only_where_others_are_answered(
+    fault: CallFault, alone: bool, waits: float
+) -> None:
+    retry = Retry(first_wait_s=1.0)
+    assert backoff(retry, fault, 2, 1.0, alone=alone) == pytest.approx(waits)
+    assert backoff(retry, fault, 2, 0.0, alone=alone) == pytest.approx(waits / 2)
+
+
+def test_retry_after_is_obeyed(tmp_path: Path) -> None:
     times: list[float] = []
 
     def behave(body: dict[str, Any], seen: int) -> Do:

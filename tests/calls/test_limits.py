@@ -30,9 +30,9 @@ def fill(window: Window, calls: int) -> int:
 
 @pytest.mark.parametrize(
     ("ceiling", "expected"),
-    [(32, [1, 10, 20, 32, 32]), (64, [1, 16, 32, 64, 64]), (256, [1, 64, 128, 256, 256])],
+    [(16, [1, 10, 16, 16, 16]), (64, [1, 32, 64, 64, 64]), (256, [1, 128, 256, 256, 256])],
 )
-def test_a_window_starts_with_one_call_then_opens_to_a_quarter_and_doubles(
+def test_a_window_starts_with_one_call_then_opens_to_half_and_doubles(
     ceiling: int, expected: list[int]
 ) -> None:
     # The first call finds out whether key and model are right.
