@@ -262,7 +262,7 @@ def with_embeddings(
         return tables.also("embeddings", contract.conform(given, where=str(file)))
     if "embeddings" not in tables and embed and encoder == TFIDF:
         core = core_of(tables)
-        made = lexical(tables, core, default_scheme(core, scheme))
+        made = lexical(tables, core, default_scheme(core, scheme), cache)
         return tables.also("embeddings", made)
     if "embeddings" not in tables and embed:
         from routeyard.pipelines.embed import embed as compute

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from routeyard.flows.console import counter
-from routeyard.pipelines.arrays import Vectors
+from routeyard.flows.workspace.code import reached_code
+from routeyard.pipelines.arrays import Bools, Vectors
 from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.experiment.digest import feed
+from routeyard.pipelines.experiment.fit import library_versions
+from routeyard.pipelines.io.staging import replacing
 from routeyard.pipelines.lexical import NAME as TFIDF
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.embeddings import encoder_vectors
@@ -31,7 +37,6 @@ def vectors(
     """
     from routeyard.pipelines import encoders
     from routeyard.pipelines.embed import embed, text_of
-    from routeyard.pipelines.lexical import tfidf
 
     found: dict[str, Vectors] = {}
     shipped: set[str] = set()
@@ -52,7 +57,7 @@ def vectors(
             questions = tables["queries"].column("question").to_pylist()
             choices = tables["queries"].column("choices").to_pylist()
             texts = [text_of(questions[rows[q]], choices[rows[q]] or []) for q in core.query_ids]
-            found[name] = tfidf(texts, core.splits[scheme] == "train")
+            found[name] = kept_tfidf(texts, core.splits[scheme] == "train", cache)
         else:
             if not encoders.known(full):
                 every = [TFIDF, *encoders.ALIASES, *encoders.names(), *sorted(shipped)]
@@ -70,9 +75,34 @@ def vectors(
     return found
 
 
-def lexical(tables: Mapping[str, pa.Table], core: Core, scheme: str) -> pa.Table:
+def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
+    """(n, d) TF-IDF vectors, kept in the cache under a hash of all that decides them."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file, save_file
+
+    from routeyard.pipelines.lexical import tfidf
+
+    code = reached_code("routeyard.pipelines.lexical")
+    hashed = hashlib.sha256()
+    feed(hashed, [code, *library_versions()])
+    feed(hashed, np.asarray(train))
+    feed(hashed, texts)
+    file = cache / f"{TFIDF}-{hashed.hexdigest()[:24]}.safetensors"
+    try:
+        return load_file(file)["vectors"]
+    except (OSError, SafetensorError, KeyError):  # not kept, or damaged
+        found = tfidf(texts, train)
+    outside_releases(cache)
+    with suppress(OSError):  # a cache that cannot be written keeps nothing
+        cache.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as unfinished:
+            save_file({"vectors": found}, unfinished)
+    return found
+
+
+def lexical(tables: Mapping[str, pa.Table], core: Core, scheme: str, cache: Path) -> pa.Table:
     """`embeddings` of all questions by TF-IDF, fitted on the train questions of a scheme."""
-    found = vectors(tables, core, [TFIDF], scheme=scheme, cache=Path())[TFIDF]
+    found = vectors(tables, core, [TFIDF], scheme=scheme, cache=cache)[TFIDF]
     n, d = found.shape
     offsets = pa.array(np.arange(0, n * d + 1, d, dtype=np.int32))
     columns = {

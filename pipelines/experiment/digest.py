@@ -24,12 +24,12 @@ def digest(given: Examples | Queries) -> str:
     """16 hex digits over everything that is in it, computed once for an object."""
     if given not in _KNOWN:
         hashed = hashlib.sha256()
-        _feed(hashed, given)
+        feed(hashed, given)
         _KNOWN[given] = hashed.hexdigest()[:16]
     return _KNOWN[given]
 
 
-def _feed(hashed: Any, value: Any) -> None:
+def feed(hashed: Any, value: Any) -> None:
     """Every value with its kind and length before it, so that no two things read alike."""
     if value is None or isinstance(value, str):
         text = b"" if value is None else value.encode("utf-8", "surrogatepass")
@@ -42,12 +42,12 @@ def _feed(hashed: Any, value: Any) -> None:
     elif isinstance(value, Mapping):
         hashed.update(f"map{len(value)}:".encode())
         for name in sorted(value):
-            _feed(hashed, name)
-            _feed(hashed, value[name])
+            feed(hashed, name)
+            feed(hashed, value[name])
     elif is_dataclass(value):
         for one in fields(value):
-            _feed(hashed, one.name)
-            _feed(hashed, getattr(value, one.name))
+            feed(hashed, one.name)
+            feed(hashed, getattr(value, one.name))
     else:
         hashed.update(f"list{len(value)}:".encode())
         for first in range(0, len(value), _TEXTS):

@@ -192,7 +192,7 @@ class Fit:
         code = self.store.code.get(self.spec.name)
         if what is None or code is None:
             return None
-        words = [what, code, digest(self._seen(self._train)), *_versions()]
+        words = [what, code, digest(self._seen(self._train)), *library_versions()]
         return hashlib.sha256(json.dumps(words).encode()).hexdigest()[:24]
 
     def _seen(self, given: Any) -> Any:
@@ -249,7 +249,8 @@ def _blind(given: Any) -> Any:
 
 
 @cache
-def _versions() -> list[str]:
+def library_versions() -> list[str]:
+    """`name=version` of the packages that decide a fit's last digits."""
     found = []
     for name in _LIBRARIES:
         try:
