@@ -19,6 +19,7 @@ from routeyard.pipelines.calls.attempts import (
     answered_rows,
     failed_rows,
 )
+from routeyard.pipelines.calls.backoff import backoff
 from routeyard.pipelines.calls.bill import (
     LeastUsage,
     UsageWatch,
@@ -42,10 +43,6 @@ from routeyard.schemas.recipe.collect import Retry
 UNREACHABLE = 6
 #: Longest wait between them: a wrong address is known in seconds.
 _UNREACHABLE_WAIT_S = 1.0
-#: Attempts after which the next one follows soon, where the model answers other calls.
-_SOON = 2
-#: A server with one of these has too much to do: 529 is Anthropic's.
-_OVERLOADED = (503, 529)
 
 
 @dataclass(eq=False)
@@ -266,7 +263,7 @@ class ModelWorker:
         await self.run.writer.keep(rows, self.tally, settles=final)
         if final:
             return AttemptOutcome(None, failed=True)
-        alone = number <= _SOON and (self.answered_at or sent_at) > sent_at
+        alone = (self.answered_at or sent_at) > sent_at
         wait_s = backoff(retry, fault, number, self.run.random.random(), alone=alone)
         if fault.unreachable and self.answered_at is None:
             wait_s = min(wait_s, _UNREACHABLE_WAIT_S)
@@ -293,21 +290,3 @@ class ModelWorker:
             self.pause(f"the provider refuses model or key ({last})")
         elif self.failures >= self.run.retry.pause_after:
             self.pause(f"{self.failures} pairs in a row failed, last with {last}")
-
-
-def backoff(
-    retry: Retry, fault: CallFault, number: int, jitter: float, *, alone: bool = False
-) -> float:
-    """Seconds before attempt `number` + 1: exponential, jittered over the upper half.
-
-    Args:
-        alone: The model answered other calls while this one failed: a tenth of the wait is
-            enough, unless the server says that it is overloaded.
-    """
-    if fault.retry_after is not None:
-        # The gate waits; the jitter keeps waiting requests from being sent all at once.
-        return jitter * 0.1
-    wait = min(retry.longest_wait_s, retry.first_wait_s * 2.0 ** (number - 1))
-    if alone and not fault.throttled and fault.status not in _OVERLOADED:
-        wait *= 0.1
-    return wait * (0.5 + jitter / 2)

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from routeyard.pipelines.calls.backoff import backoff
 from routeyard.pipelines.calls.reply import CallFault
-from routeyard.pipelines.calls.worker import backoff
 from routeyard.pipelines.collect.collect import Collected, collect, responses_table
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.ledger.sqlite import SqliteLedger
@@ -271,6 +271,8 @@ def test_waits_are_short_only_where_others_are_answered(
     retry = Retry(first_wait_s=1.0)
     assert backoff(retry, fault, 2, 1.0, alone=alone) == pytest.approx(waits)
     assert backoff(retry, fault, 2, 0.0, alone=alone) == pytest.approx(waits / 2)
+    # Who failed often may have met more than chance.
+    assert backoff(retry, fault, 3, 1.0, alone=alone) == pytest.approx(4.0)
 
 
 def test_retry_after_is_obeyed(tmp_path: Path) -> None:
