@@ -35,7 +35,12 @@ from routeyard.pipelines.scorers.extraction.option_marks import (
     names_none,
     spelled_out,
 )
-from routeyard.pipelines.scorers.extraction.option_text import Options, contradicts, equal
+from routeyard.pipelines.scorers.extraction.option_text import (
+    Options,
+    ReadOptions,
+    contradicts,
+    equal,
+)
 from routeyard.pipelines.scorers.extraction.plain import option
 from routeyard.pipelines.scorers.extraction.plain_option import plainly
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
@@ -238,7 +243,7 @@ def _repeated(text: str, start: int, stop: int, options: Options) -> str | None:
 @lru_cache(maxsize=65536)
 def _question(choices: tuple[str, ...], references: tuple[str, ...]) -> tuple[Options, set[str]]:
     """The options, and the letters of references given as letter, `(B)`, or text of a choice."""
-    options = {LETTERS[index]: normalise(text) for index, text in enumerate(choices[:26])}
+    options = ReadOptions(LETTERS, choices[: len(LETTERS)])
     wanted = set()
     for reference in references:
         bare = reference.strip().strip("().* ").upper()

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from routeyard.pipelines.scorers.comparison.words import normalise
 from routeyard.pipelines.scorers.extraction import option_marks
 from routeyard.pipelines.scorers.extraction.languages import ENGLISH, NOUNS
 from routeyard.pipelines.scorers.extraction.last_sentence import last_stated
 from routeyard.pipelines.scorers.extraction.marks import SIGNS, committed
 from routeyard.pipelines.scorers.extraction.option_marks import commitments, spelled_out
-from routeyard.pipelines.scorers.extraction.option_text import matching
+from routeyard.pipelines.scorers.extraction.option_text import ReadOptions, matching
 from routeyard.pipelines.scorers.extraction.plain_option import plainly
 from routeyard.pipelines.scorers.mcq import SCORER, read
 from routeyard.pipelines.scorers.scorer import LETTERS, UNMARKED, ScoreResult, ScoringInput
@@ -251,3 +252,15 @@ def test_a_text_without_marks_is_read_as_others_are(text: str) -> None:
         assert committed(text) == ()
         assert commitments(text, LETTERS, OPTIONS) == []
         assert read(replace(asked, unmarked=True), text) == read(asked, text)
+
+
+def test_options_are_normalised_when_they_are_read_and_keep_their_order() -> None:
+    texts = ("The  moon!", "3,000", "", "Ünder—water")
+    whole = {letter: normalise(text) for letter, text in zip("ABCD", texts, strict=True)}
+    for first in "DA":  # whichever is asked first
+        options = ReadOptions(LETTERS, texts)
+        assert options[first] == whole[first]
+        assert list(options.items()) == list(whole.items())
+        assert [*options.values()] == [*whole.values()]
+        assert (options.get("E", "none"), "E" in options, len(options)) == ("none", False, 4)
+    assert not ReadOptions(LETTERS, ())
