@@ -71,6 +71,16 @@ def return_memory() -> None:
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
+def sleep_soon() -> None:
+    """Have OpenBLAS's idle threads sleep at once, before NumPy and SciPy are imported.
+
+    A thread that waits for work keeps its processor busy for 0.1 s first, in each of both copies.
+    `OPENBLAS_THREAD_TIMEOUT` (4 to 30, the power of two of cycles) sets another time; child
+    processes follow.
+    """
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+
+
 def check(what: str, need: int, *, draws: bool = False, next_step: str | None = None) -> None:
     """Stop before work begins that does not fit.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.console.visible import Visible, coloured
-from routeyard.pipelines.memory import collect_rarely, return_memory
+from routeyard.pipelines.memory import collect_rarely, return_memory, sleep_soon
 from routeyard.schemas.errors import BadInput, RouteyardError
 from routeyard.schemas.untrusted_text import visible
 
@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run `routeyard`; exits 0, 2 for bad input, 3 for a failed gate, 1 for anything else."""
     collect_rarely()
     return_memory()
+    sleep_soon()
     words = list(sys.argv[1:] if arguments is None else arguments)
     sys.exit(run(words))
 
