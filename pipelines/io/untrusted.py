@@ -167,7 +167,7 @@ def reading(path: Path, ratio: int) -> Iterator[tuple[Worker, int, Limits]]:
     Raises:
         SourceError: what the process raised, or that it ended or passed a limit.
     """
-    from routeyard.pipelines.isolation.prepare_reading import prepare
+    from routeyard.pipelines.isolation.parquet_file import prepare
 
     size = path.stat().st_size
     most = max(ANYWAY, ratio * size)

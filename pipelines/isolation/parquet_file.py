@@ -12,6 +12,7 @@ to somebody who reads all of them.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -35,6 +36,21 @@ Claims = dict[tuple[int, int], tuple[int | None, str | None, str | None, str | N
 
 class TooLarge(Exception):
     """A file comes to more than it may."""
+
+
+def prepare() -> None:
+    """What the process runs before its limits are set: this module's imports, and no others."""
+    sys.meta_path.insert(0, NoPandas)
+
+
+class NoPandas:
+    """As if pandas were not installed: Arrow asks for it, and reads files without."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Refuse `pandas`, leave all else to the finders behind."""
+        if name == "pandas":
+            raise ModuleNotFoundError("this process reads files without pandas", name=name)
 
 
 def size(path: str, most: int) -> int:
