@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from routeyard.flows.console.ending import end
 from routeyard.flows.console.visible import Visible, coloured
 from routeyard.pipelines.memory import collect_rarely, return_memory, sleep_soon
 from routeyard.schemas.errors import BadInput, RouteyardError
@@ -28,7 +29,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     return_memory()
     sleep_soon()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(run(words))
+    code = run(words)
+    if arguments is None:
+        end(code)
+    sys.exit(code)
 
 
 def run(words: list[str]) -> int:

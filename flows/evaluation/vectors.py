@@ -88,10 +88,13 @@ def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
     feed(hashed, np.asarray(train))
     feed(hashed, texts)
     file = cache / f"{TFIDF}-{hashed.hexdigest()[:24]}.safetensors"
+    found: Vectors
     try:
-        return load_file(file)["vectors"]
+        found = load_file(file)["vectors"]
     except (OSError, SafetensorError, KeyError):  # not kept, or damaged
         found = tfidf(texts, train)
+    else:
+        return found
     outside_releases(cache)
     with suppress(OSError):  # a cache that cannot be written keeps nothing
         cache.mkdir(parents=True, exist_ok=True)

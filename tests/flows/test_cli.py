@@ -217,3 +217,21 @@ def test_an_error_in_a_users_router_shows_their_lines_and_not_ours(tmp_path: Pat
     assert "mine.py:3" in done.stderr
     assert "self.x = {}['k']" in done.stderr
     assert "flows" not in done.stderr
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_command_ends_with_its_output_exit_handlers_and_threads(watched: bool) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c",
+         "import atexit, sys, threading, time, routeyard.flows.cli as cli\n"
+         "def late(): time.sleep(0.2); print('thread')\n"
+         "def call(words):\n"
+         "    atexit.register(print, 'handler'); threading.Thread(target=late).start()\n"
+         "    print('output', end=' '); return 3\n"
+         "cli._call = call\n"
+         f"if {watched}: sys.setprofile(lambda *_: None)\n"
+         "cli.main()"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.split() == ["output", "thread", "handler"]

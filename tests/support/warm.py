@@ -11,7 +11,6 @@ import json
 import os
 import socket
 import sys
-from typing import NoReturn
 
 #: Modules that read nothing but code when they are imported.
 MODULES = (
@@ -57,6 +56,8 @@ def serve(address: str) -> dict[str, object]:
     import gc
     import selectors
 
+    from routeyard.flows.console.ending import end
+
     import_all()
     _hash_code()
     gc.freeze()  # what is here no command has to look through
@@ -90,12 +91,14 @@ def serve(address: str) -> dict[str, object]:
             return job
     for pid in running:
         os.waitpid(pid, 0)
-    _end(0)
+    end(0)
 
 
 def run(job: dict[str, object]) -> None:
     """Be the Python that was asked for."""
     import runpy
+
+    from routeyard.flows.console.ending import end
 
     os.chdir(str(job["folder"]))
     os.environ.clear()
@@ -111,26 +114,14 @@ def run(job: dict[str, object]) -> None:
         else:
             sys.argv = [what, *words]
             runpy.run_module(what, run_name="__main__", alter_sys=True)
-        _end(0)
+        end(0)
     except SystemExit as ended:
         if not isinstance(ended.code, int | None):
             print(ended.code, file=sys.stderr)
-        _end(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+        end(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
     except BaseException:
         sys.excepthook(*sys.exc_info())
-        _end(1)
-
-
-def _end(code: int) -> NoReturn:
-    """End as Python does, but for looking through all that was imported, which takes a second."""
-    import atexit
-    import threading
-
-    threading._shutdown()
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+        end(1)
 
 
 def ask(address: str, words: list[str]) -> int:
