@@ -74,7 +74,7 @@ def return_memory() -> None:
 def sleep_soon() -> None:
     """Have OpenBLAS's idle threads sleep at once, before NumPy and SciPy are imported.
 
-    A thread that waits for work keeps its processor busy for 0.1 s first, in each of both copies.
+    A thread that waits for work keeps its processor busy first; NumPy and SciPy have one each.
     `OPENBLAS_THREAD_TIMEOUT` (4 to 30, the power of two of cycles) sets another time; child
     processes follow.
     """

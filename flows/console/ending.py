@@ -12,8 +12,8 @@ from typing import NoReturn
 def end(code: int) -> NoReturn:
     """End the process: threads are joined, exit handlers run, output is written.
 
-    Python would then look through every object and take all modules apart, which takes 0.2 s after
-    a short command and a second after a long one. Where a debugger or a profiler looks on, it does.
+    Python would then look through every object and take all modules apart, a noticeable part
+    of a short command. Where a debugger or a profiler looks on, it does.
     """
     if sys.gettrace() or sys.getprofile() or sys.flags.inspect:
         sys.exit(code)

@@ -88,18 +88,14 @@ def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
     feed(hashed, np.asarray(train))
     feed(hashed, texts)
     file = cache / f"{TFIDF}-{hashed.hexdigest()[:24]}.safetensors"
-    found: Vectors
-    try:
-        found = load_file(file)["vectors"]
-    except (OSError, SafetensorError, KeyError):  # not kept, or damaged
-        found = tfidf(texts, train)
-    else:
-        return found
+    with suppress(OSError, SafetensorError, KeyError):  # not kept, or damaged
+        kept: Vectors = load_file(file)["vectors"]
+        return kept
+    found = tfidf(texts, train)
     outside_releases(cache)
-    with suppress(OSError):  # a cache that cannot be written keeps nothing
-        cache.mkdir(parents=True, exist_ok=True)
-        with replacing(file) as unfinished:
-            save_file({"vectors": found}, unfinished)
+    # A cache that cannot be written keeps nothing.
+    with suppress(OSError), replacing(file) as unfinished:
+        save_file({"vectors": found}, unfinished)
     return found
 
 
