@@ -1,9 +1,9 @@
 """Counts of the code's structure: lines, packages, dependencies, cycles, complexity, names.
 
 `python -m benchmarks structure` reads the sources beside it, or those of `--tree DIR`, so that
-two checkouts are measured by one script. Code lines leave out docstrings, also those of a
-class's annotated fields (a text directly below one), comments and blank lines. A package is a
-folder directly below a top-level one with all that is in it, or a module there. A dependency
+two checkouts are measured by one script. Sizes are those of `size.py`, beside the budgets of
+`size.yaml`. A package is a folder directly below a top-level one with all that is in it, or a
+module there. A dependency
 is an import at run time, inside functions too; imports under `if TYPE_CHECKING` do not count.
 """
 
@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+
+from benchmarks.size import table
 
 PRODUCT = ("schemas", "pipelines", "papers", "flows", "datacards", "routeyard")
 #: What imports go to from left to right; the last may import every one before it.
@@ -42,10 +44,6 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         for top in PRODUCT
         for path in sorted((root / top).rglob("*.py"))
     }
-    lines = {name: code_lines(text, tree) for name, (text, tree) in trees.items()}
-    per_package: Counter[str] = Counter()
-    for name, count in lines.items():
-        per_package[name.rpartition(".")[0]] += count
     files = {name: imports(tree, name, trees) for name, (_, tree) in trees.items()}
     packages: Edges = defaultdict(set)
     for name, found in files.items():
@@ -57,10 +55,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         if isinstance(node, ast.ClassDef)
     )
     return {
-        "code_lines": sum(lines.values()),
-        "code_lines_per_package": dict(sorted(per_package.items())),
-        "files": len(lines),
-        "folders": len(per_package),
+        "sizes": table(root),
+        "folders": len({name.rpartition(".")[0] for name in trees}),
         "packages": len(packages),
         "dependencies_between_packages": sum(map(len, packages.values())),
         "cycles_of_packages": cycles(packages),
@@ -85,25 +81,6 @@ def definitions(
     """The module, its classes and its functions."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     return [node for node in ast.walk(tree) if isinstance(node, kinds)]
-
-
-def code_lines(text: str, tree: ast.Module) -> int:
-    """Lines that hold code."""
-    documented: set[int] = set()
-    for node in definitions(tree):
-        for before, one in zip([None, *node.body], node.body, strict=False):
-            of_field = isinstance(node, ast.ClassDef) and isinstance(before, ast.AnnAssign)
-            if (before is None or of_field) and _is_text(one):
-                documented.update(range(one.lineno, (one.end_lineno or 0) + 1))
-    return sum(
-        bool(line.strip()) and not line.strip().startswith("#") and number not in documented
-        for number, line in enumerate(text.splitlines(), 1)
-    )
-
-
-def _is_text(node: ast.stmt) -> bool:
-    value = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def imports(tree: ast.Module, name: str, known: Any) -> set[str]:
