@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.logs.rows import LoggedCall, format_of, formats, row_of
 from routeyard.pipelines.io import files
-from routeyard.pipelines.trajectories.chains import Chains
+from routeyard.pipelines.trajectories.arrays import seconds
+from routeyard.pipelines.trajectories.chains import Chains, longest_first
 from routeyard.schemas import STEPS
 
 _FILES = ("**/*.jsonl", "**/*.json", "**/*.csv", "**/*.parquet", "**/*.ndjson", "**/*.jsonl.gz")
@@ -52,7 +55,6 @@ def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -
         SourceError: no record is of a listed format, or a value is not of its kind.
     """
     log = Log(STEPS.empty())
-    chains = Chains()
     parts: list[pa.Table] = []
     rows: list[dict[str, Any]] = []
     for where, record in _records(path):
@@ -61,7 +63,7 @@ def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -
             log.left_out["records of no listed format"] += 1
             continue
         log.formats[name] += 1
-        rows.append(row_of(LoggedCall(record, name, where), session, chains, prompts=prompts))
+        rows.append(row_of(LoggedCall(record, name, where), session, prompts=prompts))
         if len(rows) == _TOGETHER:
             parts.append(_table(rows))
             rows = []
@@ -84,7 +86,7 @@ def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     paths = reading.found_files(path, _FILES, "calls as JSON lines, JSON, CSV or Parquet")
     for one in paths:
-        for number, record in enumerate(_rows_of(one)):
+        for number, record in enumerate(_rows_of(one), 1):
             yield f"{one.name}, record {number}", record
 
 
@@ -104,11 +106,11 @@ def _rows_of(path: Path) -> Iterable[dict[str, Any]]:
     return [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
 
 
-#: Columns of a row while a log is read: those of `steps`, any of them unknown, and three more.
+#: Columns of a row while a log is read: those of `steps`, any of them unknown, and four more.
 _SCHEMA = pa.schema(
     [field.with_nullable(True) for field in STEPS.schema]
-    + [pa.field(name, pa.string()) for name in ("_parent_hash", "_session", "_prompt")]
-    + [pa.field("_alone", pa.bool_())]
+    + [pa.field(name, pa.string()) for name in ("_session", "_prompt")]
+    + [pa.field("_parts", pa.large_string()), pa.field("_alone", pa.bool_())]
 )
 
 
@@ -118,13 +120,51 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
     )
 
 
+def _chained(table: pa.Table, sent: Floats, log: Log) -> pa.Table:
+    """The table with a session for every call and the prompt that each extends, in order of time.
+
+    Calls that name no session belong together where their messages say so.
+    """
+    asked = np.flatnonzero(table.column("prefix_hash").is_valid().to_numpy())
+    if not len(asked):
+        return table.append_column("_parent_hash", pa.nulls(table.num_rows, pa.string()))
+    asked = asked[np.argsort(sent[asked], kind="stable")]
+    chains, seen = Chains(), set[tuple[str, str]]()
+    names = ("query_id", "_session")
+    task, session = (table.column(name).to_pylist() for name in names)
+    parent: list[str | None] = [None] * table.num_rows
+    told = table.select(["prefix_hash", "_parts"])
+    for rows in np.split(asked, range(_TOGETHER, len(asked), _TOGETHER)):
+        for row, one in zip(rows, told.take(pa.array(rows)).to_pylist(), strict=True):
+            whole, parts = one.values()
+            if session[row] is None:
+                root, trial = chains.add(whole, parts)
+                session[row] = f"{root} {trial}"
+                task[row] = task[row] or root
+            known = ((session[row], part) for part in longest_first(parts))
+            parent[row] = next((two[1] for two in known if two in seen), None)
+            seen.add((session[row], whole))
+    if chains.unsure:
+        log.doubts.append(
+            f"{chains.unsure:,} calls without a session extend one of several equal prompts: "
+            "each is taken to continue the latest of them"
+        )
+    for name, values in zip(names, (task, session), strict=True):
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(values, pa.string()))
+    return table.append_column("_parent_hash", pa.array(parent, pa.string()))
+
+
 def _numbered(table: pa.Table, log: Log) -> pa.Table:
     """Steps numbered by time within their trajectory, with the parents that prefixes tell."""
     import duckdb
 
-    names = ["query_id", "sample", "_session", "step", "parent", "requested_at", "prefix_hash",
-             "_parent_hash", "_alone"]  # fmt: skip
+    sent = seconds(table, "requested_at")
+    table = _chained(table, sent, log)
+    names = ["query_id", "sample", "_session", "step", "parent", "prefix_hash", "_parent_hash",
+             "_alone"]  # fmt: skip
     calls = table.select(names).append_column("place", pa.array(range(table.num_rows), pa.int64()))
+    calls = calls.append_column("sent", pa.array(sent, from_pandas=True))
     with duckdb.connect() as connection:
         connection.register("calls", calls)
         rows, known, alone, distinct = connection.execute(
