@@ -145,9 +145,7 @@ def replay_steps(
     )
 
 
-def _named(
-    steps: Trajectories, costs: Sequence[PolicyCost], **draws: int
-) -> Iterator[PolicyCost]:
+def _named(steps: Trajectories, costs: Sequence[PolicyCost], **draws: int) -> Iterator[PolicyCost]:
     """The costs, with `recorded` for what the log states and `recorded, modelled` for the rest."""
     for one in costs:
         if one.policy == "recorded":

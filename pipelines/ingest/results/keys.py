@@ -80,9 +80,7 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
     return {"arm": arm, "suite": suite, "question": question, "sample": sample}
 
 
-def _attempts(
-    done: Assigned, key: list[pa.ChunkedArray], used: set[str | None]
-) -> str | None:
+def _attempts(done: Assigned, key: list[pa.ChunkedArray], used: set[str | None]) -> str | None:
     """The column, or part of the path, that numbers attempts and tells rows of one key apart."""
     table = done.table
     own = (name for name in table.column_names if name not in used)
