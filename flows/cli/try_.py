@@ -133,7 +133,7 @@ def _stop_at(
     raise GateFailed(
         f"these answers are defective, and no page is made of them: {says}{more}",
         where=str(where),
-        next_step=f"mend them, or the recipe {recipe} and `routeyard build` it; or keep them, which "
+        next_step=f"mend them, or the recipe {recipe} and build it; or keep them, which "
         f"the page will say: {again} " + " ".join(f"--accept {kind}" for kind in keep),
     )
 

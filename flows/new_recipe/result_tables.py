@@ -16,8 +16,8 @@ from routeyard.flows.new_recipe.first_rows import few
 from routeyard.pipelines.audit.answers import Answers
 from routeyard.pipelines.audit.errors import scored_without_answer
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.metering.findings import MeteringFinding
 from routeyard.pipelines.io.staging import place, staging
+from routeyard.pipelines.metering.findings import MeteringFinding
 from routeyard.schemas.statuses import ANSWERLESS, status_of
 
 #: More tokens than any model takes or gives, and more seconds than any call takes.
@@ -155,8 +155,8 @@ def _statuses(
     if left:
         policy = ", ".join(f"{status}: scored" for status in sorted(left))
         says.append(
-            f"left out of the accuracy: {_counted(left)} that their source scores 0 and nobody gave "
-            f"or graded; to count them so, add `statuses: {{{policy}}}` to the recording"
+            f"left out of the accuracy: {_counted(left)} that their source scores 0 and nobody "
+            f"gave or graded; to count them so, add `statuses: {{{policy}}}` to the recording"
         )
     if kept:
         says.append(f"answers that ended so count as their source counts them: {_counted(kept)}")

@@ -84,8 +84,8 @@ def _unwrapped(spans: list[dict[str, Any]], result: spec.ImportResult) -> list[d
             one["attributes"] = {**kept, **one["attributes"]}
     if differ:
         result.choices.append(
-            f"{len(differ):,} counts of spans around calls are not those of the calls inside, which "
-            f"are taken (first: {differ[0]})"
+            f"{len(differ):,} counts of spans around calls are not those of the calls inside, "
+            f"which are taken (first: {differ[0]})"
         )
     return [one for one in spans if id(one) not in inside]
 

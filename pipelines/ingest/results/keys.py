@@ -140,8 +140,8 @@ def _last_alone(
         table = table.set_column(at, done.roles[role], whole)
     done.note(
         "question" if answered else "choice",
-        f"{int(earlier.sum()):,} earlier attempts ({attempt!r}) are no further answers: the last one "
-        "counts, with what all attempts took"
+        f"{int(earlier.sum()):,} earlier attempts ({attempt!r}) are no further answers: the last "
+        "one counts, with what all attempts took"
         + (f"; {answered:,} of them hold an answer: are they samples?" if answered else ""),
         "attempt", int(earlier.sum()),
     )  # fmt: skip
@@ -229,8 +229,8 @@ def _texts_apart(
         ids[row] += f" (text {listed[int(asked[row])][words[row]]})"
     done.note(
         "question",
-        f"{len(listed):,} ids of {own!r} have several texts in {name!r}: each text is a question of "
-        f"its own, such as {ids[int(np.flatnonzero(several & there)[0])]!r}",
+        f"{len(listed):,} ids of {own!r} have several texts in {name!r}: each text is a question "
+        f"of its own, such as {ids[int(np.flatnonzero(several & there)[0])]!r}",
         "question", int(np.sum(several)),
     )  # fmt: skip
     if lost := int(np.sum(several & ~there)):
