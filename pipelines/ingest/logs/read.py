@@ -106,11 +106,12 @@ def _rows_of(path: Path) -> Iterable[dict[str, Any]]:
     return [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
 
 
-#: Columns of a row while a log is read: those of `steps`, any of them unknown, and four more.
+#: Columns of a row while a log is read: those of `steps`, any of them unknown, and some more.
 _SCHEMA = pa.schema(
     [field.with_nullable(True) for field in STEPS.schema]
-    + [pa.field(name, pa.string()) for name in ("_session", "_prompt")]
+    + [pa.field(name, pa.string()) for name in ("_session", "_prompt", "_call")]
     + [pa.field("_parts", pa.large_string()), pa.field("_alone", pa.bool_())]
+    + [pa.field("_attempt", pa.float64())]
 )
 
 
@@ -118,6 +119,52 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.table(
         {f.name: pa.array([row.get(f.name) for row in rows], f.type) for f in _SCHEMA}, _SCHEMA
     )
+
+
+def _last_attempts(table: pa.Table, log: Log) -> pa.Table:
+    """The table with the last attempt at each call, when it was first sent, and what all cost.
+
+    A later attempt has a greater number and the id of the call; or it follows one that failed, with
+    its session, task and prompt.
+    """
+    number = table.column("_attempt").to_numpy()
+    if len(np.unique(number[~np.isnan(number)])) < 2:
+        return table
+    names = ["_call", "_session", "query_id", "step", "prefix_hash", "cost_usd", "requested_at",
+             "status"]  # fmt: skip
+    told = table.select(names).to_pylist()
+    latest: dict[tuple[Any, ...], int] = {}
+    earlier: dict[int, int] = {}
+    for row in np.lexsort((number, seconds(table, "requested_at"))):
+        one = told[row]
+        own = [one[name] for name in names[:5]]
+        keys = [("call", own[0], own[1])] if own[0] is not None else []
+        if own[4] is not None or own[3] is not None:
+            keys.append(tuple(own[1:]))
+        known = (latest[key] for key in keys if key in latest)
+        before = next((k for k in known if told[k]["_call"] == own[0] or told[k]["status"] == "error"),
+                      None)  # fmt: skip
+        if before is not None and number[before] < number[row]:
+            earlier[before] = int(row)
+        for key in keys:
+            latest[key] = int(row)
+    costs, times = [one["cost_usd"] for one in told], [one["requested_at"] for one in told]
+    attempts = table.column("attempts").to_pylist()
+    for before, row in earlier.items():  # in order of time
+        attempts[row] += attempts[before]
+        times[row] = times[before] or times[row]
+        costs[row] = None if costs[row] is None else costs[row] + (costs[before] or 0.0)
+    if earlier:
+        log.doubts.append(
+            f"{len(earlier):,} earlier attempts are of calls that were sent again: each call "
+            "counts once, with the tokens of its last attempt and the cost of all"
+        )
+    for name, values in (("cost_usd", costs), ("requested_at", times), ("attempts", attempts)):
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(values, table.schema.field(name).type))
+    keep = np.ones(table.num_rows, bool)
+    keep[list(earlier)] = False
+    return table.filter(pa.array(keep))
 
 
 def _chained(table: pa.Table, sent: Floats, log: Log) -> pa.Table:
@@ -159,6 +206,7 @@ def _numbered(table: pa.Table, log: Log) -> pa.Table:
     """Steps numbered by time within their trajectory, with the parents that prefixes tell."""
     import duckdb
 
+    table = _last_attempts(table, log)
     sent = seconds(table, "requested_at")
     table = _chained(table, sent, log)
     names = ["query_id", "sample", "_session", "step", "parent", "prefix_hash", "_parent_hash",

@@ -179,9 +179,17 @@ def _identity(call: LoggedCall, session: str | None) -> dict[str, Any]:
         "parent": call.count("parent"),
         "prefix_hash": prefix,
         "_parts": parts,
+        "_call": None if named is None else str(named),
+        "_attempt": _number(call.value("attempt")),
         "_session": None if own is None else str(own),
         "_alone": alone and task is None,
     }
+
+
+def _number(value: Any) -> float | None:
+    """A number, also as a text; None for anything else."""
+    plain = isinstance(value, int | float) or (isinstance(value, str) and value.isdigit())
+    return float(value) if plain else None
 
 
 def _tokens(call: LoggedCall) -> dict[str, int | None]:
