@@ -190,7 +190,8 @@ def _spans(path: Path, result: spec.ImportResult) -> Iterator[dict[str, Any]]:
         listed = list(_nested(record, where)) or [record]
         for span in listed:
             context = span.get("context")
-            ids = {**(context if isinstance(context, dict) else {}), **span}
+            own = {name: value for name, value in span.items() if value is not None}
+            ids = {**(context if isinstance(context, dict) else {}), **own}
             trace = ids.get("traceId") or ids.get("trace_id")
             if trace is None:
                 result.left_out["records that are no spans"] += 1
