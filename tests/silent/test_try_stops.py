@@ -42,7 +42,7 @@ def outages(path: Path) -> Path:
 
 def labels(yard: Path) -> dict[str, list[float | None]]:
     """Model → its labels in the one release of a workspace."""
-    (file,) = yard.rglob("releases/*/*/**/labels*.parquet")
+    file = next(yard.rglob("releases/*/*/**/labels*.parquet"))
     found: dict[str, list[float | None]] = {}
     for row in pq.read_table(file).to_pylist():
         found.setdefault(row["model_id"], []).append(row["score"])

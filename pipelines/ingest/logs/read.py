@@ -141,9 +141,10 @@ def _last_attempts(table: pa.Table, log: Log) -> pa.Table:
         keys = [("call", own[0], own[1])] if own[0] is not None else []
         if own[4] is not None or own[3] is not None:
             keys.append(tuple(own[1:]))
-        known = (latest[key] for key in keys if key in latest)
-        before = next((k for k in known if told[k]["_call"] == own[0] or told[k]["status"] == "error"),
-                      None)  # fmt: skip
+        known = [latest[key] for key in keys if key in latest]
+        before = next(
+            (k for k in known if told[k]["_call"] == own[0] or told[k]["status"] == "error"), None
+        )
         if before is not None and number[before] < number[row]:
             earlier[before] = int(row)
         for key in keys:
