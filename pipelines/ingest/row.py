@@ -163,7 +163,7 @@ class SourceRowReader:
 
 
 def place_of(row: Row, where: str, number: int) -> str:
-    """File and line of a row that knows them, else its number in the source, from 0."""
+    """File and line of a row that knows them, else its number in the source, from 1."""
     return getattr(row, "place", None) or f"{where}, row {number + 1}"
 
 

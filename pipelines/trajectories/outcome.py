@@ -101,7 +101,8 @@ def stated_cost(
     if lacking == len(steps):
         return None
     group = _groups(steps, seed)
-    sums = np.stack([np.bincount(group, one) for one in (steps.cost, _firsts(steps))], axis=1)
+    columns = [np.bincount(group, one) for one in (steps.cost, _firsts(steps))]
+    sums = np.stack(columns, axis=1).astype(np.float64)
     usd = each = None
     if not lacking:
         usd = float(steps.cost.sum())

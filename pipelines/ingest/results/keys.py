@@ -92,7 +92,7 @@ def _attempts(done: Assigned, key: list[pa.ChunkedArray], used: set[str | None])
     for _, name in sorted(fits):
         values = texts(table.column(name)).fill_null("")
         if _attempt_numbers(table, name) is not None and distinct([*key, values]) > distinct(key):
-            return name
+            return str(name)
     return None
 
 
@@ -122,6 +122,8 @@ def _last_alone(
     number = _attempt_numbers(table, attempt)
     within = [*key, *([texts(table.column(sampled)).fill_null("")] if sampled else [])]
     group = _group_codes(within)
+    if number is None:
+        return False
     last = np.full(group.max(initial=-1) + 1, -np.inf)
     np.maximum.at(last, group, number)
     earlier = number < last[group]
