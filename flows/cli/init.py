@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -101,7 +101,11 @@ def command(
         recording=recording,
     )
     tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}
-    data = {"recipe": str(recipe), "fields": done.guess.fields, "why": done.guess.reasons}
+    data: dict[str, Any] = {
+        "recipe": str(recipe),
+        "fields": done.guess.fields,
+        "why": done.guess.reasons,
+    }
     data |= {**tried, "pool": done.pool, "lacks": done.lacks, "unread": done.unread}
     data |= {"known_issues": done.known, "waivers": done.waivers}
     return Output(data, _lines(done))

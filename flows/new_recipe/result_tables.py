@@ -146,7 +146,7 @@ def _statuses(
             status = found[row] if found[row] in ANSWERLESS else None
             found[row] = status or ("error" if kind == "infrastructure_errors" else "unanswered")
             scores[row] = np.nan  # decided here; the file keeps what its source says
-            left[found[row]] += 1
+            left[str(found[row])] += 1
     for row in np.flatnonzero(~np.isnan(scores)):
         if found[row] in ANSWERLESS:
             kept[str(found[row])] += 1
