@@ -69,25 +69,24 @@ def _unwrapped(spans: list[dict[str, Any]], result: spec.ImportResult) -> list[d
         outer = around.get(id(span))
         if outer is not None and _depth(span, around) <= len(around):
             inside.setdefault(id(outer), []).append(span)
-    differ: list[str] = []
     for wrapper in sorted((s for s in spans if id(s) in inside), key=lambda s: _depth(s, around)):
         told, calls = wrapper["attributes"], inside[id(wrapper)]
-        result.left_out["spans of calls around the spans of the same calls"] += 1
-        for name in _USED:
-            stated = [reading.count(s["attributes"].get(name), s["where"]) for s in calls]
-            whole = reading.count(told.get(name), wrapper["where"])
-            counts = [count for count in stated if count is not None]
-            if whole is not None and len(counts) == len(calls) and sum(counts) != whole:
-                differ.append(f"{name} {whole}, the calls inside {sum(counts)}")
+        differ = any(_counts_differ(wrapper, calls, name) for name in _USED)
+        other = ", which state other token counts" if differ else ""
+        result.left_out[f"spans of calls around the spans of the same calls{other}"] += 1
         for one in calls:
             kept = told if len(calls) == 1 else {k: told[k] for k in _SHARED if k in told}
             one["attributes"] = {**kept, **one["attributes"]}
-    if differ:
-        result.choices.append(
-            f"{len(differ):,} counts of spans around calls are not those of the calls inside, "
-            f"which are taken (first: {differ[0]})"
-        )
     return [one for one in spans if id(one) not in inside]
+
+
+def _counts_differ(wrapper: dict[str, Any], calls: Sequence[dict[str, Any]], name: str) -> bool:
+    """Whether a wrapper and all the calls inside state a count, and not the same one."""
+    whole, *counts = (
+        reading.count(s["attributes"].get(name), s["where"]) for s in (wrapper, *calls)
+    )
+    known = [count for count in counts if count is not None]
+    return whole is not None and len(known) == len(counts) and sum(known) != whole
 
 
 def _wrapper(span: dict[str, Any], by_id: Mapping[Any, dict[str, Any]]) -> dict[str, Any] | None:

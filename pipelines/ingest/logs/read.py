@@ -121,50 +121,57 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
     )
 
 
-def _last_attempts(table: pa.Table, log: Log) -> pa.Table:
-    """The table with the last attempt at each call, when it was first sent, and what all cost.
+#: Keys of a later attempt and of what it repeats, beside its number.
+_SAME = ("_call", "_session", "query_id", "step", "prefix_hash")
 
-    A later attempt has a greater number and the id of the call; or it follows one that failed, with
-    its session, task and prompt.
+
+def _retried(table: pa.Table) -> dict[int, int]:
+    """Row of an attempt → row of the next attempt at the same call, in order of time.
+
+    That has a greater number and the id of the call; or it follows one that failed, with its
+    session, task and prompt.
     """
     number = table.column("_attempt").to_numpy()
     if len(np.unique(number[~np.isnan(number)])) < 2:
-        return table
-    names = ["_call", "_session", "query_id", "step", "prefix_hash", "cost_usd", "requested_at",
-             "status"]  # fmt: skip
-    told = table.select(names).to_pylist()
+        return {}
+    told = table.select([*_SAME, "status"]).to_pylist()
     latest: dict[tuple[Any, ...], int] = {}
-    earlier: dict[int, int] = {}
-    for row in np.lexsort((number, seconds(table, "requested_at"))):
-        one = told[row]
-        own = [one[name] for name in names[:5]]
-        keys = [("call", own[0], own[1])] if own[0] is not None else []
-        if own[4] is not None or own[3] is not None:
-            keys.append(tuple(own[1:]))
-        known = [latest[key] for key in keys if key in latest]
-        before = next(
-            (k for k in known if told[k]["_call"] == own[0] or told[k]["status"] == "error"), None
-        )
-        if before is not None and number[before] < number[row]:
-            earlier[before] = int(row)
-        for key in keys:
-            latest[key] = int(row)
-    costs, times = [one["cost_usd"] for one in told], [one["requested_at"] for one in told]
-    attempts = table.column("attempts").to_pylist()
-    for before, row in earlier.items():  # in order of time
+    found: dict[int, int] = {}
+    for row in np.lexsort((number, seconds(table, "requested_at"))).tolist():
+        call, *rest = (told[row][name] for name in _SAME)
+        keys = [("call", call, rest[0])] if call is not None else []
+        if rest[2:] != [None, None]:
+            keys.append(tuple(rest))
+        for before in (latest[key] for key in keys if key in latest):
+            same = told[before]["_call"] == call or told[before]["status"] == "error"
+            if same and number[before] < number[row]:
+                found[before] = row
+                break
+        latest.update(dict.fromkeys(keys, row))
+    return found
+
+
+def _last_attempts(table: pa.Table, log: Log) -> pa.Table:
+    """The table with the last attempt at each call, when it was first sent, and what all cost."""
+    retried = _retried(table)
+    if not retried:
+        return table
+    names = ("cost_usd", "requested_at", "attempts")
+    columns = [table.column(name).to_pylist() for name in names]
+    costs, times, attempts = columns
+    for before, row in retried.items():
         attempts[row] += attempts[before]
         times[row] = times[before] or times[row]
         costs[row] = None if costs[row] is None else costs[row] + (costs[before] or 0.0)
-    if earlier:
-        log.doubts.append(
-            f"{len(earlier):,} earlier attempts are of calls that were sent again: each call "
-            "counts once, with the tokens of its last attempt and the cost of all"
-        )
-    for name, values in (("cost_usd", costs), ("requested_at", times), ("attempts", attempts)):
+    log.doubts.append(
+        f"{len(retried):,} earlier attempts are of calls that were sent again: each call counts "
+        "once, with the tokens of its last attempt and the cost of all"
+    )
+    for name, values in zip(names, columns, strict=True):
         place = table.column_names.index(name)
         table = table.set_column(place, name, pa.array(values, table.schema.field(name).type))
     keep = np.ones(table.num_rows, bool)
-    keep[list(earlier)] = False
+    keep[list(retried)] = False
     return table.filter(pa.array(keep))
 
 

@@ -231,8 +231,8 @@ def _texts_apart(
         ids[row] += f" (text {listed[int(asked[row])][words[row]]})"
     done.note(
         "question",
-        f"{len(listed):,} ids of {own!r} have several texts in {name!r}: each text is a question "
-        f"of its own, such as {ids[int(np.flatnonzero(several & there)[0])]!r}",
+        f"{len(listed):,} ids of {own!r} have several texts in {name!r}: each text is a "
+        f"separate question, such as {ids[int(np.flatnonzero(several & there)[0])]!r}",
         "question", int(np.sum(several)),
     )  # fmt: skip
     if lost := int(np.sum(several & ~there)):
