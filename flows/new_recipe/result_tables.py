@@ -183,7 +183,7 @@ def metering_waivers(
             "query_id": answers["query"],
             "model_id": answers["model"],
             "cost_source": pc.if_else(cost.is_valid(), "provider", pa.scalar(None, pa.string())),
-            **{name: answers[name] for name in _METERED},
+            **{name: answers[name] for name in _METERED if name in answers},
             "status": pc.fill_null(answers["status"], "ok"),
         }
     ).filter(pc.or_(pc.or_(given[0], given[1]), given[2]))
