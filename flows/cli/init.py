@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -101,8 +101,13 @@ def command(
         recording=recording,
     )
     tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}
-    data = {"recipe": str(recipe), "fields": done.guess.fields, "why": done.guess.reasons}
+    data: dict[str, Any] = {
+        "recipe": str(recipe),
+        "fields": done.guess.fields,
+        "why": done.guess.reasons,
+    }
     data |= {**tried, "pool": done.pool, "lacks": done.lacks, "unread": done.unread}
+    data |= {"known_issues": done.known, "waivers": done.waivers}
     return Output(data, _lines(done))
 
 
@@ -126,6 +131,8 @@ def _lines(done: NewRecipe) -> Iterator[str]:
             )
         )
     yield from (f"  {name:<11} {text}" for name, text in [*shown, ("pool", done.pool)])
+    yield from (f"note: {one}" for one in done.known)
+    yield from (f"waived: {one['gate']}: {one['reason']}" for one in done.waivers)
     yield f"written: {done.recipe}"
     yield from (f"lacks: {one}" for one in done.lacks)
     first = "" if "question" in guess.fields else "add fields.question to the recipe; "

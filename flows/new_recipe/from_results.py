@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.flows.new_recipe.first_rows import few, relative
+from routeyard.flows.new_recipe.first_rows import relative
 from routeyard.flows.new_recipe.recorded import AnswerSource
 from routeyard.flows.new_recipe.result_tables import (
     answers_table,
     asked_otherwise,
     ids_of,
+    metering_waivers,
     questions_of,
     write_tables,
 )
@@ -116,12 +118,17 @@ def _like_scores(table: pa.Table) -> frozenset[str]:
     )
 
 
-def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
+def from_results(
+    results: Results, origin: str, recipe: Path, accepted: Mapping[str, str] = MappingProxyType({})
+) -> ResultsRecipe:
     """Write `NAME-data` with questions and answers beside the recipe, and return its parts.
 
     Values that make no sense are left out, and named with a row: costs below zero, tokens that
     are no whole numbers, times below zero. $0, 0 tokens and 0 seconds beside an answer are
     unknown, not free.
+
+    Args:
+        accepted: Gate of a finding that a person accepts → what was found; the recipe waives it.
 
     Raises:
         BadInput: the folder exists.
@@ -141,12 +148,16 @@ def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
         outputs = texts.to_pylist()[:: -(-len(texts) // _TRIED) or 1]
         scorer = suggest([q["question"] for q in tried], [q["references"] for q in tried],
                          [[] for _ in tried], outputs)  # fmt: skip
-    answers, fields, issues = answers_table(results.table, ids)
+    answers, fields, issues = answers_table(
+        results.table, ids, [gate.removeprefix("audit:") for gate in accepted]
+    )
     folder = recipe.with_name(f"{recipe.stem}-data")
     write_tables(folder, questions, answers)
     asked = [note.says for note in results.notes if note.kind in ASKED]
     known = [note.says for note in results.notes if note.kind in ("left_out", "value", "status")]
     models = sorted(set(answers["model"].to_pylist()))
+    waivers = {one["gate"]: one["reason"] for one in metering_waivers(questions, answers)}
+    waivers |= {gate: f"Accepted as it is: {says}" for gate, says in accepted.items()}
     recorded: dict[str, Any] = {"path": relative(folder / "responses.parquet", recipe)}
     if asked_otherwise(table, ids):
         # `doubts` says so; the build counts those whose text is not the one that was taken.
@@ -158,7 +169,7 @@ def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
             pool={"models": [{"model_id": name} for name in models]},
             collect=collect,
             words=f"{len(models)} models that {Path(origin).name} holds answers of",
-            waivers=_waivers(fields),
+            waivers=[{"gate": gate, "reason": reason} for gate, reason in waivers.items()],
             lacks=[f"your word: {one}" for one in [*asked, *doubts]],
             graded=graded,
             known_issues=[*known, *issues],
@@ -206,12 +217,3 @@ def _source(
     if scorer.scorer not in ("given", "none"):
         source["missing_reference"] = "remove"
     return source
-
-
-def _waivers(fields: dict[str, str]) -> list[dict[str, str]]:
-    """The gate of the metering: nobody here has metered the answers of others."""
-    lacks = [n for n in ("prompt_tokens", "completion_tokens", "cost_usd") if n not in fields]
-    reason = "Usage and prices are those that the source states; the findings are listed."
-    if lacks:
-        reason = f"The source does not state {few(lacks)}; the findings on the rest are listed."
-    return [{"gate": "metering", "reason": reason}]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from routeyard.flows.new_recipe.first_rows import few
 from routeyard.flows.new_recipe.recorded import AnswerSource
 from routeyard.pipelines.errors import BadInput, did_you_mean
 
@@ -21,14 +22,6 @@ _KNOWN = {
     "OPENROUTER_API_KEY": "https://openrouter.ai/api/v1",
     "OPENAI_API_KEY": "https://api.openai.com/v1",
 }
-_UNPRICED = {
-    "gate": "metering:price_unknown",
-    "reason": "The provider lists no prices; fill in price_in and price_out to know the cost.",
-}
-_SIMULATED = {
-    "gate": "metering:latency",
-    "reason": "The simulated pool answers on this machine; its figures say nothing of models.",
-}
 
 
 def from_provider(address: str | None, key_env: str | None, models: Sequence[str]) -> AnswerSource:
@@ -38,18 +31,29 @@ def from_provider(address: str | None, key_env: str | None, models: Sequence[str
         key_env = next((name for name in _KNOWN if os.environ.get(name)), None)
         address = _KNOWN.get(key_env or "")
     if address is None:
-        pool, waivers = _simulated(), [_SIMULATED]
+        pool, waivers = _simulated(), []
         words = "a SIMULATED pool that answers on this machine; --provider URL takes real models"
     else:
         if key_env is None and os.environ.get("OPENAI_API_KEY"):
             key_env = "OPENAI_API_KEY"
         pool, words = _listed(address, key_env, models)
-        unpriced = any("price_in" not in model for model in pool["models"])
-        waivers = [_UNPRICED] if unpriced else []
+        waivers = _unpriced(pool["models"])
     how = {"max_tokens": 1024, "temperature": 0.0, "seed": 0}
     # Simulated models know no answers to these questions; undecided, they would give no release.
-    unreadable = "incorrect" if waivers == [_SIMULATED] else None
+    unreadable = "incorrect" if address is None else None
     return AnswerSource(pool, how, words, waivers, unreadable=unreadable)
+
+
+def _unpriced(models: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
+    """The waiver for models without a price, which names how many there are."""
+    names = [model["model_id"] for model in models if "price_in" not in model]
+    if not names:
+        return []
+    reason = (
+        f"The provider lists no price of {len(names)} of {len(models)} models ({few(names)}); fill "
+        "in price_in and price_out to know the cost."
+    )
+    return [{"gate": "metering:price_unknown", "reason": reason}]
 
 
 def _listed(address: str, key_env: str | None, models: Sequence[str]) -> tuple[dict[str, Any], str]:

@@ -114,7 +114,7 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
         found["query"] = "id"
     # A column that is not there names no row.
     read = {name: found[name] for name in ("model", "query") if name != "query" or not lacks}
-    models, asked, nameless = _named(paths, read)
+    models, asked, nameless, count = _named(paths, read)
     if not lacks:
         lacks = _join(asked, found["query"], guess, table)
     entry = {"path": relative(place, recipe), "fields": found}
@@ -122,15 +122,17 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
         pool={"models": [{"model_id": name} for name in sorted(models)]},
         collect={"provider": "recorded", "recorded": [entry]},
         words=f"{len(models)} models that {place.name} holds answers of",
-        waivers=_waivers(found),
+        waivers=_waivers(found, count),
         lacks=lacks + nameless,
         graded="text" not in found or ("score" in found and "references" not in guess.fields),
         outputs=[str(text) for text in first.values(found.get("text", "")) if text],
     )
 
 
-def _named(paths: Sequence[Path], found: Mapping[str, str]) -> tuple[set[str], set[str], list[str]]:
-    """Models and questions that all rows of a recording name, and what rows lack of them."""
+def _named(
+    paths: Sequence[Path], found: Mapping[str, str]
+) -> tuple[set[str], set[str], list[str], int]:
+    """Models and questions that all rows of a recording name, what rows lack of them, and rows."""
     read = {name: compile_field(of, where="--recording") for name, of in found.items()}
     seen: dict[str, set[str]] = {name: set() for name in ("model", "query")}
     without: dict[str, list[str]] = {name: [] for name in read}
@@ -150,7 +152,7 @@ def _named(paths: Sequence[Path], found: Mapping[str, str]) -> tuple[set[str], s
         for name, places in without.items()
         if places and seen[name]
     ]
-    return seen["model"], seen["query"], lacks
+    return seen["model"], seen["query"], lacks, count
 
 
 def _join(asked: set[str], query: str, guess: Guess, table: Table) -> list[str]:
@@ -172,16 +174,21 @@ def _join(asked: set[str], query: str, guess: Guess, table: Table) -> list[str]:
     return []
 
 
-def _waivers(found: Mapping[str, str]) -> list[dict[str, str]]:
-    """Gates that a recording without these columns cannot pass; the card prints the reasons."""
+def _waivers(found: Mapping[str, str], rows: int) -> list[dict[str, str]]:
+    """Gates that a recording without these columns cannot pass; the card prints the reasons.
+
+    Args:
+        rows: Rows of the recording, all of which a waiver is about.
+    """
     usage = {"prompt_tokens", "completion_tokens"} <= found.keys()
     waivers = {}
     if not usage:
-        waivers["metering:usage_missing"] = "Recorded without usage."
+        waivers["metering:usage_missing"] = f"{rows:,} answers are recorded without usage."
     if "cost_usd" not in found:
         waivers["metering:price_unknown"] = (
-            "The pool states no prices; fill in price_in, price_out and price_date."
+            f"The pool states no prices of the models of {rows:,} answers; fill in price_in, "
+            "price_out and price_date."
             if usage
-            else "Recorded without costs."
+            else f"{rows:,} answers are recorded without costs."
         )
     return [{"gate": gate, "reason": reason} for gate, reason in waivers.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from routeyard.flows.new_recipe.first_rows import few
+from routeyard.pipelines.audit.answers import Answers
+from routeyard.pipelines.audit.errors import scored_without_answer
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.staging import place, staging
+from routeyard.pipelines.metering.findings import MeteringFinding
 from routeyard.schemas.statuses import ANSWERLESS, status_of
 
 #: More tokens than any model takes or gives, and more seconds than any call takes.
 _MOST_TOKENS, _MOST_SECONDS = 100_000_000, 1_000_000.0
 #: Columns of a recording that are taken as they are.
 _PLAIN = ("prompt", "text", "error", "served_model")
+#: Columns of the answers that the metering audit reads.
+_METERED = ("sample", "text", "served_model", "prompt_tokens", "completion_tokens", "cost_usd",
+            "latency_s")  # fmt: skip
 
 
 def ids_of(table: pa.Table) -> pa.ChunkedArray:
@@ -81,9 +89,13 @@ def _most(counts: Counter[str]) -> str | None:
 
 
 def answers_table(
-    table: pa.Table, ids: pa.ChunkedArray
+    table: pa.Table, ids: pa.ChunkedArray, accepted: Collection[str] = ()
 ) -> tuple[dict[str, pa.Array], dict[str, str], list[str]]:
-    """Columns of the answers, the recipe's mapping of them, and values that were left out."""
+    """Columns of the answers, the recipe's mapping of them, and values that were left out.
+
+    Args:
+        accepted: Kinds of findings whose answers count as their source counts them.
+    """
     found: dict[str, Any] = {
         "query": ids, "model": table.column("arm"), "sample": table.column("sample"),
     }  # fmt: skip
@@ -103,35 +115,93 @@ def answers_table(
         issues += _said(table, unknown, f"zeros of {name} beside an answer: unknown, not 0", values)
         kept = pa.array(np.where(wrong | unknown, np.nan, values), from_pandas=True)
         found[name] = kept.cast(pa.int64()) if name.endswith("tokens") else kept
-    found["status"], decided = _statuses(table, scores)
+    found["status"], decided = _statuses(table, scores, accepted)
     issues += decided
     fields = {
         name: name
         for name, column in found.items()
         if name in ("query", "model") or column.null_count < len(column)
     }
-    if decided:
-        del fields["status"]
-        fields.pop("error", None)
     if len(pc.unique(table.column("sample"))) <= 1:
         fields.pop("sample")
     return found, fields, issues
 
 
-def _statuses(table: pa.Table, scores: np.ndarray) -> tuple[pa.Array, list[str]]:
-    """Statuses in our words, and a sentence where the source counts a missing answer as wrong."""
+def _statuses(
+    table: pa.Table, scores: np.ndarray, accepted: Collection[str]
+) -> tuple[pa.Array, list[str]]:
+    """Statuses in our words, and sentences on answers that are missing and have a score.
+
+    What the audit calls defective is missing, unless its kind was accepted; other answers that
+    their source scores without having them count as it counts them.
+    """
     words = table.column("status").to_pylist()
     known = {word: status_of(word) for word in set(words) if word is not None}
     found = [known.get(word) for word in words]
-    counted = Counter(
-        status for status, score in zip(found, scores, strict=True)
-        if status in ANSWERLESS and not np.isnan(score)
-    )  # fmt: skip
-    if not counted:
-        return pa.array(found, pa.string()), []
-    named = ", ".join(f"{n:,} `{status}`" for status, n in sorted(counted.items()))
-    says = f"answers that ended so count as their source counts them: {named}; to make them "
-    return pa.array(found, pa.string()), [says + "missing, add `status: status` to the recording"]
+    left, kept = Counter[str](), Counter[str]()
+    for kind, rows in scored_without_answer(Answers.of(table)).items():
+        if kind in accepted:
+            continue
+        for row in np.flatnonzero(rows):
+            status = found[row] if found[row] in ANSWERLESS else None
+            found[row] = status or ("error" if kind == "infrastructure_errors" else "unanswered")
+            scores[row] = np.nan  # decided here; the file keeps what its source says
+            left[str(found[row])] += 1
+    for row in np.flatnonzero(~np.isnan(scores)):
+        if found[row] in ANSWERLESS:
+            kept[str(found[row])] += 1
+            found[row] = None
+    says = []
+    if left:
+        policy = ", ".join(f"{status}: scored" for status in sorted(left))
+        says.append(
+            f"left out of the accuracy: {_counted(left)} that their source scores 0 and nobody "
+            f"gave or graded; to count them so, add `statuses: {{{policy}}}` to the recording"
+        )
+    if kept:
+        says.append(f"answers that ended so count as their source counts them: {_counted(kept)}")
+    return pa.array(found, pa.string()), says
+
+
+def _counted(statuses: Counter[str]) -> str:
+    return ", ".join(f"{n:,} `{status}`" for status, n in sorted(statuses.items()))
+
+
+def metering_waivers(
+    questions: Sequence[dict[str, Any]], answers: dict[str, pa.Array]
+) -> list[dict[str, str]]:
+    """One waiver for each check of the metering that finds something, with what it found."""
+    from routeyard.pipelines.metering.audit import audit
+    from routeyard.pipelines.pool import models_table
+    from routeyard.schemas.recipe import Pool
+
+    names = sorted(set(answers["model"].to_pylist()))
+    given = [answers[name].is_valid() for name in ("text", "score", "status")]
+    cost = answers["cost_usd"]
+    table = pa.table(
+        {
+            "query_id": answers["query"],
+            "model_id": answers["model"],
+            "cost_source": pc.if_else(cost.is_valid(), "provider", pa.scalar(None, pa.string())),
+            **{name: answers[name] for name in _METERED if name in answers},
+            "status": pc.fill_null(answers["status"], "ok"),
+        }
+    ).filter(pc.or_(pc.or_(given[0], given[1]), given[2]))
+    asked = pa.table({"query_id": [q["id"] for q in questions],
+                      "prompt": [q["question"] for q in questions]})  # fmt: skip
+    pool = Pool.model_validate({"models": [{"model_id": name} for name in names]})
+    found: dict[str, list[MeteringFinding]] = {}
+    for one in audit(table, models_table(pool), queries=asked):
+        found.setdefault(one.gate, []).append(one)
+    return [
+        {
+            "gate": gate,
+            "reason": f"{sum(one.count for one in some):,} of {table.num_rows:,} answers of the "
+            f"source: {'; '.join(dict.fromkeys(one.says for one in some))} "
+            f"({few([one.model_id for one in some])})",
+        }
+        for gate, some in found.items()
+    ]
 
 
 def _numbers(table: pa.Table, name: str) -> np.ndarray:

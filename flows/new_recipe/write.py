@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from routeyard.flows.new_recipe.first_rows import first_rows, one_kind
@@ -37,6 +38,8 @@ class NewRecipe:
         lacks: What a person has to add before the recipe builds.
         unread: Files of the folder that are not read.
         left_out: Which rows the recipe leaves out, a sentence each.
+        known: What the recipe states of the answers, such as values that were left out.
+        waivers: Findings that the recipe waives: gate, and how many there are of what.
     """
 
     recipe: Path
@@ -47,6 +50,8 @@ class NewRecipe:
     lacks: list[str]
     unread: list[str]
     left_out: list[str]
+    known: list[str]
+    waivers: list[dict[str, str]]
 
 
 def start_recipe(
@@ -63,6 +68,7 @@ def start_recipe(
     recording: str | None = None,
     results: Results | None = None,
     near_duplicates: bool = True,
+    accepted: Mapping[str, str] = MappingProxyType({}),
 ) -> NewRecipe:
     """Read the first questions, guess what their columns hold, and write the recipe.
 
@@ -73,6 +79,7 @@ def start_recipe(
         recording: A file of answers that somebody has already; its models fill the pool.
         results: What `recorded_results` read there, where it was read already.
         near_duplicates: The recipe looks for them; it embeds every question.
+        accepted: As `from_results` takes it.
 
     Raises:
         BadInput: the recipe exists, nothing can be read, a column does not exist, or the
@@ -88,7 +95,8 @@ def start_recipe(
     if not (given or provider or recording or scorer or config):
         found = results or recorded_results(origin)
         if isinstance(found, Results):
-            return _of_results(from_results(found, origin, recipe), recipe, near_duplicates)
+            made = from_results(found, origin, recipe, accepted)
+            return _of_results(made, recipe, near_duplicates)
         no_results = found
     source, rows, unread = first_rows(origin, recipe, config, split)
     table = Table(rows)
@@ -114,7 +122,10 @@ def start_recipe(
         _name(recipe), source, answers, guess, suggested, lacks, left_out, near_duplicates
     )
     _write(recipe, text)
-    return NewRecipe(recipe, len(rows), guess, suggested, answers.words, lacks, unread, left_out)
+    return NewRecipe(
+        recipe, len(rows), guess, suggested, answers.words, lacks, unread, left_out,
+        answers.known_issues, answers.waivers,
+    )  # fmt: skip
 
 
 def _left_out(
@@ -161,7 +172,10 @@ def _of_results(made: ResultsRecipe, recipe: Path, near_duplicates: bool) -> New
         near_duplicates,
     )
     _write(recipe, text)
-    return NewRecipe(recipe, made.rows, made.guess, scorer, answers.words, answers.lacks, [], [])
+    return NewRecipe(
+        recipe, made.rows, made.guess, scorer, answers.words, answers.lacks, [], [],
+        answers.known_issues, answers.waivers,
+    )  # fmt: skip
 
 
 def _name(recipe: Path) -> str:

@@ -22,6 +22,7 @@ def import_answers(
 ) -> StageWork:
     """Recorded files → responses."""
     from routeyard.pipelines.collect.recorded import import_recorded
+    from routeyard.pipelines.errors import RecordedError
     from routeyard.pipelines.io import named_files
 
     inputs = {"queries": queries.fingerprint, "pool": models.fingerprint}
@@ -32,6 +33,14 @@ def import_answers(
     def make(folder: Path) -> Mapping[str, Any]:
         questions, arms = read(queries, "queries"), read(models, "models")
         imported = import_recorded(questions, arms, collect.recorded, base=context.base)
+        if not imported.responses.num_rows:
+            raise RecordedError(
+                "no recorded row that the recipe asks for has a text or a score: there is nothing "
+                "to grade",
+                where=", ".join(one["file"] for one in imported.provenance),
+                next_step="record the answers or their outcomes; what the calls of an import cost "
+                "needs none: routeyard replay FOLDER --pool prices.yaml",
+            )
         write_by_model(imported.responses, folder)
         return {
             "responses": imported.responses.num_rows,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,21 @@ import numpy as np
 
 from routeyard.flows.traffic.reading import arm_prices, arms_in, read_steps, with_ends
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.trajectories.arrays import trajectories_of
+from routeyard.pipelines.trajectories.arrays import Trajectories, trajectories_of
 from routeyard.pipelines.trajectories.audit import StepFinding, audit_steps
 from routeyard.pipelines.trajectories.caches import ArmPrice, cache_rule
-from routeyard.pipelines.trajectories.outcome import PolicyCost, assumptions, policy_costs
+from routeyard.pipelines.trajectories.outcome import (
+    PolicyCost,
+    assumptions,
+    policy_costs,
+    stated_cost,
+)
 from routeyard.pipelines.trajectories.policies import policy_arms
 from routeyard.pipelines.trajectories.recorded import CacheCheck, UsageCost, cache_check, usage_cost
 from routeyard.pipelines.trajectories.sufficient import SufficientArms, sufficient_arms
+
+#: Name of the recorded arms' cost where prices and cache rules tell it, not the log.
+MODELLED = "recorded, modelled"
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,7 @@ class ReplayReport:
     """Costs of policies over recorded steps, and everything they rest on.
 
     Attributes:
+        costs: Of each policy, modelled; before the recorded arms' what the log states of them.
         usage: What the log's own token classes cost at the stated prices.
         check: Cached tokens that replaying the recorded arms predicts, beside the recorded ones.
         sufficient: The cheapest arm that sufficed, where several were executed.
@@ -54,6 +63,7 @@ class ReplayReport:
         yield from (f"audit: {one}" for one in self.findings)
         yield from (f"note: {one}" for one in self.doubts)
         yield from self.usage.lines()
+        first = next(one for one in self.costs if one.policy != "recorded")
         width = max(len(one.policy) for one in self.costs)
         yield (
             f"{'policy':<{width}} {'USD':>12} {'USD per trajectory (95 %)':>34} "
@@ -63,16 +73,26 @@ class ReplayReport:
             share = one.read_tokens / one.prompt_tokens if one.prompt_tokens else 0.0
             yield (
                 f"{one.policy:<{width}} {_total(one):>12} {_interval(one.each):>34} "
-                f"{_interval(one.saved) if one is not self.costs[0] else '–':>34} {share:>7.1%} "
+                f"{'–' if one in (first, self.costs[0]) else _interval(one.saved):>34} "
+                f"{share:>7.1%} "
                 f"{one.switches:>9,} {one.lost:>9.4g}"
             )
         for one in self.costs:
             yield from _unknown(one)
+        yield from self._sides(first.policy)
         yield from self.sufficient.lines()
         if self.check is not None:
             yield self.check.line()
         yield "assumed:"
         yield from (f"  {one}" for one in self.assumptions)
+
+    def _sides(self, first: str) -> Iterator[str]:
+        """What `recorded` and `saved` are, where both could be taken for another figure."""
+        stated = any(one.policy == "recorded" for one in self.costs)
+        if stated:
+            yield "recorded: USD as the log itself states; all else is modelled by prices and rules"
+        if len(self.costs) > 1 + stated:
+            yield f"saved: less than {first!r}, both modelled"
 
 
 def replay_steps(
@@ -108,7 +128,8 @@ def replay_steps(
         )
     names = tuple(sorted({*prices, *steps.arms}))
     chosen = {text: policy_arms(text, steps, names, recorded.steps) for text in policies}
-    costs = policy_costs(steps, chosen, prices, names, resamples=resamples, seed=seed)
+    draws = {"resamples": resamples, "seed": seed}
+    costs = list(_named(steps, policy_costs(steps, chosen, prices, names, **draws), **draws))
     return ReplayReport(
         steps=len(steps),
         trajectories=int(steps.trajectory[-1]) + 1,
@@ -122,6 +143,16 @@ def replay_steps(
         findings=audit_steps(recorded.steps),
         doubts=list(recorded.doubts),
     )
+
+
+def _named(steps: Trajectories, costs: Sequence[PolicyCost], **draws: int) -> Iterator[PolicyCost]:
+    """The costs, with `recorded` for what the log states and `recorded, modelled` for the rest."""
+    for one in costs:
+        if one.policy == "recorded":
+            if (stated := stated_cost(steps, one, **draws)) is not None:
+                yield stated
+            one = replace(one, policy=MODELLED)
+        yield one
 
 
 def _rules(

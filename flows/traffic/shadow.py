@@ -23,6 +23,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.trajectories.arrays import Trajectories, trajectories_of
 from routeyard.pipelines.trajectories.audit import audit_steps
 from routeyard.pipelines.trajectories.daily import (
+    DAY,
     DaySaving,
     Savings,
     began_between,
@@ -208,6 +209,16 @@ def _cannot(
         )
     if found.refused:
         said.append(f"Outcomes under the router: {found.refused}.")
+    first = np.diff(steps.trajectory, prepend=-1) != 0
+    began = np.floor(steps.time[first] / DAY)[steps.trajectory]
+    later = np.unique(steps.trajectory[np.floor(steps.time / DAY) > began])
+    if len(later):
+        said.append(
+            f"The day of each cost: {len(later):,} trajectories go on after the day on which they "
+            "began, and count on that day."
+        )
+    if lacking := int(np.isnan(steps.cost).sum()):
+        said.append(f"What {lacking:,} of {len(steps):,} calls were billed: the log does not say.")
     if saving.total.untold:
         said.append(
             f"{saving.total.untold:,} trajectories have no known cost: a price, a token count, or "

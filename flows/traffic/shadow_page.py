@@ -79,8 +79,9 @@ class ShadowReport:
             known = total.trajectories - total.untold
             part = f"Of {known:,} trajectories with a known cost: r" if total.untold else "R"
             yield (
-                f"{part}ecorded {total.recorded:.4g} USD, with the router {total.routed:.4g}: "
-                f"saved {with_ends(total.saved)} USD. Does it pay? "
+                f"{part}ecorded {_usd(total.recorded)} USD by the log itself. By prices and cache "
+                f"rules, the recorded arms cost {_usd(total.modelled)} and the router "
+                f"{_usd(total.routed)}: saved {with_ends(total.saved)} USD. Does it pay? "
                 f"{self.savings.pays.capitalize()}."
             )
         if self.savings.stops:
@@ -93,15 +94,14 @@ class ShadowReport:
                 f"With the prices of {arm} times about {factor:.3g}, and the others as they are, "
                 "it would save nothing."
             )
-        yield from ("", "| day | trajectories | recorded USD | router USD | saved USD (95 %) |")
-        yield "| --- | ---: | ---: | ---: | ---: |"
+        yield from ("", "| day | trajectories | recorded USD | modelled USD | router USD | "
+                         "saved USD (95 %) |")  # fmt: skip
+        yield "| --- | ---: | ---: | ---: | ---: | ---: |"
         for day in (*self.savings.days, total):
             saved = "unknown" if day.saved is None else with_ends(day.saved)
             lost = f" ({day.untold:,} unknown)" if day.untold else ""
-            paid = [
-                "unknown" if usd is None else f"{usd:.4g}" for usd in (day.recorded, day.routed)
-            ]
-            yield f"| {day.day} | {day.trajectories:,}{lost} | {paid[0]} | {paid[1]} | {saved} |"
+            paid = " | ".join(_usd(usd) for usd in (day.recorded, day.modelled, day.routed))
+            yield f"| {day.day} | {day.trajectories:,}{lost} | {paid} | {saved} |"
 
     def _outcomes(self) -> Iterator[str]:
         found = self.achieved
@@ -128,3 +128,7 @@ class ShadowReport:
             f"{found.estimate.least_propensity:.3g}."
         )
         yield from (f"- {one}" for one in found.estimate.cautions)
+
+
+def _usd(amount: float | None) -> str:
+    return "unknown" if amount is None else f"{amount:.4g}"

@@ -142,6 +142,16 @@ def stopped(answers: Answers) -> Iterator[Found]:
     yield from _by_arm(answers, bad, "were stopped at a limit of the benchmark and count as wrong")
 
 
+def scored_without_answer(answers: Answers) -> dict[str, Mask]:
+    """Kind of grave finding → (n,) answers that nobody gave or graded, and that count as wrong."""
+    wrong = answers.score == 0
+    found = {"infrastructure_errors": failed(answers) & wrong}
+    if answers.has("status"):
+        never = _never_graded(answers) & ~_never_given(answers) & ~failed(answers)
+        found["ungraded_as_wrong"] = never & wrong
+    return found
+
+
 def not_graded(answers: Answers) -> Mask:
     """(n,) answers that the infrastructure ended or nobody graded, and that count as wrong."""
     bad = failed(answers)

@@ -92,7 +92,7 @@ def _open(source: Source, base: Path) -> tuple[str, Iterator[dict[str, Any]], di
 def _placed(paths: list[Path], declared: str | None = None) -> Iterator[dict[str, Any]]:
     """Rows of several files, each with its file and its place in it."""
     for path in paths:
-        for number, row in enumerate(files.rows(path, declared)):
+        for number, row in enumerate(files.rows(path, declared), 1):
             line = getattr(row, "line", None)
             placed = row if isinstance(row, files.Line) else files.Line(row)
             placed.place = f"{path.name}, " + (f"row {number}" if line is None else f"line {line}")

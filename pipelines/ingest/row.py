@@ -163,8 +163,8 @@ class SourceRowReader:
 
 
 def place_of(row: Row, where: str, number: int) -> str:
-    """File and line of a row that knows them, else its number in the source, from 0."""
-    return getattr(row, "place", None) or f"{where}, row {number}"
+    """File and line of a row that knows them, else its number in the source, from 1."""
+    return getattr(row, "place", None) or f"{where}, row {number + 1}"
 
 
 def each_item(source: Source, rows: Iterable[Row], *, where: str) -> Iterator[Row]:

@@ -164,6 +164,8 @@ def _slow(known: MeteringInput, model_id: str, answers: AnswerColumns) -> Iterat
     outside it: a slow call is also `latency_floor_s` above the median, and there are at
     least `latency_min_outliers` of them.
     """
+    if known.models.get(model_id, {}).get("simulated"):
+        return  # its seconds are those of this machine
     limits = known.thresholds
     latency = answers.numbers("latency_s")
     timed = latency > 0

@@ -27,6 +27,7 @@ class Trajectories:
         assumed: (n,) steps that are taken to extend the one before, because no parent is recorded
             and the prompt does not shrink.
         read, write: Prompt tokens that were read from, and written to, the provider's cache.
+        cost: USD as the log itself states it; NaN where it was computed from a price table.
         time: Seconds since 1970 when the call was sent.
         outcome: Outcome of the trajectory that the step is of.
     """
@@ -96,7 +97,7 @@ def trajectories_of(steps: pa.Table) -> Trajectories:
         completion=_numbers(steps, "completion_tokens")[order],
         read=_numbers(steps, "cache_read_tokens")[order],
         write=_numbers(steps, "cache_write_tokens")[order],
-        cost=_numbers(steps, "cost_usd")[order],
+        cost=_own_costs(steps)[order],
         latency=_numbers(steps, "latency_s")[order],
         time=seconds(steps, "requested_at")[order],
         outcome=_numbers(steps, "outcome")[order],
@@ -145,6 +146,15 @@ def _codes(column: pa.ChunkedArray) -> tuple[Ints, tuple[str, ...]]:
     rank = np.empty(len(names), np.int64)
     rank[order] = np.arange(len(names))
     return rank[np.asarray(encoded.indices)], tuple(names[order])
+
+
+def _own_costs(steps: pa.Table) -> Floats:
+    """(n,) USD that the log states; a figure of a price table is no figure of the log."""
+    costs = _numbers(steps, "cost_usd")
+    if "cost_source" not in steps.column_names:
+        return costs
+    modelled = pc.fill_null(pc.equal(steps.column("cost_source"), "price_table"), False)
+    return np.where(modelled.to_numpy(), np.nan, costs)
 
 
 def _numbers(table: pa.Table, name: str) -> Floats:

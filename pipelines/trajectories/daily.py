@@ -24,9 +24,12 @@ class DaySaving:
     """One day of trajectories, by their first call; USD.
 
     Attributes:
-        recorded, routed: USD of the trajectories whose cost is known under both; where the cache is
-            uncertain, the middle of its bounds. None where no such trajectory is known.
-        saved: Recorded minus routed cost of the day with its 95 % interval, tasks resampled; None
+        recorded: USD as the log itself states them of the same trajectories; None where it lacks
+            the cost of a call.
+        modelled, routed: USD that the recorded arms and the policy cost by the prices and cache
+            rules, of the trajectories whose cost is known under both; where the cache is uncertain,
+            the middle of its bounds. None where no such trajectory is known.
+        saved: Modelled minus routed cost of the day with its 95 % interval, tasks resampled; None
             where those are. The ends allow for as much and as little cache as is possible,
             and for completions of arms that did not answer.
         untold: Trajectories whose cost under either policy is unknown; left out.
@@ -35,6 +38,7 @@ class DaySaving:
     day: str
     trajectories: int
     recorded: float | None
+    modelled: float | None
     routed: float | None
     saved: tuple[float, float, float] | None
     untold: int
@@ -67,7 +71,7 @@ def savings(
     resamples: int = 1_000,
     seed: int = 0,
 ) -> Savings:
-    """What `arm` saves against the recorded arms, by day, at the prices in force.
+    """What `arm` saves against the recorded arms, both modelled, by day, at the prices in force.
 
     Completions of arms that did not answer are the mean of their own completions elsewhere.
 
@@ -87,15 +91,17 @@ def savings(
 
 @dataclass(frozen=True, eq=False)
 class _PairedCosts:
-    """Recorded and routed cost of each trajectory, USD.
+    """Cost of each trajectory under the recorded arms and under the policy, USD.
 
     Attributes:
-        shown: (t, 2) recorded and routed, at the middle of what is uncertain.
+        own: (t,) what the log itself states; NaN where it lacks the cost of a call.
+        shown: (t, 2) both as modelled, at the middle of what is uncertain.
         least, most: (t,) saved, without completions of arms that did not answer.
         foreign: (t, arms) USD of one more token in each such completion, summed.
         means: (1 + resamples, arms) mean tokens of each arm's own completions, the sample's first.
     """
 
+    own: Floats
     shown: Floats
     least: Floats
     most: Floats
@@ -105,8 +111,8 @@ class _PairedCosts:
 
     def __getitem__(self, rows: Bools) -> _PairedCosts:
         return _PairedCosts(
-            self.shown[rows], self.least[rows], self.most[rows], self.foreign[rows],
-            self.task[rows], self.means,
+            self.own[rows], self.shown[rows], self.least[rows], self.most[rows],
+            self.foreign[rows], self.task[rows], self.means,
         )  # fmt: skip
 
 
@@ -131,7 +137,8 @@ def _paired(
     means = _mean_completions(steps, names, resamples, seed)
     added = np.where(foreign > 0, foreign * means[0], 0.0).sum(axis=1)
     shown = np.stack([(sums[0] + sums[1]) / 2, (sums[2] + sums[3]) / 2 + added], axis=1)
-    return _PairedCosts(shown, least, most, foreign, steps.task[first], means)
+    own = np.add.reduceat(steps.cost, first)
+    return _PairedCosts(own, shown, least, most, foreign, steps.task[first], means)
 
 
 def began_between(steps: Trajectories, start: float, end: float) -> Bools:
@@ -235,9 +242,10 @@ def _output(prices: Mapping[str, ArmPrice], name: str) -> float:
 def _saving(day: str, costs: _PairedCosts, seed: int) -> DaySaving:
     known = np.asarray(~np.isnan(costs.shown).any(axis=1), dtype=np.bool_)
     told = costs[known]
-    recorded = routed = saved = None
+    recorded = modelled = routed = saved = None
     if len(told.shown):
-        recorded, routed = (float(usd) for usd in told.shown.sum(axis=0))
+        recorded = None if np.isnan(told.own).any() else float(told.own.sum())
+        modelled, routed = (float(usd) for usd in told.shown.sum(axis=0))
         codes = np.unique(told.task, return_inverse=True)[1]
         used = told.foreign.any(axis=0)
         columns = (told.least, told.most, *told.foreign[:, used].T)
@@ -247,8 +255,8 @@ def _saving(day: str, costs: _PairedCosts, seed: int) -> DaySaving:
         added = (drawn[:, 2:] * told.means[1:, used]).sum(axis=1)
         low, high = (interval(drawn[:, k] - added)[k] for k in (0, 1))
         known_ends = len(by_task) >= FEWEST_TASKS
-        saved = (recorded - routed, *((low, high) if known_ends else (np.nan, np.nan)))
-    return DaySaving(day, int(known.size), recorded, routed, saved, int((~known).sum()))
+        saved = (modelled - routed, *((low, high) if known_ends else (np.nan, np.nan)))
+    return DaySaving(day, int(known.size), recorded, modelled, routed, saved, int((~known).sum()))
 
 
 def _pays(total: DaySaving) -> str:

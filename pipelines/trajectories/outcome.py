@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from routeyard.pipelines.trajectories.replay import StepCosts, first_reads, repl
 MOST_GROUPS = 20_000
 #: With fewer tasks nothing is known of how they differ: an interval is unknown.
 FEWEST_TASKS = 2
+_NO_ENDS = (float("nan"), float("nan"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,34 @@ def policy_costs(
         total.with_intervals(mine, each[0], int(trials.sum()), len(steps.tasks))
         for total, mine in zip(whole, each, strict=True)
     ]
+
+
+def stated_cost(
+    steps: Trajectories, like: PolicyCost, *, resamples: int = 1_000, seed: int = 0
+) -> PolicyCost | None:
+    """`recorded` as the log itself states it; None where it states the cost of no call.
+
+    Args:
+        like: The recorded arms as modelled, whose counts of steps hold.
+    """
+    lacking = int(np.isnan(steps.cost).sum())
+    if lacking == len(steps):
+        return None
+    group = _groups(steps, seed)
+    columns = [np.bincount(group, one) for one in (steps.cost, _firsts(steps))]
+    sums = np.stack(columns, axis=1).astype(np.float64)
+    usd = each = None
+    if not lacking:
+        usd = float(steps.cost.sum())
+        drawn = Draws(len(sums), resamples, seed).sums(sums)
+        ends = interval(drawn[:, 0] / drawn[:, 1])
+        each = (usd / sums[:, 1].sum(), *(ends if len(steps.tasks) >= FEWEST_TASKS else _NO_ENDS))
+    return replace(
+        like, policy="recorded", usd=usd, bounds=None if usd is None else (usd, usd), each=each,
+        saved=None, known=float(np.nansum(steps.cost)), lost=0.0,
+        read_tokens=float(np.nansum(steps.read)), prompt_tokens=float(np.nansum(steps.prompt)),
+        estimated=0, untold={"the log states no cost": lacking} if lacking else {},
+    )  # fmt: skip
 
 
 def price_of(prices: Mapping[str, ArmPrice], name: str) -> ArmPrice:

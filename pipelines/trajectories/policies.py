@@ -92,7 +92,7 @@ def _from_file(path: Path, steps: Trajectories, names: tuple[str, ...], table: p
 
     key = ("query_id", "model_id", "sample", "step")
     arms: dict[tuple[str, ...], str] = {}
-    for number, row in enumerate(files.rows(path)):
+    for number, row in enumerate(files.rows(path), 1):
         if lacking := [name for name in (*key, "arm") if row.get(name) is None]:
             raise BadInput(f"record {number} has no {lacking[0]!r}", where=str(path))
         arms[tuple(str(row[name]) for name in key)] = str(row["arm"])

@@ -65,7 +65,7 @@ def test_what_a_source_says_of_percent_decides_how_its_answers_are_read(tmp_path
             assert SCORERS.get(scorer).read(asked, "Answer: 50%").outcome == outcome, policy
 
 
-@pytest.mark.parametrize(("ending", "at"), [("jsonl", "line 2"), ("csv", "row 1")])
+@pytest.mark.parametrize(("ending", "at"), [("jsonl", "line 2"), ("csv", "row 2")])
 def test_a_fault_in_one_of_several_files_names_the_file_and_its_own_row(
     tmp_path: Path, ending: str, at: str
 ) -> None:
@@ -132,10 +132,10 @@ def test_missing_references_stop_or_are_listed(tmp_path: Path) -> None:
     name = write(tmp_path, "q.jsonl", rows)
     with pytest.raises(SourceError, match="without a reference") as caught:
         ingest([source(name)], base=tmp_path)
-    assert "row 3" in str(caught.value)
+    assert "row 4" in str(caught.value)
     done = ingest([source(name, missing_reference="remove")], base=tmp_path)
     assert done.queries.num_rows == 3
-    assert done.removed == [("s|d", "no_reference", "q.jsonl, row 3")]
+    assert done.removed == [("s|d", "no_reference", "q.jsonl, row 4")]
 
 
 def test_where_selects_and_exclude_is_listed(tmp_path: Path) -> None:

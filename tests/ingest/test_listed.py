@@ -57,7 +57,7 @@ def test_a_hole_among_the_options_is_an_error_in_every_form(
     row, choices = (listed, mapped) if form == "list" else (columns, COLUMNS)
     with pytest.raises(SourceError, match=r"option B of 4 has no text") as caught:
         queries(tmp_path, name, row, choices=choices, references="gold")
-    assert "row 0, id '0'" in str(caught.value)
+    assert "row 1, id '0'" in str(caught.value)
     if name == "x.jsonl" and empty != "  ":
         # Both ways out that the error names work as they are written.
         kept, only = re.findall(r'"(\{\{.*?\}\})"', str(caught.value))

@@ -7,6 +7,7 @@ a person can tell a good one from a bad one.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from routeyard.pipelines.ingest.guessing.forms import (
@@ -82,9 +83,27 @@ def guess_columns(rows: Sequence[Row], given: Mapping[str, str] | None = None) -
     read_classes(guess, table)
     taken = "id" in guess.fields and not guess.given("id")
     if taken and not distinct(table.values(guess.fields["id"])):
-        guess.drop("id")  # rows are numbered instead
+        _repeated_id(guess, table)
     read_absent(guess, table)
     return guess
+
+
+def _repeated_id(guess: Guess, table: Table) -> None:
+    """Take back an id that several rows share or that rows lack, so that rows are numbered."""
+    column = guess.origins["id"]
+    values = present(table.values(guess.fields["id"]))
+    counts = Counter(map(str, values))
+    again = [value for value, count in counts.items() if count > 1]
+    rows, lacking = sum(counts[value] for value in again), len(table.rows) - len(values)
+    guess.drop("id")
+    guess.used.discard(column)
+    says = [f"{lacking} have none"] * bool(lacking)
+    says += [f"{rows} share one with another row (such as {again[0]!r})" for _ in again[:1]]
+    guess.doubts.append(
+        f"the id in {column!r}: of {len(table.rows)} rows looked at {' and '.join(says)}, so that "
+        "rows are numbered instead and all are kept: take repeated rows out, or map fields.id to "
+        "what tells them apart"
+    )
 
 
 def _numbered_id(guess: Guess, table: Table) -> None:

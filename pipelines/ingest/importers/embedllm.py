@@ -20,7 +20,7 @@ _COLUMNS = ("prompt_id", "model_id", "model_name", "category", "prompt", "label"
 def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """Repeats of (model, prompt), conflicting or not, are kept as samples."""
     for path in paths:
-        for number, row in enumerate(reading.csv_rows(path, _COLUMNS)):
+        for number, row in enumerate(reading.csv_rows(path, _COLUMNS), 1):
             where = f"{path.name}, row {number}"
             query, model = row["prompt_id"], row["model_name"]
             question = spec.ImportedQuestion(

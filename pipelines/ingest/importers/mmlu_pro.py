@@ -46,7 +46,7 @@ def _records(
     for end in ("_5shots", "_0shots", "_5shot", "_0shot"):
         model = model.removesuffix(end)
     for where, rows in _documents(path):
-        for number, row in enumerate(rows):
+        for number, row in enumerate(rows, 1):
             if isinstance(row, str):
                 result.left_out["bare strings among the records"] += 1
                 continue

@@ -21,7 +21,7 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
     reports = [path for path in paths if path.suffix == ".json"]
     resolved = harness_reports(reports, result) if reports else {}
     for path in (one for one in paths if one.suffix == ".jsonl"):
-        for number, row in enumerate(files.rows(path)):
+        for number, row in enumerate(files.rows(path), 1):
             where = f"{path.name}, record {number}"
             if "instance_id" not in row or "metrics" not in row:
                 result.left_out["records that are no trajectories"] += 1

@@ -2,7 +2,8 @@
 
 Attribute names are those of the GenAI semantic conventions (1.36 to gen-ai/1.42); cached tokens are
 among `gen_ai.usage.input_tokens`. A trajectory is a conversation (`gen_ai.conversation.id`), else a
-trace. A span that only wraps calls (`invoke_agent`) is no call.
+trace. A span that only wraps calls is no call: neither `invoke_agent`, nor the call span of a
+framework around that of its client.
 """
 
 from __future__ import annotations
@@ -18,11 +19,17 @@ from routeyard.pipelines.trajectories.times import iso_time
 _CALLS = ("chat", "text_completion", "generate_content", "responses")
 #: Attribute of an evaluation's outcome, on any span of the trajectory.
 _OUTCOMES = ("gen_ai.evaluation.score.value", "routeyard.outcome")
+#: What all calls inside one span have in common, and counts that must agree with theirs.
+_SHARED = ("gen_ai.conversation.id", "gen_ai.agent.name", *_OUTCOMES)
+#: Kinds of spans that are neither calls nor wrappers of calls.
+_APART = ("tool", "agent")
+_PARENTS = ("parentSpanId", "parent_span_id", "parent_id", "parentId")
+_USED = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
 
 
 def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     """One answer for each trajectory: the last call's text, and all its tokens."""
-    spans = [span for path in paths for span in _spans(path, result)]
+    spans = _unwrapped(_once([s for path in paths for s in _spans(path, result)], result), result)
     outcomes: dict[str, float | None] = {}
     conversations: dict[str, list[dict[str, Any]]] = {}
     for span in spans:
@@ -37,6 +44,72 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
             result.left_out["spans that are no calls of a model"] += 1
     for own, calls in sorted(conversations.items()):
         yield _answer(own, sorted(calls, key=lambda one: one["start"]), outcomes.get(own), result)
+
+
+def _once(spans: list[dict[str, Any]], result: spec.ImportResult) -> list[dict[str, Any]]:
+    """The spans, each id of a trace once: several exporters may have sent one span."""
+    seen: dict[Any, dict[str, Any]] = {}
+    for number, span in enumerate(spans):
+        key = (span["trace"], span["span"]) if span["span"] else number
+        if seen.setdefault(key, span) is not span:
+            result.left_out["spans that were exported twice"] += 1
+    return list(seen.values())
+
+
+def _unwrapped(spans: list[dict[str, Any]], result: spec.ImportResult) -> list[dict[str, Any]]:
+    """The spans without calls that wrap calls; a tool or an agent between them starts another call.
+
+    What a wrapper knows and the one call inside it does not say (its texts, its usage) is the
+    call's; the conversation is that of every call inside.
+    """
+    by_id = {(one["trace"], one["span"]): one for one in spans if one["span"]}
+    around = {id(one): _wrapper(one, by_id) for one in spans if _is_call(one["attributes"])}
+    inside: dict[int, list[dict[str, Any]]] = {}
+    for span in spans:
+        outer = around.get(id(span))
+        if outer is not None and _depth(span, around) <= len(around):
+            inside.setdefault(id(outer), []).append(span)
+    for wrapper in sorted((s for s in spans if id(s) in inside), key=lambda s: _depth(s, around)):
+        told, calls = wrapper["attributes"], inside[id(wrapper)]
+        differ = any(_counts_differ(wrapper, calls, name) for name in _USED)
+        other = ", which state other token counts" if differ else ""
+        result.left_out[f"spans of calls around the spans of the same calls{other}"] += 1
+        for one in calls:
+            kept = told if len(calls) == 1 else {k: told[k] for k in _SHARED if k in told}
+            one["attributes"] = {**kept, **one["attributes"]}
+    return [one for one in spans if id(one) not in inside]
+
+
+def _counts_differ(wrapper: dict[str, Any], calls: Sequence[dict[str, Any]], name: str) -> bool:
+    """Whether a wrapper and all the calls inside state a count, and not the same one."""
+    whole, *counts = (
+        reading.count(s["attributes"].get(name), s["where"]) for s in (wrapper, *calls)
+    )
+    known = [count for count in counts if count is not None]
+    return whole is not None and len(known) == len(counts) and sum(known) != whole
+
+
+def _wrapper(span: dict[str, Any], by_id: Mapping[Any, dict[str, Any]]) -> dict[str, Any] | None:
+    """The next call around a call, with no tool or agent between them."""
+    passed: set[int] = set()
+    outer = by_id.get((span["trace"], span["parent"]))
+    while outer is not None and outer is not span and id(outer) not in passed:
+        told = outer["attributes"]
+        if _is_call(told):
+            return outer
+        if told.get("gen_ai.operation.name") or told.get("traceloop.span.kind") in _APART:
+            return None
+        passed.add(id(outer))
+        outer = by_id.get((outer["trace"], outer["parent"]))
+    return None
+
+
+def _depth(span: dict[str, Any], around: Mapping[int, dict[str, Any] | None]) -> int:
+    """Number of calls around a call; in a circle of parents more than there are."""
+    depth, outer = 0, around[id(span)]
+    while outer is not None and depth <= len(around):
+        depth, outer = depth + 1, around[id(outer)]
+    return depth
 
 
 def _is_call(told: Mapping[str, Any]) -> bool:
@@ -111,14 +184,14 @@ def _arm(told: Mapping[str, Any]) -> str:
 
 def _spans(path: Path, result: spec.ImportResult) -> Iterator[dict[str, Any]]:
     """Spans of OTLP documents (`resourceSpans`) or of lines that are spans themselves."""
-    for number, record in enumerate(reading.json_rows(path)):
+    for number, record in enumerate(reading.json_rows(path), 1):
         where = f"{path.name}, record {number}"
         listed = list(_nested(record, where)) or [record]
         for span in listed:
-            trace = span.get("traceId") or span.get("trace_id")
             context = span.get("context")
-            if trace is None and isinstance(context, dict):
-                trace = context.get("trace_id")
+            own = {name: value for name, value in span.items() if value is not None}
+            ids = {**(context if isinstance(context, dict) else {}), **own}
+            trace = ids.get("traceId") or ids.get("trace_id")
             if trace is None:
                 result.left_out["records that are no spans"] += 1
                 continue
@@ -126,6 +199,8 @@ def _spans(path: Path, result: spec.ImportResult) -> Iterator[dict[str, Any]]:
             end = _seconds(span, "endTimeUnixNano", "end_time", where)
             yield {
                 "trace": str(trace),
+                "span": ids.get("spanId") or ids.get("span_id"),
+                "parent": next((ids[n] for n in _PARENTS if ids.get(n)), None),
                 "attributes": _attributes(span.get("attributes"), where),
                 "start": start,
                 "seconds": None if end is None or end < start else end - start,

@@ -112,7 +112,7 @@ def records(
     for number, row in enumerate(rows):
         if number == 0 and result is not None and stray(result, row, columns, name):
             return
-        where = f"{name}, record {number}"
+        where = f"{name}, record {number + 1}"
         need(row, columns, where)
         yield where, row
 

@@ -15,7 +15,7 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
         task = path.stem.removeprefix("mmlu_").removesuffix("_responses")
         models: list[str] = []
         for number, row in enumerate(reading.csv_rows(path, ("prompt",))):
-            where = f"{path.name}, row {number}"
+            where = f"{path.name}, row {number + 1}"
             models = models or _models(row, where)
             query = f"{task}-{number}"
             prompt = row["prompt"]

@@ -35,7 +35,7 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
         if not models:
             raise SourceError("no column has a twin '<model>|total_cost'", where=str(file))
         rows: dict[str, list[tuple[str, dict[str, Any]]]] = {}
-        for number, row in enumerate(frame.rows()):
+        for number, row in enumerate(frame.rows(), 1):
             name = str(row["sample_id"])
             called = f"{file.stem}/{name}" if len(paths) > 1 else name
             rows.setdefault(called, []).append((f"{file.name}, row {number}", dict(row)))

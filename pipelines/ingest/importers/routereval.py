@@ -77,7 +77,7 @@ def _pool(
                 f"{split}: {len(texts)} prompts for {len(rows)} rows of scores", where=where
             )
         for number, row in enumerate(rows):
-            place = f"{where}, {split} row {number}"
+            place = f"{where}, {split} row {number + 1}"
             if len(row) != len(models):
                 raise SourceError(f"{len(row)} scores for {len(models)} models", where=place)
             # Not the text: several rows may ask the same, and keep a score each.

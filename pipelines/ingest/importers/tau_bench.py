@@ -39,7 +39,7 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
 
 def _first_bench(rows: Any, path: Path, result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
     result.choices.append(f"{path.name} names no model: its answers are those of {path.stem!r}")
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows, 1):
         where = f"{path.name}, record {number}"
         reading.need(row, ("task_id", "reward"), where)
         info = row.get("info")
@@ -63,7 +63,7 @@ def _second_bench(
         for task in reading.objects(content.get("tasks") or [], where)
     }
     domain = (info.get("environment_info") or {}).get("domain_name") or _domain(path.stem)
-    for number, row in enumerate(reading.objects(content["simulations"], where)):
+    for number, row in enumerate(reading.objects(content["simulations"], where), 1):
         at = f"{where}, simulation {number}"
         reading.need(row, ("task_id", "messages"), at)
         task = str(row["task_id"])

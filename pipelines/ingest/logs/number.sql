@@ -2,13 +2,13 @@
 -- that was asked the parent's prefix.
 WITH sessions AS (
     SELECT query_id, sample, _session, CAST(row_number() OVER (
-        PARTITION BY query_id ORDER BY sample, min(requested_at), min(place)
+        PARTITION BY query_id ORDER BY sample, min(sent), min(place)
     ) - 1 AS INTEGER) AS trial
     FROM calls GROUP BY query_id, sample, _session
 ),
 numbered AS (
     SELECT calls.* EXCLUDE (step, sample), trial AS sample, CAST(row_number() OVER (
-        PARTITION BY query_id, trial ORDER BY {order} requested_at, place
+        PARTITION BY query_id, trial ORDER BY {order} sent, place
     ) - 1 AS INTEGER) AS step
     FROM calls JOIN sessions USING (query_id, sample, _session)
 ),

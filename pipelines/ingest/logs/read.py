@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.logs.rows import LoggedCall, format_of, formats, row_of
 from routeyard.pipelines.io import files
-from routeyard.pipelines.trajectories.chains import Chains
+from routeyard.pipelines.trajectories.arrays import seconds
+from routeyard.pipelines.trajectories.chains import Chains, longest_first
 from routeyard.schemas import STEPS
 
 _FILES = ("**/*.jsonl", "**/*.json", "**/*.csv", "**/*.parquet", "**/*.ndjson", "**/*.jsonl.gz")
@@ -52,7 +55,6 @@ def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -
         SourceError: no record is of a listed format, or a value is not of its kind.
     """
     log = Log(STEPS.empty())
-    chains = Chains()
     parts: list[pa.Table] = []
     rows: list[dict[str, Any]] = []
     for where, record in _records(path):
@@ -61,7 +63,7 @@ def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -
             log.left_out["records of no listed format"] += 1
             continue
         log.formats[name] += 1
-        rows.append(row_of(LoggedCall(record, name, where), session, chains, prompts=prompts))
+        rows.append(row_of(LoggedCall(record, name, where), session, prompts=prompts))
         if len(rows) == _TOGETHER:
             parts.append(_table(rows))
             rows = []
@@ -84,7 +86,7 @@ def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -
 def _records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     paths = reading.found_files(path, _FILES, "calls as JSON lines, JSON, CSV or Parquet")
     for one in paths:
-        for number, record in enumerate(_rows_of(one)):
+        for number, record in enumerate(_rows_of(one), 1):
             yield f"{one.name}, record {number}", record
 
 
@@ -104,11 +106,12 @@ def _rows_of(path: Path) -> Iterable[dict[str, Any]]:
     return [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
 
 
-#: Columns of a row while a log is read: those of `steps`, any of them unknown, and three more.
+#: Columns of a row while a log is read: those of `steps`, any of them unknown, and some more.
 _SCHEMA = pa.schema(
     [field.with_nullable(True) for field in STEPS.schema]
-    + [pa.field(name, pa.string()) for name in ("_parent_hash", "_session", "_prompt")]
-    + [pa.field("_alone", pa.bool_())]
+    + [pa.field(name, pa.string()) for name in ("_session", "_prompt", "_call")]
+    + [pa.field("_parts", pa.large_string()), pa.field("_alone", pa.bool_())]
+    + [pa.field("_attempt", pa.float64())]
 )
 
 
@@ -118,13 +121,106 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
     )
 
 
+#: Keys of a later attempt and of what it repeats, beside its number.
+_SAME = ("_call", "_session", "query_id", "step", "prefix_hash")
+
+
+def _retried(table: pa.Table) -> dict[int, int]:
+    """Row of an attempt → row of the next attempt at the same call, in order of time.
+
+    That has a greater number and the id of the call; or it follows one that failed, with its
+    session, task and prompt.
+    """
+    number = table.column("_attempt").to_numpy()
+    if len(np.unique(number[~np.isnan(number)])) < 2:
+        return {}
+    told = table.select([*_SAME, "status"]).to_pylist()
+    latest: dict[tuple[Any, ...], int] = {}
+    found: dict[int, int] = {}
+    for row in np.lexsort((number, seconds(table, "requested_at"))).tolist():
+        call, *rest = (told[row][name] for name in _SAME)
+        keys = [("call", call, rest[0])] if call is not None else []
+        if rest[2:] != [None, None]:
+            keys.append(tuple(rest))
+        for before in (latest[key] for key in keys if key in latest):
+            same = told[before]["_call"] == call or told[before]["status"] == "error"
+            if same and number[before] < number[row]:
+                found[before] = row
+                break
+        latest.update(dict.fromkeys(keys, row))
+    return found
+
+
+def _last_attempts(table: pa.Table, log: Log) -> pa.Table:
+    """The table with the last attempt at each call, when it was first sent, and what all cost."""
+    retried = _retried(table)
+    if not retried:
+        return table
+    names = ("cost_usd", "requested_at", "attempts")
+    columns = [table.column(name).to_pylist() for name in names]
+    costs, times, attempts = columns
+    for before, row in retried.items():
+        attempts[row] += attempts[before]
+        times[row] = times[before] or times[row]
+        costs[row] = None if costs[row] is None else costs[row] + (costs[before] or 0.0)
+    log.doubts.append(
+        f"{len(retried):,} earlier attempts are of calls that were sent again: each call counts "
+        "once, with the tokens of its last attempt and the cost of all"
+    )
+    for name, values in zip(names, columns, strict=True):
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(values, table.schema.field(name).type))
+    keep = np.ones(table.num_rows, bool)
+    keep[list(retried)] = False
+    return table.filter(pa.array(keep))
+
+
+def _chained(table: pa.Table, sent: Floats, log: Log) -> pa.Table:
+    """The table with a session for every call and the prompt that each extends, in order of time.
+
+    Calls that name no session belong together where their messages say so.
+    """
+    asked = np.flatnonzero(table.column("prefix_hash").is_valid().to_numpy())
+    if not len(asked):
+        return table.append_column("_parent_hash", pa.nulls(table.num_rows, pa.string()))
+    asked = asked[np.argsort(sent[asked], kind="stable")]
+    chains, seen = Chains(), set[tuple[str, str]]()
+    names = ("query_id", "_session")
+    task, session = (table.column(name).to_pylist() for name in names)
+    parent: list[str | None] = [None] * table.num_rows
+    told = table.select(["prefix_hash", "_parts"])
+    for rows in np.split(asked, range(_TOGETHER, len(asked), _TOGETHER)):
+        for row, one in zip(rows, told.take(pa.array(rows)).to_pylist(), strict=True):
+            whole, parts = one.values()
+            if session[row] is None:
+                root, trial = chains.add(whole, parts)
+                session[row] = f"{root} {trial}"
+                task[row] = task[row] or root
+            known = ((session[row], part) for part in longest_first(parts))
+            parent[row] = next((two[1] for two in known if two in seen), None)
+            seen.add((session[row], whole))
+    if chains.unsure:
+        log.doubts.append(
+            f"{chains.unsure:,} calls without a session extend one of several equal prompts: "
+            "each is taken to continue the latest of them"
+        )
+    for name, values in zip(names, (task, session), strict=True):
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(values, pa.string()))
+    return table.append_column("_parent_hash", pa.array(parent, pa.string()))
+
+
 def _numbered(table: pa.Table, log: Log) -> pa.Table:
     """Steps numbered by time within their trajectory, with the parents that prefixes tell."""
     import duckdb
 
-    names = ["query_id", "sample", "_session", "step", "parent", "requested_at", "prefix_hash",
-             "_parent_hash", "_alone"]  # fmt: skip
+    table = _last_attempts(table, log)
+    sent = seconds(table, "requested_at")
+    table = _chained(table, sent, log)
+    names = ["query_id", "sample", "_session", "step", "parent", "prefix_hash", "_parent_hash",
+             "_alone"]  # fmt: skip
     calls = table.select(names).append_column("place", pa.array(range(table.num_rows), pa.int64()))
+    calls = calls.append_column("sent", pa.array(sent, from_pandas=True))
     with duckdb.connect() as connection:
         connection.register("calls", calls)
         rows, known, alone, distinct = connection.execute(

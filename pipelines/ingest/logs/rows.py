@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.trajectories.chains import Chains
+from routeyard.pipelines.trajectories.chains import earlier_prompts, prefix_hashes
 from routeyard.pipelines.trajectories.times import epoch, iso_time
 
 _NUMBERS = (
@@ -113,10 +113,8 @@ def _at(record: Any, keys: Sequence[str]) -> Any:
     return None if record == "" else record
 
 
-def row_of(
-    call: LoggedCall, session: str | None, chains: Chains, *, prompts: bool = False
-) -> dict[str, Any]:
-    """A row of `steps` that is not numbered yet, with its session and its parent's prefix.
+def row_of(call: LoggedCall, session: str | None, *, prompts: bool = False) -> dict[str, Any]:
+    """A row of `steps` that is not numbered yet, with its session and the prompts it may extend.
 
     Args:
         session: Path of the key that names the trajectory, where the format has none.
@@ -128,7 +126,7 @@ def row_of(
     failed = _failed(call.value("status"))
     tools = call.opened("tools", list)
     return {
-        **_identity(call, session, chains),
+        **_identity(call, session),
         **tokens,
         "acted_by": str(served or asked or "unknown"),
         "action": "call" if finish in ("tool_calls", "tool_use") else "answer",
@@ -160,28 +158,38 @@ def _asked(call: LoggedCall) -> str | None:
     return None if prompt is None else str(prompt)
 
 
-def _identity(call: LoggedCall, session: str | None, chains: Chains) -> dict[str, Any]:
-    """Task, trial and step as far as the record or its messages tell."""
+def _identity(call: LoggedCall, session: str | None) -> dict[str, Any]:
+    """Task, trial and step as far as the record tells; what only its messages tell is null."""
     own = call.value("session") if session is None else _at(call.record, session.split("."))
-    prefix = parent = None
+    prefix = parts = None
     messages = call.opened("messages", list)
     if messages:
-        prefix, parent, root = chains.add(messages)
-        own = root if own is None else own
+        hashes = prefix_hashes(messages)
+        prefix, parts = hashes[-1], earlier_prompts(messages, hashes)
     task, named = call.value("task"), call.value("call")
-    alone = own is None and task is None
-    own = (call.where if named is None else named) if own is None else own
+    alone = own is None and prefix is None
+    if alone:
+        own = call.where if named is None else named
+    of = own if task is None else task
     return {
-        "query_id": str(own if task is None else task),
+        "query_id": None if of is None else str(of),
         "model_id": "log",
         "sample": call.count("sample") or 0,
         "step": call.count("step"),
         "parent": call.count("parent"),
         "prefix_hash": prefix,
-        "_parent_hash": parent,
-        "_session": str(own),
-        "_alone": alone,
+        "_parts": parts,
+        "_call": None if named is None else str(named),
+        "_attempt": _number(call.value("attempt")),
+        "_session": None if own is None else str(own),
+        "_alone": alone and task is None,
     }
+
+
+def _number(value: Any) -> float | None:
+    """A number, also as a text; None for anything else."""
+    plain = isinstance(value, int | float) or (isinstance(value, str) and value.isdigit())
+    return float(value) if plain else None
 
 
 def _tokens(call: LoggedCall) -> dict[str, int | None]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.ids import (
     are_runs,
@@ -14,8 +18,12 @@ from routeyard.pipelines.ingest.results.ids import (
     is_finer_id,
     spelled_alike,
 )
-from routeyard.pipelines.ingest.results.roles import candidates, constant
-from routeyard.pipelines.ingest.results.values import numbers, some, texts
+from routeyard.pipelines.ingest.results.roles import candidates, constant, rank_of
+from routeyard.pipelines.ingest.results.values import amount, numbers, some, texts
+from routeyard.schemas.statuses import status_of
+
+#: A folder that names an attempt.
+_ATTEMPT = re.compile(r"(?:attempt|retry|try)[-_ ]?\d+", re.IGNORECASE)
 
 
 def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
@@ -35,7 +43,13 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
     if distinct(key) == n:
         return {"arm": arm, "suite": suite, "question": question, "sample": sample}
     used = {done.roles.get(role) for role in ("arm", "question", "score", "suite")}
-    sampled = _telling(table, "sample", key, used) or _runs(done, key)
+    attempt = _attempts(done, key, used)
+    sampled = _telling(table, "sample", key, used | {attempt}) or _runs(done, key)
+    if attempt and _last_alone(done, attempt, key, sampled):
+        return keyed(done, around)
+    if _texts_apart(done, arm, suite, question, sampled):
+        return keyed(done, around)
+    sampled = sampled or attempt
     if sampled and is_finer_id(table, sampled, arm, question):
         values = texts(table.column(sampled))
         done.note(
@@ -64,6 +78,169 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
         )  # fmt: skip
         sample = _counted([arm, suite, question])
     return {"arm": arm, "suite": suite, "question": question, "sample": sample}
+
+
+def _attempts(done: Assigned, key: list[pa.ChunkedArray], used: set[str | None]) -> str | None:
+    """The column, or part of the path, that numbers attempts and tells rows of one key apart."""
+    table = done.table
+    own = (name for name in table.column_names if name not in used)
+    fits = [
+        (rank_of(name, "attempt") or 0.0, name)
+        for name in own
+        if rank_of(name, "attempt") is not None or _is_attempt_path(table, name)
+    ]
+    for _, name in sorted(fits):
+        values = texts(table.column(name)).fill_null("")
+        if _attempt_numbers(table, name) is not None and distinct([*key, values]) > distinct(key):
+            return str(name)
+    return None
+
+
+def _is_attempt_path(table: pa.Table, name: str) -> bool:
+    seen = some(table.column(name), 500) if name.startswith("(path") else []
+    return bool(seen) and all(_ATTEMPT.fullmatch(str(one)) for one in seen)
+
+
+def _attempt_numbers(table: pa.Table, name: str) -> np.ndarray | None:
+    """(rows,) numbers of attempts; -1 where none is stated."""
+    column = table.column(name)
+    if name.startswith("(path"):
+        column = pc.replace_substring_regex(texts(column), r"^.*?(\d+)$", r"\1")
+    found = numbers(column)
+    return None if found is None else np.nan_to_num(found, nan=-1.0)
+
+
+def _last_alone(
+    done: Assigned, attempt: str, key: list[pa.ChunkedArray], sampled: str | None
+) -> bool:
+    """Keep the last attempt at each answer, with what all of them took; whether that was so.
+
+    Where every answer has equally many attempts, and the earlier ones answer as well, they are
+    samples under another name.
+    """
+    table = done.table
+    number = _attempt_numbers(table, attempt)
+    within = [*key, *([texts(table.column(sampled)).fill_null("")] if sampled else [])]
+    group = _group_codes(within)
+    if number is None:
+        return False
+    last = np.full(group.max(initial=-1) + 1, -np.inf)
+    np.maximum.at(last, group, number)
+    earlier = number < last[group]
+    if not earlier.any():
+        return False
+    answered = int(np.sum(earlier & _answered(done)))
+    if as_often(within) and answered > 0.5 * earlier.sum():
+        return False
+    for role in ("cost", "prompt_tokens", "completion_tokens", "latency"):
+        values = numbers(table.column(done.roles[role]), amount) if role in done.roles else None
+        if values is None:
+            continue
+        took = np.bincount(group[earlier], np.nan_to_num(values[earlier]), len(last))
+        at = table.column_names.index(done.roles[role])
+        whole = pa.array(values + took[group], from_pandas=True)
+        table = table.set_column(at, done.roles[role], whole)
+    done.note(
+        "question" if answered else "choice",
+        f"{int(earlier.sum()):,} earlier attempts ({attempt!r}) are no further answers: the last "
+        "one counts, with what all attempts took"
+        + (f"; {answered:,} of them hold an answer: are they samples?" if answered else ""),
+        "attempt", int(earlier.sum()),
+    )  # fmt: skip
+    done.table = table.filter(pa.array(~earlier)).drop_columns([attempt])
+    done.roles = {role: name for role, name in done.roles.items() if name != attempt}
+    return True
+
+
+def _answered(done: Assigned) -> np.ndarray:
+    """(rows,) whether a row holds an answer, or a score of one, and does not say that it failed."""
+    table, n = done.table, done.table.num_rows
+    if "text" in done.roles:
+        said = pc.utf8_trim_whitespace(texts(table.column(done.roles["text"])).fill_null(""))
+        found = pc.not_equal(said, "").to_numpy()
+    elif "score" in done.roles:
+        found = table.column(done.roles["score"]).is_valid().to_numpy()
+    else:
+        return np.ones(n, bool)
+    if "status" in done.roles:
+        words = texts(table.column(done.roles["status"])).to_pylist()
+        ended = {word: status_of(word) in (None, "ok", "truncated") for word in set(words)}
+        found = found & np.array([ended[word] for word in words], bool)
+    if "error" in done.roles:
+        error = texts(table.column(done.roles["error"])).fill_null("")
+        found = found & pc.equal(error, "").to_numpy()
+    return np.asarray(found)
+
+
+def _group_codes(key: list[pa.ChunkedArray]) -> np.ndarray:
+    """(rows,) number of each combination of values."""
+    code = np.zeros(len(key[0]), np.int64)
+    for column in key:
+        values = column.dictionary_encode().combine_chunks()
+        own = values.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
+        code = np.unique(code * (own.max(initial=0) + 1) + own, return_inverse=True)[1]
+    return code
+
+
+def _texts_apart(
+    done: Assigned, arm: pa.ChunkedArray, suite: pa.ChunkedArray, question: pa.ChunkedArray,
+    sampled: str | None,
+) -> bool:  # fmt: skip
+    """Make a question of each text under one id, where a model has rows of several; whether it did.
+
+    Texts that no two models share tell no questions apart, as prompts that hold the answer do.
+
+    Raises:
+        SourceError: no column numbers such rows as samples either.
+    """
+    own, roles = done.roles["question"], done.roles
+    name = next((roles[r] for r in ("prompt", "reference") if r in roles and roles[r] != own), None)
+    if name is None or own.startswith("("):
+        return False
+    table = done.table
+    said = pc.replace_substring_regex(
+        pc.utf8_lower(texts(table.column(name)).fill_null("")), r"\s+", " "
+    )
+    said = pc.utf8_trim_whitespace(said)
+    there = pc.not_equal(said, "").to_numpy()
+    asked, asker = _group_codes([suite, question]), _group_codes([arm])
+    text = _group_codes([said])
+    pairs = np.unique(np.stack([asker, asked, text])[:, there], axis=1)
+    _, count = np.unique(pairs[:2], axis=1, return_counts=True)
+    if not len(count) or count.max() < 2:
+        return False
+    several = np.isin(asked, np.unique(pairs[:2], axis=1)[1, count > 1])
+    inside = pairs[:, np.isin(pairs[1], asked[several])]
+    shared = inside.shape[1] > 1.2 * np.unique(inside[1:], axis=1).shape[1]
+    if not shared and len(np.unique(inside[0])) > 1:
+        if sampled:
+            return False
+        raise SourceError(
+            f"{len(np.unique(inside[1])):,} ids of {own!r} have rows of one model with different "
+            f"texts in {name!r}, and no two models share a text",
+            where=str(table.column("(at)")[int(np.flatnonzero(several)[0])].as_py()),
+            next_step="give each question an id, or number samples in a column `sample`",
+        )
+    ids, words = question.to_pylist(), said.to_pylist()
+    listed: dict[int, dict[str, int]] = {}
+    for row in np.flatnonzero(several & there):
+        listed.setdefault(int(asked[row]), {})[words[row]] = 0
+    for one in listed.values():
+        one.update({word: n for n, word in enumerate(sorted(one), 1)})
+    for row in np.flatnonzero(several & there):
+        ids[row] += f" (text {listed[int(asked[row])][words[row]]})"
+    done.note(
+        "question",
+        f"{len(listed):,} ids of {own!r} have several texts in {name!r}: each text is a "
+        f"separate question, such as {ids[int(np.flatnonzero(several & there)[0])]!r}",
+        "question", int(np.sum(several)),
+    )  # fmt: skip
+    if lost := int(np.sum(several & ~there)):
+        done.note("left_out", f"{lost:,} rows do not say which of the texts of their id", "", lost)
+    place = table.column_names.index(own)
+    table = table.set_column(place, own, pa.array(ids, pa.string()))
+    done.table = table.filter(pa.array(~several | there))
+    return True
 
 
 def _differ(done: Assigned, key: list[pa.ChunkedArray]) -> str:
@@ -277,8 +454,6 @@ def _number(text: str) -> bool:
 
 def _counted(key: list[pa.ChunkedArray]) -> pa.ChunkedArray:
     """How many rows before each have its key."""
-    import numpy as np
-
     table = pa.table({str(n): c for n, c in enumerate(key)})
     table = table.append_column("row", pa.array(range(table.num_rows), pa.int64()))
     order = table.sort_by([(str(n), "ascending") for n in range(len(key))] + [("row", "ascending")])

@@ -111,8 +111,8 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     is and is noted. Costs become USD and times seconds where a name states another unit.
     """
     named_rows(done)
-    table = done.table
     columns: dict[str, pa.Array | pa.ChunkedArray] = dict(keyed(done, around))
+    table = done.table
     columns["at"] = table.column("(at)")
     if "score" in done.roles and "status" not in done.roles:
         columns |= words_of_scores(done)

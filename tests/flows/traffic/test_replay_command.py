@@ -101,7 +101,7 @@ def test_what_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "no prices are known" in capsys.readouterr().err
     assert run(["replay", log, "--pool", pool]) == 0
     page = capsys.readouterr().out
-    assert "recorded: unknown in 1 of 1 steps: a price is not known" in page
+    assert "recorded, modelled: unknown in 1 of 1 steps: a price is not known" in page
     assert run(["replay", log, "--pool", pool, "--cache", "opnai"]) == 2
     assert "openai" in capsys.readouterr().err
     assert run(["replay", log, "--pool", pool, "-p", "always:smal"]) == 2

@@ -55,12 +55,12 @@ def test_cost_and_outcomes_with_propensities(tmp_path: Path) -> None:
     found = shadow(logs, ["always:small"], pools=[prices], resamples=300)
     large = round(400 * found.shares["large"][0])
     # 1,100 tokens at 10 or 1 USD per million.
-    assert found.savings.total.recorded == pytest.approx((large * 10 + (400 - large)) * 1.1e-3)
+    assert found.savings.total.modelled == pytest.approx((large * 10 + (400 - large)) * 1.1e-3)
     assert found.savings.total.routed == pytest.approx(400 * 1.1e-3)
     assert found.savings.pays == "yes"
     assert [day.day for day in found.savings.days] == [f"2026-11-0{k}" for k in range(1, 5)]
-    assert sum(day.recorded for day in found.savings.days) == pytest.approx(
-        found.savings.total.recorded
+    assert sum(day.modelled for day in found.savings.days) == pytest.approx(
+        found.savings.total.modelled
     )
     assert found.savings.stops is None
     # At ten times its price the small arm costs what the large one does.
@@ -108,7 +108,7 @@ def test_costs_that_are_unknown_are_no_zero(tmp_path: Path) -> None:
     logs = log(tmp_path / "log.jsonl")
     priced = pool(tmp_path / "p.json", large=PRICES["large"])
     found = shadow(logs, ["always:small"], pools=[priced], resamples=50)
-    assert (found.savings.total.recorded, found.savings.total.routed) == (None, None)
+    assert (found.savings.total.modelled, found.savings.total.routed) == (None, None)
     page = "\n".join(found.lines())
     assert re.search(r"\| all \| 400 \(400 unknown\) \| unknown \| unknown \| unknown \|", page)
 
@@ -142,7 +142,7 @@ def test_recorded_usage_is_at_the_prices_of_each_day(tmp_path: Path) -> None:
     pools = [pool(tmp_path / "p.json", **PRICES), pool(tmp_path / "q.json", "2026-11-03", small=30)]
     found = shadow(logs, ["always:small"], pools=pools, resamples=300)
     assert found.usage.known == 80
-    assert found.usage.usd == pytest.approx(found.savings.total.recorded)
+    assert found.usage.usd == pytest.approx(found.savings.total.modelled)
 
 
 def test_the_past_chooses_a_router_and_the_future_judges_it(tmp_path: Path) -> None:
