@@ -295,7 +295,9 @@ class ModelWorker:
         self.failures += 1
         self.refusals = self.refusals + 1 if fault.concerns else 0
         self.tally.met(fault)
-        if fault.concerns and (self.answered_at is None or self.refusals >= 3):
+        # Where the model answers others, one refusal may be about the question.
+        surely = fault.concerns == "provider" or not self.queue.before
+        if fault.concerns and (self.refusals >= 3 or (surely and self.answered_at is None)):
             self.pause(f"the provider refuses model or key ({fault.words})")
             if fault.concerns == "provider":
                 self._stop_provider(fault)

@@ -87,7 +87,7 @@ def _lacks_usage(known: MeteringInput, answers: AnswerColumns) -> Mask:
 def _declined(answers: AnswerColumns) -> Mask:
     """Refused before a model was asked, as moderation does: there is nothing to meter."""
     nothing = [answers.null(name) for name in ("text", "served_model", "prompt_tokens", "cost_usd")]
-    return np.logical_and.reduce([answers.equal("status", "refused"), *nothing])
+    return np.asarray(np.logical_and.reduce([answers.equal("status", "refused"), *nothing]))
 
 
 def _adds_up_wrong(known: MeteringInput, answers: AnswerColumns) -> Mask:
