@@ -13,7 +13,6 @@ from routeyard.flows import console
 from routeyard.flows.tracking.log import log
 from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, write_table
 from routeyard.flows.workspace.tables import slug
-from routeyard.pipelines.collect.settings import provider_of
 from routeyard.pipelines.errors import BudgetReached, GateFailed, ProviderError
 from routeyard.schemas.images import IMAGES
 from routeyard.schemas.recipe import Collect, Pool
@@ -75,6 +74,8 @@ def check_complete(
         GateFailed: keys, addresses or models were refused, for more than the recipe allows.
     """
     if refused:
+        from routeyard.pipelines.collect.settings import provider_of
+
         named = {
             f"{provider_of(model, pool).name}/{model.model_id}": refused[model.model_id]
             for model in pool.models

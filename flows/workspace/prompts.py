@@ -90,10 +90,11 @@ def ask_prompts(
         )
     if results.missing:
         last = next((one for one in results.answers.values() if not one.final), None)
+        unsent = last.error if last else "not sent"
         kind = GateFailed if results.refusal else Retryable
         raise kind(
             f"{results.missing} of {len(set(prompts))} {purpose} questions to {model.model_id!r} "
-            f"were not answered: {results.stopped or (last.error if last else 'not sent')}",
+            f"were not answered: {results.refusal or results.stopped or unsent}",
             where=f"provider {provider.name!r}",
             next_step="run the same command again: what was answered is kept and not paid twice",
         )
