@@ -29,6 +29,8 @@ def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[st
 
     `configs` names one configuration per table, and for `outcomes` one per split scheme, so that
     `datasets.load_dataset(<folder>, "outcomes", split="test")` loads it, also without a network.
+    `datasets` caches a folder under a hash of `configs` and `dataset_info` and the folder's last
+    name, a version: the fingerprint in the descriptions keeps releases apart.
     """
     release = facts["recipe"].get("release") or {}
     # `datasets` cannot load a table without rows, so such a table is no configuration.
@@ -62,7 +64,16 @@ def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[st
             for config, files in configs.items()
         ],
         "dataset_info": [
-            _info(config, tables[config.partition("__")[0]].schema) for config in configs
+            {
+                "config_name": config,
+                "description": f"{facts['name']} {facts['version']}, content {facts['content']}",
+                # No byte sizes: `datasets` does not need them.
+                "features": [
+                    _feature(field.name, field.type)
+                    for field in tables[config.partition("__")[0]].schema
+                ],
+            }
+            for config in configs
         ],
     }
     if release.get("doi"):
@@ -156,14 +167,6 @@ def hub_license(own: str | None, of_sources: Sequence[str | None]) -> tuple[str,
 def size_category(rows: int) -> str:
     """The hub's size category of a number of rows."""
     return next((name for k, name in enumerate(_SIZES, 3) if rows < 10**k), "n>1B")
-
-
-def _info(name: str, schema: pa.Schema) -> dict[str, Any]:
-    # No byte sizes: those of a table with measured times differ between equal runs.
-    return {
-        "config_name": name,
-        "features": [_feature(field.name, field.type) for field in schema],
-    }
 
 
 def _feature(name: str, kind: pa.DataType) -> dict[str, Any]:

@@ -158,7 +158,7 @@ STAGES = (
         "hear",
         "judged",
         ask_judges,
-        sections=("label",),
+        sections=("label", "collect"),
         inputs=("queries", "responses", "verdicts", "reviews"),
         prints=lines_of_judges,
         wanted=lambda recipe, root: bool(recipe.label.verifiers or recipe.label.judges),

@@ -12,7 +12,7 @@
     ├── GateFailed                exit 3   a release, audit or certificate gate
     ├── ProviderError             exit 1   what a provider can answer
     │   ├── Retryable                      408, 409, 425, 429, 5xx, connection errors
-    │   └── Permanent                      400, 401, 403, 404, 422
+    │   └── Permanent                      400, 422; a refused key or model is a GateFailed
     ├── BudgetReached             exit 1   a money limit stopped the run
     └── DiskFull                  exit 1   nothing half-written is left
 

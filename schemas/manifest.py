@@ -21,8 +21,9 @@ MEASURED_COLUMNS = frozenset({"requested_at", "latency_s", "ttft_s"})
 #: (`trust`), the card gives the bounds that undecided answers leave open, and plots, split and all
 #: figures of the certificate are those that `verify` computes again. 8: the card calls a model
 #: that a program plays simulated, not "real, simulated". 9: `outcomes` once more by split,
-#: under `data/outcomes/`.
-FORMAT = 9
+#: under `data/outcomes/`. 10: the card's header names the content, so that `datasets` caches each
+#: release apart.
+FORMAT = 10
 
 
 class FileEntry(Strict):

@@ -87,8 +87,9 @@ def walk_trajectories(
         with provider_slots(ours), collecting(also=tell, simulated=made_up) as show:
             done = walked(ours, show, send=True)
         what = "steps are still missing ({models}), and those that follow them"
-        budget = done.out_of_budget
-        check_complete(context, done.missing, done.stopped, what=what, out_of_budget=budget)
+        gate: dict[str, Any] = {"pool": pool, "collect": collect, "wanted": len(done.trajectories)}
+        gate |= {"out_of_budget": done.out_of_budget, "refused": done.refused}
+        check_complete(context, done.missing, done.stopped, what=what, **gate)
         return work(done)
 
     stored = walked(pool, send=False)

@@ -89,7 +89,9 @@ def ask_models(
             ):
                 done = ask_pool(planned, ledger, on_progress=show)
             why = [*([done.stopped] if done.stopped else []), *done.paused.values()]
-            check_complete(context, done.missing, why, out_of_budget=done.out_of_budget)
+            gate: dict[str, Any] = {"pool": pool, "collect": collect, "wanted": planned.wanted}
+            gate |= {"out_of_budget": done.out_of_budget, "refused": done.refused}
+            check_complete(context, done.missing, why, **gate)
             return work(responses_table(planned, ledger))
 
     with open_ledger(context.root) as ledger:

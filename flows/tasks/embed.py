@@ -16,6 +16,7 @@ from routeyard.flows.workspace.stage_folders import (
     write_table,
 )
 from routeyard.flows.workspace.tables import read
+from routeyard.pipelines.io.staging import staging
 from routeyard.schemas.recipe import Embed
 
 
@@ -53,15 +54,16 @@ def embed_in_shards(context: BuildContext, *, embed: Embed, queries: StageResult
     shards = min(context.shards, -(-texts.num_rows // CHUNK))
     if shards < 2:
         return
-    listed = context.root / "cache" / f"to-embed-{queries.fingerprint}.parquet"
-    write_table(texts, listed)
-    given = [
-        {"context": context, "embed": embed, "texts": listed, "shard": (number, shards)}
-        for number in range(1, shards + 1)
-    ]
-    with console.counter("embed", "shards") as count:
-        each(embed_shard_task, given, processes=context.jobs, on_done=count)
-    listed.unlink()
+    # A folder of this build: another one that embeds the same texts removes its own.
+    with staging(context.root / "cache" / "to-embed") as folder:
+        listed = folder / "texts.parquet"
+        write_table(texts, listed)
+        given = [
+            {"context": context, "embed": embed, "texts": listed, "shard": (number, shards)}
+            for number in range(1, shards + 1)
+        ]
+        with console.counter("embed", "shards") as count:
+            each(embed_shard_task, given, processes=context.jobs, on_done=count)
 
 
 def embed_shard(context: BuildContext, embed: Embed, texts: Path, shard: tuple[int, int]) -> int:

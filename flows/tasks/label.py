@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from routeyard.flows.tasks.responses import check_refused
 from routeyard.flows.tasks.verdicts import scorer_modules
 from routeyard.flows.workspace.shares import open_ledger
 from routeyard.flows.workspace.stage_folders import (
@@ -19,7 +20,7 @@ from routeyard.flows.workspace.stage_folders import (
 )
 from routeyard.flows.workspace.tables import read, read_shards
 from routeyard.pipelines.errors import BadInput, GateFailed
-from routeyard.schemas.recipe import Label
+from routeyard.schemas.recipe import Collect, Label
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,7 @@ def ask_judges(
     context: BuildContext,
     *,
     label: Label,
+    collect: Collect,
     queries: StageResult,
     responses: StageResult,
     verdicts: Sequence[StageResult],
@@ -68,7 +70,22 @@ def ask_judges(
 
     stored = asked(send=False)
     missing = sum(one["missing"] for one in stored.figures.values())
-    return PendingAnswers(missing, lambda: work(asked(send=True))) if missing else work(stored)
+
+    def ask() -> StageWork:
+        filed = asked(send=True)
+        providers = {f"xverify:{one.name}": one.provider.name for one in label.verifiers}
+        providers |= {f"judge:{one.name}": one.provider.name for one in label.judges}
+        refused = {
+            f"{providers[name]}/{name}": one for name, one in filed.figures.items()
+            if one.get("refusal")
+        }  # fmt: skip
+        if refused:
+            words = {name: one["refusal"] for name, one in refused.items()}
+            left = {name: one["missing"] for name, one in refused.items()}
+            check_refused(context, words, left, collect, answers.num_rows, "verdicts")
+        return work(filed)
+
+    return PendingAnswers(missing, ask) if missing else work(stored)
 
 
 def lines_of_judges(figures: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from routeyard.flows.workspace.shares import open_ledger
-from routeyard.pipelines.errors import RecipeError, Retryable, did_you_mean
+from routeyard.pipelines.errors import GateFailed, RecipeError, Retryable, did_you_mean
 
 if TYPE_CHECKING:
     from routeyard.flows.workspace.stage_folders import BuildContext
@@ -59,6 +59,7 @@ def ask_prompts(
         RecipeError: no provider of the pool serves the model.
         Retryable: some answers are still missing (an outage, a spent budget): a
             result made without them would be kept as if it were whole.
+        GateFailed: they are missing because a key, an address or the model was refused.
     """
     from routeyard.pipelines.calls.budget import BudgetLedger
     from routeyard.pipelines.calls.prompts import ask_prompts as ask_queue
@@ -89,9 +90,11 @@ def ask_prompts(
         )
     if results.missing:
         last = next((one for one in results.answers.values() if not one.final), None)
-        raise Retryable(
+        unsent = last.error if last else "not sent"
+        kind = GateFailed if results.refusal else Retryable
+        raise kind(
             f"{results.missing} of {len(set(prompts))} {purpose} questions to {model.model_id!r} "
-            f"were not answered: {results.stopped or (last.error if last else 'not sent')}",
+            f"were not answered: {results.refusal or results.stopped or unsent}",
             where=f"provider {provider.name!r}",
             next_step="run the same command again: what was answered is kept and not paid twice",
         )

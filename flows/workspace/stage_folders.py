@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict
 from routeyard.flows.tracking.log import counts, log
 from routeyard.flows.workspace.code import made_by
 from routeyard.flows.workspace.seal import RECORD, clear, intact, sealed
-from routeyard.pipelines.io.staging import place, staging, write_json
+from routeyard.pipelines.io.staging import alone, place, staging, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,22 +169,25 @@ def run_stage(
         log(benchmark, stage, f"unchanged: {counts(stored.figures)}", shard=shard)
         return stored
     folder = _folder(root, made_of)
-    if clear(folder):
-        from routeyard.flows import console
-
-        console.line("note", f"{stage} is made again: {folder} was damaged")
-    log(benchmark, stage, "begins", shard=shard)
-    begun = time.monotonic()
-    with staging(folder) as unfinished:
-        figures = dict(work.make(unfinished))
-        record = {**made_of, "fingerprint": folder.name, "figures": figures}
-        write_json(unfinished / RECORD, sealed(unfinished, record))
-        try:
-            place(unfinished, folder)
-        except OSError:
-            if intact(folder, thoroughly=False) is None:
-                raise
-            # Another process was faster; the content is the same.
+    with alone(folder, lambda: _note(f"{stage}: waiting for another build that makes it")):
+        # What another build finished meanwhile is its and ours: only what is damaged is cleared.
+        if (stored := find_stage(root, made_of)) is not None:
+            log(benchmark, stage, f"made by another build: {counts(stored.figures)}", shard=shard)
+            return stored
+        if clear(folder):
+            _note(f"{stage} is made again: {folder} was damaged")
+        log(benchmark, stage, "begins", shard=shard)
+        begun = time.monotonic()
+        with staging(folder) as unfinished:
+            figures = dict(work.make(unfinished))
+            record = {**made_of, "fingerprint": folder.name, "figures": figures}
+            write_json(unfinished / RECORD, sealed(unfinished, record))
+            try:
+                place(unfinished, folder)
+            except OSError:
+                if intact(folder, thoroughly=False) is None:
+                    raise
+                # Another process was faster, without a lock; the content is the same.
     log(benchmark, stage, f"{counts(figures)}, in {time.monotonic() - begun:.1f} s", shard=shard)
     return StageResult(
         stage=stage,
@@ -193,6 +196,12 @@ def run_stage(
         reused=False,
         figures=json.loads(json.dumps(figures)),
     )
+
+
+def _note(text: str) -> None:
+    from routeyard.flows import console
+
+    console.line("note", text)
 
 
 def _folder(root: Path, made_of: Mapping[str, Any]) -> Path:

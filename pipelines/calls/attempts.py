@@ -106,15 +106,18 @@ def answered_rows(
 def failed_rows(
     request: Request, fault: CallFault, origin: Origin, *, latency_s: float | None
 ) -> list[Attempt]:
-    """One row for each sample without an answer, with the usage that the server metered for it."""
+    """One row for each sample without an answer, with the usage that the server metered for it.
+
+    A fault of set-up is not permanent: a person mends it, and the pair is asked again.
+    """
     count = len(request.samples)
     metered = _metered(fault.usage, origin.price, count) if fault.usage is not None else {}
     return [
         Attempt(
             **origin.of(request, sample),
             **metered,
-            status="error",
-            permanent=fault.permanent,
+            status="refused" if fault.refused else "error",
+            permanent=fault.permanent and not (fault.concerns or fault.refused),
             http_status=fault.status,
             error_class=fault.kind,
             error=fault.message,

@@ -90,7 +90,14 @@ def places(ledger: Ledger, name: str) -> tuple[list[str], list[str]]:
 def _both(
     now: dict[AnswerKey, _Found], earlier: dict[AnswerKey, _Found], names: dict[str, str]
 ) -> dict[AnswerKey, _Found]:
-    return {(names[name], sample): found for (name, sample), found in earlier.items()} | now
+    both = {(names[name], sample): found for (name, sample), found in earlier.items()}
+    # What one address answered counts for more than that another refused it.
+    return both | {key: one for key, one in now.items() if key not in both or _is_answer(one)}
+
+
+def _is_answer(found: SettledKey | AnsweredKey) -> bool:
+    one = found if isinstance(found, SettledKey) else found.attempt
+    return one.status != "error"
 
 
 def _adopted(ledger: Ledger, settings: RequestSettings) -> list[RequestSettings]:

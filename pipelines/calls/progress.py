@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from routeyard.pipelines.calls.reply import CallFault
 from routeyard.pipelines.ledger.attempt import Attempt
 
 _FIGURES = (
@@ -32,6 +33,10 @@ class Tally:
     permanent: int = 0
     #: Those of them that were billed as often as the recipe allows, without an answer.
     unanswered: int = 0
+    #: Pairs without an answer by what came back: where the model, the key or the address was
+    #: refused, and where it may have been the question.
+    set_up: Counter[str] = field(default_factory=Counter)
+    rejected: Counter[str] = field(default_factory=Counter)
     #: Attempts that failed, by class.
     errors: Counter[str] = field(default_factory=Counter)
     spent_usd: float = 0.0
@@ -54,6 +59,11 @@ class Tally:
                 self.unpriced += row.cost_usd is None
             self.spent_usd += row.cost_usd or 0.0
 
+    def met(self, fault: CallFault) -> None:
+        """Note a fault that asking again does not mend."""
+        if fault.permanent:
+            (self.set_up if fault.concerns else self.rejected)[fault.words] += 1
+
     def gave_up(self, rows: Sequence[Attempt], *, unanswered: bool = False) -> None:
         """Count pairs that end as an error in this run."""
         self.failed += len(rows)
@@ -73,7 +83,17 @@ class Tally:
     @property
     def left(self) -> int:
         """Answers that asking again may bring."""
-        return max(0, self.wanted - self.done - self.permanent - self.unanswered)
+        final = self.permanent if self.done else 0
+        return max(0, self.wanted - self.done - final - self.unanswered)
+
+    @property
+    def refusal(self) -> str | None:
+        """What came back where answers are missing by a fault of set-up.
+
+        A model that refuses every question and has answered none refuses how it is asked.
+        """
+        met = self.set_up or (Counter() if self.done else self.rejected)
+        return max(met, key=lambda words: met[words]) if met and self.left else None
 
     @property
     def done(self) -> int:

@@ -34,11 +34,14 @@ class PromptResults:
     stopped: str | None = None
     #: Prompts that asking again may bring an answer to.
     missing: int = 0
+    #: What came back where they are missing by a fault of set-up.
+    refusal: str | None = None
 
     @property
     def figures(self) -> dict[str, Any]:
         """JSON-ready counts of this run."""
-        return {name: getattr(self, name) for name in ("asked", "failed", "missing", "stopped")}
+        names = ("asked", "failed", "missing", "stopped", *(["refusal"] if self.refusal else []))
+        return {name: getattr(self, name) for name in names}
 
 
 def request_for(settings: RequestSettings, name: str, query_id: str, prompt: str) -> Request:
@@ -82,21 +85,26 @@ def ask_prompts(
     after = ledger.position()
     settled = known.settled(asked)
 
-    def is_open(found: SettledKey | None) -> bool:
+    def answers_any() -> bool:
+        return any(found.status != "error" for found in settled.values())
+
+    def is_open(found: SettledKey | None, answering: bool) -> bool:
         if found is None:
             return True
         if found.status != "error":
             # Earlier versions kept cut replies as answers.
             return queue.unusable is not None and found.status != "ok"
         most = queue.unanswered_after
-        return not found.permanent and (most is None or found.billed < most)
+        # An error settles a prompt where the model answers others: else it is how it is asked.
+        final = found.permanent and answering
+        return not final and (most is None or found.billed < most)
 
-    missing = []
+    missing, answering = [], answers_any()
     for name, request in by_hash.items():
         found = settled.get((name, 0))
-        if is_open(found):
+        if is_open(found, answering):
             missing.append(request.with_billed(found.billed if found else 0))
-    count, failed, stopped = 0, 0, None
+    count, failed, stopped, refusal = 0, 0, None, None
     if missing and send:
         ledger.remember(notes(ledger, [settings], benchmark))
         queue.requests = iter(missing)
@@ -115,8 +123,9 @@ def ask_prompts(
         )
         tally = end.tallies[queue.model_id]
         count, failed = tally.asked, sum(tally.errors.values())
-        stopped = end.stopped or tally.paused
+        stopped, refusal = end.stopped or tally.paused, tally.refusal
         settled = known.settled(asked)
-    still = sum(is_open(settled.get((name, 0))) for name in by_hash)
+    answering = answers_any()
+    still = sum(is_open(settled.get((name, 0)), answering) for name in by_hash)
     answers = {name: found.attempt for (name, _), found in known.answered(asked).items()}
-    return PromptResults(answers, count, failed, stopped, still)
+    return PromptResults(answers, count, failed, stopped, still, refusal if still else None)

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from routeyard.pipelines.usage import usage_of
 from routeyard.schemas.statuses import status_of
@@ -30,8 +30,10 @@ class CallFault(Exception):
     Attributes:
         kind: Error class for people and for counting (`http_429`, `timeout`, …).
         status: HTTP status, when there was one.
-        permanent: Asking again cannot succeed.
-        refuses_model: The model or the key is refused, not this prompt.
+        permanent: Asking again in this run cannot succeed.
+        concerns: What is refused beside this question: its `model`, or the `provider` (key,
+            account, address). A person can mend that, so nothing is settled.
+        refused: The server declines what this question says (moderation).
         throttled: The server asks to slow down.
         retry_after: Seconds the server asks to wait.
         maybe_billed: The server may have done the work: a budget must count it.
@@ -45,7 +47,8 @@ class CallFault(Exception):
     _: KW_ONLY
     status: int | None = None
     permanent: bool = False
-    refuses_model: bool = False
+    concerns: Literal["model", "provider"] | None = None
+    refused: bool = False
     throttled: bool = False
     retry_after: float | None = None
     maybe_billed: bool = True
@@ -54,6 +57,11 @@ class CallFault(Exception):
 
     def __post_init__(self) -> None:
         super().__init__(self.message)
+
+    @property
+    def words(self) -> str:
+        """Kind and message for a person."""
+        return f"{self.kind}: {self.message[:200]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,35 +266,116 @@ def usage_in(body: Mapping[str, Any]) -> Usage | None:
 def _error_in_body(error: Any, body: Mapping[str, Any]) -> CallFault:
     """An error that came with HTTP 200, as some gateways send it."""
     detail = error if isinstance(error, dict) else {"message": error}
-    code = detail.get("code")
     # Not cut here: what is secret in it is not hidden yet (`wire.received`).
     message = str(detail.get("message") or "the server reported an error")
-    fault = CallFault("error_in_body", message, status=200)
-    if isinstance(code, int) and 400 <= code < 600:
-        fault = from_status(code, message, code_name=None, retry_after=None)
+    code, name = str(detail.get("code") or ""), error_names(detail)
+    status = int(code) if re.fullmatch(r"[45]\d\d", code) else _status_named(name)
+    if status is None:
+        fault = CallFault("error_in_body", message, status=200)
+    else:
+        fault = from_status(status, message, code_name=name, retry_after=None)
     fault.usage = usage_in(body)
     return fault
 
 
+def error_names(error: Mapping[str, Any]) -> str:
+    """What an error calls itself, in words of its API."""
+    named = (error.get(key) for key in ("code", "type", "status"))
+    return " ".join(name for name in named if isinstance(name, str))
+
+
+#: Characters of an error's message that are read.
+_MOST_READ = 2000
 #: What may succeed when it is asked again.
 _RETRYABLE = frozenset({408, 409, 425, 429})
-#: The key, the account or the model is refused: no other prompt will fare better.
-_REFUSES_MODEL = frozenset({401, 402, 403, 404})
+#: Names of errors in bodies that came with another status.
+_NAMED = (
+    (re.compile(r"api_?key|authentication|unauthori[sz]ed", re.I), 401),
+    (re.compile(r"permission|forbidden|access_denied", re.I), 403),
+    (re.compile(r"model_not_found|not_found", re.I), 404),
+)
+_QUOTA = re.compile(r"insufficient_(quota|balance|credits?|funds)|billing_", re.I)
+#: A refusal that speaks of a key or an account, of a model, or of the address.
+_ACCOUNT = re.compile(
+    r"api[ _-]?key|credential|authenticat|unauthori[sz]ed|permission|billing|payment|subscription"
+    r"|credit balance|insufficient (quota|balance|credit|funds)|account|suspended|organi[sz]ation",
+    re.I,
+)
+_MODEL = re.compile(r"\b(models?|deployments?|engines?)\b|model_|deployment", re.I)
+_NO_MODEL = re.compile(
+    r"(unknown|invalid|unsupported|not a valid|no such) model\b"
+    r"|\b(model|deployment)\b.{0,80}(not found|not exist|not a valid|unknown|decommission|deprecat)"
+    r"|model_not_found|model_not_supported",
+    re.I | re.S,
+)
+_ROUTE = re.compile(
+    r"<html|<!doctype|cannot post|no route"
+    r"|(invalid|unknown|no such|unrecogni[sz]ed) (url|route|path|endpoint|request url)"
+    r"|^(http )?(404 )?((page|resource|url|path) )?(not found|404)\W*$",
+    re.I,
+)
+_CONTENT = re.compile(
+    r"moderat|flagged|safety|content[ _-]?(policy|filter|management)|usage polic"
+    r"|responsible ?ai|prohibited content",
+    re.I,
+)
 
 
 def from_status(
     status: int, message: str, *, code_name: str | None, retry_after: float | None
 ) -> CallFault:
-    """The fault an HTTP status means."""
-    quota = code_name == "insufficient_quota"
+    """The fault an HTTP status and the error's names and words mean."""
+    name = code_name or ""
+    quota = bool(_QUOTA.search(name))
     retryable = not quota and (status in _RETRYABLE or status >= 500)
+    said = message[:_MOST_READ].strip()
+    refused = not retryable and not quota and _is_about_content(status, name, said)
     return CallFault(
         "insufficient_quota" if quota else f"http_{status}",
         message,
         status=status,
         permanent=not retryable,
-        refuses_model=quota or status in _REFUSES_MODEL,
+        concerns=None if retryable or refused else _concerned(status, name, said, quota),
+        refused=refused,
         throttled=status == 429 and not quota,
         retry_after=retry_after if retryable else None,
         maybe_billed=not quota and (status >= 500 or status == 408),
     )
+
+
+def _is_about_content(status: int, name: str, message: str) -> bool:
+    """Whether a refusal declines what was asked, and not who asks it or of whom."""
+    if any(status_of(word) == "refused" for word in name.split()) or _CONTENT.search(name):
+        return True
+    return (
+        status in (403, 451)
+        and bool(_CONTENT.search(message))
+        and not _ACCOUNT.search(message)
+        and not _ROUTE.search(message)
+    )
+
+
+def _concerned(
+    status: int, name: str, message: str, quota: bool
+) -> Literal["model", "provider"] | None:
+    """Whether the model or its whole provider is refused; null where it may be the question."""
+    said = f"{name} {message}"
+    if quota or status in (402, 405, 407):
+        return "provider"
+    if status in (401, 403):
+        mine = _MODEL.search(said) or not (status == 401 or _ACCOUNT.search(said))
+        return "model" if mine else "provider"
+    if status in (404, 410):
+        return "provider" if _ROUTE.search(message) and not _MODEL.search(said) else "model"
+    if _NO_MODEL.search(said):
+        return "model"
+    return "provider" if _ACCOUNT.search(said) else None
+
+
+def _status_named(name: str) -> int | None:
+    """The status that an error's name means where no status says it."""
+    if _QUOTA.search(name):
+        return 429
+    if any(status_of(word) == "refused" for word in name.split()):
+        return 400
+    return next((status for pattern, status in _NAMED if pattern.search(name)), None)

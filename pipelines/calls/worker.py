@@ -57,6 +57,7 @@ class RequestRun:
     budget: BudgetLedger
     on_stored: OnStored | None
     tallies: dict[str, Tally] = field(default_factory=dict)
+    workers: list[ModelWorker] = field(default_factory=list)
     stopped: str | None = None
     fault: BaseException | None = None
     #: Jitter needs no seed: it changes when a request is sent, never which.
@@ -97,6 +98,7 @@ class ModelWorker:
         self.run, self.queue, self.client = run, queue, client
         self.gate, self.provider = Gate(queue.limits, adaptive=True), provider
         self.tally = run.tallies[queue.model_id] = Tally(queue.wanted, queue.before)
+        run.workers.append(self)
         # Failures in a row: pairs given up, refusals of model or key, attempts without connection.
         self.failures = self.refusals = self.unreachable = 0
         #: `time.monotonic()` of the last answer; None before the first.
@@ -244,8 +246,15 @@ class ModelWorker:
         self, request: Request, fault: CallFault, origin: Origin, sent_at: float, number: int
     ) -> AttemptOutcome:
         retry, most = self.run.retry, self.queue.unanswered_after
-        self.tally.errors[fault.kind] += 1
+        # Of a verifier or judge it is no verdict.
+        fault.refused &= self.queue.unusable is None
         rows = failed_rows(request, fault, origin, latency_s=time.monotonic() - sent_at)
+        if fault.refused:
+            self.failures = self.refusals = self.unreachable = 0
+            self.answered_at = time.monotonic()
+            await self.run.writer.keep(rows, self.tally, settles=True)
+            return AttemptOutcome(None)
+        self.tally.errors[fault.kind] += 1
         billed = is_billed(rows[0])
         unanswered = billed and most is not None and request.billed + 1 >= most
         final = fault.permanent or number >= retry.attempts or unanswered
@@ -284,9 +293,20 @@ class ModelWorker:
 
     def _count_given_up(self, fault: CallFault) -> None:
         self.failures += 1
-        self.refusals = self.refusals + 1 if fault.refuses_model else 0
-        last = f"{fault.kind}: {fault.message[:200]}"
-        if fault.refuses_model and (self.answered_at is None or self.refusals >= 3):
-            self.pause(f"the provider refuses model or key ({last})")
+        self.refusals = self.refusals + 1 if fault.concerns else 0
+        self.tally.met(fault)
+        # Where the model answers others, one refusal may be about the question.
+        surely = fault.concerns == "provider" or not self.queue.before
+        if fault.concerns and (self.refusals >= 3 or (surely and self.answered_at is None)):
+            self.pause(f"the provider refuses model or key ({fault.words})")
+            if fault.concerns == "provider":
+                self._stop_provider(fault)
         elif self.failures >= self.run.retry.pause_after:
-            self.pause(f"{self.failures} pairs in a row failed, last with {last}")
+            self.pause(f"{self.failures} pairs in a row failed, last with {fault.words}")
+
+    def _stop_provider(self, fault: CallFault) -> None:
+        """Pause the provider's models; those that it answers find out for themselves."""
+        for one in self.run.workers:
+            if one.queue.provider.name == self.queue.provider.name and one.answered_at is None:
+                one.tally.set_up.setdefault(fault.words, 0)
+                one.pause(f"the provider refuses model or key ({fault.words})")

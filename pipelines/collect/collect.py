@@ -40,6 +40,8 @@ class Collected:
     Attributes:
         missing: Answers that asking again may bring, per model that misses any.
         paused: Why a model was given up in this run, by model.
+        refused: What came back where a key, an address or a model was refused, by model: nothing of
+            it is settled, and a person can mend it.
         stopped: Why the whole run stopped early, or null.
         out_of_budget: True where nothing but the budget keeps the missing answers away.
         unanswered: Pairs that were billed too often without an answer, per model.
@@ -48,6 +50,7 @@ class Collected:
 
     missing: dict[str, int]
     paused: dict[str, str]
+    refused: dict[str, str]
     stopped: str | None
     out_of_budget: bool
     unanswered: dict[str, int]
@@ -228,6 +231,7 @@ def _collected(plan: Plan, asked: RunResult) -> Collected:
     return Collected(
         missing=missing,
         paused={m: t.paused for m, t in tallies.items() if t.paused},
+        refused={m: words for m, t in tallies.items() if (words := t.refusal)},
         stopped=asked.stopped,
         out_of_budget=bool(missing) and all(tallies[m].out_of_budget for m in missing),
         unanswered={m: n for m, n in unanswered.items() if n},

@@ -52,6 +52,8 @@ def missing_of(
         larger: Settings with the larger token limit, if truncated answers are asked again.
     """
     shape = (len(rows), asks.samples)
+    rejected = np.zeros(shape, bool)
+    answered = False
     made = MissingAnswers(
         np.ones(shape, bool),
         np.zeros(shape, bool),
@@ -71,6 +73,10 @@ def missing_of(
             for sample in range(asks.samples):
                 row = found.get((name, sample))
                 at = (start + offset, sample)
+                if row is not None and row.status == "error":
+                    rejected[at] = row.permanent
+                else:
+                    answered |= row is not None
                 if larger and row is not None and row.status == "truncated":
                     made.truncated[at] = True
                     row = found_larger.get((larger.request_hash(texts), sample))
@@ -79,6 +85,8 @@ def missing_of(
                 made.unanswered[at] = row is not None and unanswered(
                     row.status, row.billed, collect
                 )
+    if not answered:  # what refuses every question refuses how it is asked
+        made.missing[rejected] = True
     return made
 
 

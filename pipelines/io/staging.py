@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -64,6 +65,51 @@ def place(folder: Path, target: Path) -> None:
             raise taken from error
         raise
     _flush(target.parent)
+
+
+@contextmanager
+def alone(target: Path, wait: Callable[[], None]) -> Iterator[None]:
+    """Only one process or thread at a time makes `target`; the system ends a dead one's turn.
+
+    Args:
+        wait: Called once where another has its turn.
+
+    A file system without locks lets all in; `place` then keeps what was made first.
+    """
+    lock = target.parent / f".{target.name}.lock"
+    with _room_for(target):
+        handle = _locked(lock, wait)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)  # first: whoever waits for this file looks for its name again
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)  # also that of child processes, which share it
+        os.close(handle)
+
+
+def _locked(lock: Path, wait: Callable[[], None]) -> int:
+    """A descriptor that holds the lock of the file of that name."""
+    waited = False
+    while True:
+        handle = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not waited:
+                wait()
+                waited = True
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            except BaseException:
+                os.close(handle)
+                raise
+        except OSError:
+            return handle
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), os.stat(lock)):
+                return handle
+        os.close(handle)
 
 
 def is_full(error: BaseException) -> bool:

@@ -81,7 +81,13 @@ def _only(answers: AnswerColumns, among: Mask, is_bad: Callable[[Row], bool]) ->
 def _lacks_usage(known: MeteringInput, answers: AnswerColumns) -> Mask:
     # With `n` answers in one call only their sum is metered: their cost is known.
     prompt, completion, cost = map(answers.null, ("prompt_tokens", "completion_tokens", "cost_usd"))
-    return prompt | (completion & cost)
+    return (prompt | (completion & cost)) & ~_declined(answers)
+
+
+def _declined(answers: AnswerColumns) -> Mask:
+    """Refused before a model was asked, as moderation does: there is nothing to meter."""
+    nothing = [answers.null(name) for name in ("text", "served_model", "prompt_tokens", "cost_usd")]
+    return np.asarray(np.logical_and.reduce([answers.equal("status", "refused"), *nothing]))
 
 
 def _adds_up_wrong(known: MeteringInput, answers: AnswerColumns) -> Mask:
@@ -191,7 +197,7 @@ def _price_unknown(
     known: MeteringInput, model_id: str, answers: AnswerColumns
 ) -> Iterator[Problem]:
     price = _price(known, model_id)
-    bad = answers.where(answers.null("cost_usd"))
+    bad = answers.where(answers.null("cost_usd") & ~_declined(answers))
     why = "their tokens are not known" if price.known else "the model has no price"
     unpriced = [name.removesuffix("_tokens") for name in CACHED if (bad.numbers(name) > 0).any()]
     unpriced = [f"price_{name}" for name in unpriced if getattr(price, name) is None]

@@ -82,6 +82,9 @@ class Unanswered(Strict):
     """Billed attempts without an answer, over all runs, after which it is `unanswered`."""
     release: Literal["go_on", "stop"] = "go_on"
     """Whether a release is made without those answers, or the build stops."""
+    refused_share: float = Field(default=0.0, ge=0, le=1, exclude_if=lambda given: not given)
+    """Share of all answers, and of verifiers' and judges' verdicts, that a release may lack because
+    a key, an address or a model was refused; more stops the build. They are asked again."""
 
 
 class Wire(Strict):

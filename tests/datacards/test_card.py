@@ -197,6 +197,7 @@ def test_render_is_pure(release, tables):
         "figures": {},
         "further": [],
         "files": {f"data/{name}.parquet": {"size": 1} for name in tables},
+        "content": "x",
         "content_without_times": "x",
     }
     assert render(tables, facts) == render(tables, facts)
@@ -234,6 +235,7 @@ def test_what_is_known_of_wrong_labels_and_foreign_prompts_is_told(release, tabl
         },
         "further": [],
         "files": {f"data/{name}.parquet": {"size": 1} for name in tables},
+        "content": "x",
         "content_without_times": "x",
     }
     card = render(tables, facts)

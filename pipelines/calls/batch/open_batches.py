@@ -83,7 +83,12 @@ class OpenBatches:
                 continue
             client = self.clients[self.queues[left.model_id].provider.name]
             if left.batch_id is None and left.file_id is not None:
-                left.batch_id = await find(client, left.name)
+                try:
+                    left.batch_id = await find(client, left.name)
+                except CallFault as fault:  # it may exist: asking anew could pay twice
+                    self._ledger.release(claim.granted)
+                    self._pause(left.model_id, fault, f"batch {left.name} cannot be looked for")
+                    continue
             if left.batch_id is None:
                 # Never created: nothing was paid for, its questions are asked anew.
                 await asyncio.to_thread(self._ledger.forget, [PREFIX + name])
@@ -167,8 +172,7 @@ class OpenBatches:
                 made.file_id, url, self._settings.completion_window, made.name
             )
         except CallFault as fault:
-            tally.errors[fault.kind] += 1
-            tally.paused = f"the batch was not taken ({fault.kind}: {fault.message[:200]})"
+            self._pause(queue.model_id, fault, "the batch was not taken")
             for request in requests:
                 self._ledger.release(request.keys)
             # Uploading asks nothing; creating may have come through.
@@ -208,17 +212,17 @@ class OpenBatches:
                     continue
                 found = await results(client, said)
             except CallFault as fault:
-                tally.errors[fault.kind] += 1
                 if fault.permanent:
-                    why = f"{fault.kind}: {fault.message[:200]}"
-                    tally.paused = f"batch {one.batch_id} cannot be read ({why})"
+                    self._pause(one.model_id, fault, f"batch {one.batch_id} cannot be read")
                     self.open.remove(one)
+                else:
+                    tally.errors[fault.kind] += 1
                 continue
-            await self._import(one, str(said["status"]), found, client)
+            await self._import(one, said, found, client)
             self.open.remove(one)
 
     async def _import(
-        self, one: BatchNote, status: str, found: Mapping[str, Line], client: Client
+        self, one: BatchNote, said: Line, found: Mapping[str, Line], client: Client
     ) -> None:
         queue, tally = self.queues[one.model_id], self.tallies[one.model_id]
         claim = await asyncio.wrap_future(self._ledger.claim(one.keys, after=one.position))
@@ -236,8 +240,10 @@ class OpenBatches:
             made: list[Attempt] = []
             asked = one.least[number] if number < len(one.least) else 0
             try:
-                reply = reply_of(found.get(str(number)), status, client.secret)
+                reply = reply_of(found.get(str(number)), said, client.secret)
             except CallFault as fault:
+                if not fault.refused:
+                    tally.met(fault)
                 made = failed_rows(request, fault, origin, latency_s=None)
                 least = LeastUsage(asked)
                 spent.append(
@@ -273,6 +279,18 @@ class OpenBatches:
             fault = await self._keeping.keep(part, tally, settles=True)
             if fault is not None:
                 raise fault
+
+    def _pause(self, model_id: str, fault: CallFault, what: str) -> None:
+        """Ask a model no more, and where its provider is refused, none of the provider's."""
+        self.tallies[model_id].errors[fault.kind] += 1
+        provider = self.queues[model_id].provider.name
+        for name, queue in self.queues.items():
+            tally = self.tallies[name]
+            alike = fault.concerns == "provider" and queue.provider.name == provider
+            if name == model_id or (alike and not tally.paused):
+                tally.paused = f"{what} ({fault.words})"
+                if fault.concerns:
+                    tally.set_up.setdefault(fault.words, 0)
 
     async def _settle(self, one: BatchNote, spent: Sequence[float | None]) -> None:
         for charge, usd in zip(one.charges, spent, strict=False):

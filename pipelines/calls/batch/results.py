@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from routeyard.pipelines.calls.client import Client
-from routeyard.pipelines.calls.reply import CallFault, ModelReply, from_status, usage_in
+from routeyard.pipelines.calls.reply import (
+    CallFault,
+    ModelReply,
+    error_names,
+    from_status,
+    usage_in,
+)
 from routeyard.pipelines.calls.wire.received import cleaned, completion
 from routeyard.pipelines.calls.wire.secret import Secret
 
@@ -24,41 +30,52 @@ async def results(client: Client, said: Line) -> dict[str, Line]:
     return found
 
 
-def reply_of(line: Line | None, status: str, secret: Secret) -> ModelReply:
+def reply_of(line: Line | None, said: Line, secret: Secret) -> ModelReply:
     """The completion in a result line.
 
     Args:
-        status: How the batch ended.
+        said: The batch, with its `status` and `errors`.
 
     Raises:
         CallFault: the line is missing or holds no completion.
     """
     with cleaned(secret):
-        return completion(_body(line, status), secret)
+        return completion(_body(line, said), secret)
 
 
-def _body(line: Line | None, status: str) -> Line:
+def _body(line: Line | None, batch: Line) -> Line:
     """The completion's object, or the fault that was received instead."""
     if line is None:
-        why = f"the batch {status} without a result for this request"
-        raise CallFault(f"batch_{status}", why, maybe_billed=False)
+        why = f"the batch {batch.get('status')} without a result for this request"
+        raise _unasked(batch.get("errors"), f"batch_{batch.get('status')}", why)
     error = line.get("error")
     response = line.get("response")
     if not isinstance(response, dict):
-        said = error if isinstance(error, dict) else {}
-        kind = str(said.get("code") or "batch_error")
-        why = str(said.get("message") or "the batch gave no answer")
-        raise CallFault(kind, why, maybe_billed=False)
+        raise _unasked({"data": [error]}, "batch_error", "the batch gave no answer")
     code, body = response.get("status_code"), response.get("body")
     if isinstance(code, int) and code >= 400:
         inner = body.get("error") if isinstance(body, dict) else None
         message = inner.get("message") if isinstance(inner, dict) else body
-        fault = from_status(code, str(message), code_name=None, retry_after=None)
+        name = error_names(inner) if isinstance(inner, dict) else None
+        fault = from_status(code, str(message), code_name=name, retry_after=None)
         fault.usage = usage_in(body) if isinstance(body, dict) else None
         raise fault
     if not isinstance(body, dict):
         raise CallFault("invalid_json", "the result holds no completion", status=200)
     return body
+
+
+def _unasked(errors: Any, kind: str, why: str) -> CallFault:
+    """Why a request of a batch was not asked: a fault of set-up, or to be asked again."""
+    listed = errors.get("data") if isinstance(errors, dict) else None
+    first = listed[0] if isinstance(listed, list) and listed else None
+    said = first if isinstance(first, dict) else {}
+    why = str(said.get("message") or why)
+    fault = from_status(400, why, code_name=error_names(said), retry_after=None)
+    return CallFault(
+        str(said.get("code") or kind), why, maybe_billed=False,
+        permanent=fault.concerns is not None, concerns=fault.concerns,
+    )  # fmt: skip
 
 
 async def find(client: Client, name: str) -> str | None:

@@ -15,6 +15,7 @@ from routeyard.pipelines.calls.reply import (
     CallFault,
     ModelReply,
     Usage,
+    error_names,
     from_status,
     read_json,
     reply_from,
@@ -77,7 +78,7 @@ def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> 
             "write the address that answers as 'base_url'",
             status=status,
             permanent=True,
-            refuses_model=True,
+            concerns="provider",
             maybe_billed=False,
         )
     try:
@@ -97,6 +98,5 @@ def _said(body: bytes) -> tuple[str, str | None, Usage | None]:
     if not isinstance(error, dict):
         return str(error), None, None
     usage = usage_in(data) if isinstance(data, dict) else None
-    code = error.get("code") or error.get("type")
     message = error.get("message") or error.get("detail") or error
-    return str(message), code if isinstance(code, str) else None, usage
+    return str(message), error_names(error), usage

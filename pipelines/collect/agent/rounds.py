@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -33,7 +33,7 @@ from routeyard.pipelines.collect.settings import (
     settings_of,
     timeouts_of,
 )
-from routeyard.pipelines.ledger.answer_keys import SettledKey
+from routeyard.pipelines.ledger.answer_keys import AnswerKey, SettledKey
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.schemas.recipe.agent import Agent
 from routeyard.schemas.recipe.collect import Collect
@@ -48,6 +48,7 @@ class AgentRun:
 
     Attributes:
         missing: Model → steps that asking again may bring; trajectories behind them wait.
+        refused: Model → what came back where a key, an address or the model was refused.
         stopped: Why nothing more was asked in this run, per model or for all.
         out_of_budget: Nothing but the budget keeps the missing steps away.
     """
@@ -56,6 +57,7 @@ class AgentRun:
     missing: Mapping[str, int]
     stopped: tuple[str, ...] = ()
     out_of_budget: bool = False
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 def trajectories_of(queries: pa.Table, pool: Pool, collect: Collect) -> list[Trajectory]:
@@ -119,7 +121,8 @@ def walk(
     # One event loop for all rounds: they share a budget.
     asyncio.run(rounds())
     left = {name: count for name, count in missing.items() if count}
-    return AgentRun(every, left, tuple(sorted(runner.stopped)), runner.out_of_budget)
+    refused = {name: words for name, words in runner.refused.items() if name in left}
+    return AgentRun(every, left, tuple(sorted(runner.stopped)), runner.out_of_budget, refused)
 
 
 def _by_actor(waiting: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
@@ -157,6 +160,9 @@ class _StepRunner:
         self._after = 0
         self.stopped: set[str] = set()
         self.out_of_budget = False
+        self.refused: dict[str, str] = {}
+        #: Models that answered anything.
+        self._answering: set[str] = set()
 
     def _settings(self, model_id: str, *, last: bool) -> RequestSettings:
         model, provider = self._models[model_id], self._providers[model_id]
@@ -174,12 +180,12 @@ class _StepRunner:
         known = KnownAnswers(self._ledger, settings, self._benchmark)
         asked = [one.messages for one in group]
         self._after = self._ledger.position() if not self._open else self._after
-        settled = known.settled(asked)
+        settled = self._settled(model_id, known, asked)
         requests: dict[tuple[str, int], Request] = {}
         for one in group:
             name = settings.request_hash(one.messages)
             row = settled.get((name, one.sample))
-            if (name, one.sample) in requests or settles(row, self._collect):
+            if (name, one.sample) in requests or self._settles(model_id, row):
                 continue
             requests[name, one.sample] = Request(
                 one.query_id, model_id, settings, one.messages, (one.sample,), name,
@@ -220,17 +226,31 @@ class _StepRunner:
         paused = [t.paused for t in end.tallies.values() if t.paused]
         self.stopped |= {*([end.stopped] if end.stopped else []), *paused}
         self.out_of_budget |= any(t.out_of_budget for t in end.tallies.values())
+        self.refused |= {name: words for name, t in end.tallies.items() if (words := t.refusal)}
+
+    def _settled(
+        self, model_id: str, known: KnownAnswers, asked: Sequence[Sequence[Message]]
+    ) -> dict[AnswerKey, SettledKey]:
+        found = known.settled(asked)
+        if any(row.status != "error" for row in found.values()):
+            self._answering.add(model_id)
+        return found
+
+    def _settles(self, model_id: str, row: SettledKey | None) -> bool:
+        """As `missing.settles`; what refuses every step refuses how it is asked."""
+        rejected = row is not None and row.status == "error" and row.permanent
+        return settles(row, self._collect) and (not rejected or model_id in self._answering)
 
     def take(self, model_id: str, group: Sequence[Trajectory], corpus: Corpus) -> int:
         """Let trajectories go on with what was answered; how many steps are still missing."""
         settings, known, asked = self._asked.pop(model_id)
         self._open.pop(model_id, None)
-        settled, answered = known.settled(asked), known.answered(asked)
+        settled, answered = self._settled(model_id, known, asked), known.answered(asked)
         still: set[tuple[str, int]] = set()
         for one in group:
             key = (settings.request_hash(one.messages), one.sample)
             row: SettledKey | None = settled.get(key)
-            if row is None or key not in answered or not settles(row, self._collect):
+            if row is None or key not in answered or not self._settles(model_id, row):
                 still.add(key)
                 continue
             given_up = unanswered(row.status, row.billed, self._collect)
