@@ -6,7 +6,7 @@ and `max_tokens` for each answer. When the answer comes the charge becomes its
 cost. A call whose outcome is not known (time-out, reset, 5xx, a kill) may have
 been billed: its charge stays. What a provider says a call cost is believed only
 where it is not below what the price table makes of its tokens, and tokens only where they are not
-fewer than the text must have (`bill.py`).
+fewer than the text must have, nor cached where no earlier prompt began so (`bill.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 
+from routeyard.pipelines.calls.bill import PromptsSeen
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.calls.request import Request
 from routeyard.pipelines.calls.wire.image_part import image_tokens
@@ -61,6 +62,7 @@ class BudgetLedger:
         self._writing: asyncio.TimerHandle | None = None
         self._changed = asyncio.Condition()
         self._asking = asyncio.Lock()
+        self._seen: dict[tuple[str, str], PromptsSeen] = defaultdict(PromptsSeen)
 
     @property
     def limited(self) -> bool:
@@ -108,6 +110,11 @@ class BudgetLedger:
             self._writing = asyncio.get_running_loop().call_later(_LOOK_S, self._write)
         async with self._changed:
             self._changed.notify_all()
+
+    def cached(self, request: Request) -> float:
+        """Most of a prompt that a cache can have held, as a share; from now on all of it."""
+        model = request.settings.provider, request.settings.endpoint_model
+        return self._seen[model].add(request)
 
     def _write(self) -> None:
         self._writing = None
