@@ -7,7 +7,8 @@ characters a token. Each says how far off it may be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from routeyard.pipelines.calls.request import RequestSettings
 from routeyard.pipelines.collect.model_prompts import ModelPrompts
 from routeyard.pipelines.errors import RecipeError
 from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.schemas.recipe.collect import Budget
 from routeyard.schemas.recipe.pool import Model
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -127,6 +129,42 @@ def estimate(
             most, None if limit is None else limit * int(answers.sum())
         ),
     )
+
+
+def budget_share(
+    budget: Budget, models: Sequence[Mapping[str, Any]], spent: Mapping[str, float]
+) -> tuple[float | None, float | None]:
+    """Share of the calls that the budget is enough for: as expected, and at the worst; null where a
+    price is unknown.
+
+    Args:
+        models: Figures of each model of a plan: calls, and USD expected and at most.
+        spent: USD per model that are spent or set aside.
+    """
+    asked = [row for row in models if row["calls"]]
+    shares = []
+    for name in ("cost_usd", "worst_cost_usd"):
+        if not asked or any(None in (row[name], row["worst_cost_usd"]) for row in asked):
+            shares.append(None if asked else 1.0)
+            continue
+        calls = cost = worst = 0.0
+        for row in asked:
+            limit = budget.models.get(row["model_id"], budget.per_model_usd)
+            left = math.inf if limit is None else limit - spent.get(row["model_id"], 0.0)
+            part = _enough_for(left, row["calls"], row[name], row["worst_cost_usd"])
+            calls += part * row["calls"]
+            cost, worst = cost + part * row[name], worst + part * row["worst_cost_usd"]
+        left = math.inf if budget.usd is None else budget.usd - sum(spent.values())
+        whole = sum(row["calls"] for row in asked)
+        shares.append(_enough_for(left, calls, cost, worst) * calls / whole)
+    return shares[0], shares[1]
+
+
+def _enough_for(left: float, calls: float, cost: float, worst: float) -> float:
+    """Share of calls that so many USD are enough for: each is sent if its worst case fits."""
+    if not calls or left * calls < worst:
+        return 0.0
+    return min(1.0, (left - worst / calls + cost / calls) / cost) if cost else 1.0
 
 
 def metered_by_model(attempts: Iterable[Attempt], queries: pa.Table) -> dict[str, Metered]:

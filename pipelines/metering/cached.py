@@ -76,8 +76,8 @@ def unwritten(
     )
     bad, claimed, most = _of_no_other(known, model_id, single)
     yield (
-        f"answers whose cached tokens cannot be: {claimed:,} are claimed as read from the cache, and "
-        f"at most {most:,} can be: no other prompt begins with the rest of the text",
+        f"answers whose cached tokens cannot be: {claimed:,} are claimed as read from the cache, "
+        f"and at most {most:,} can be: no other prompt begins with the rest of the text",
         single.where(bad),
         timed,
     )

@@ -67,7 +67,13 @@ def piece(text: str, finish: str | None = None, **more: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}], **more}
 
 
-def write(folder: Path, url: str, provider: dict[str, Any] | None = None, **collect: Any) -> Path:
+def write(
+    folder: Path,
+    url: str,
+    provider: dict[str, Any] | None = None,
+    models: tuple[str, ...] = ("m",),
+    **collect: Any,
+) -> Path:
     rows = [
         {"id": str(i), "q": f"{english(10_000 + i, 30)}?", "a": str(i)} for i in range(QUESTIONS)
     ]
@@ -81,7 +87,7 @@ def write(folder: Path, url: str, provider: dict[str, Any] | None = None, **coll
         "sources": [source | {"fields": fields}],
         "pool": {
             "providers": [{"name": "p", "base_url": url} | (provider or {})],
-            "models": [{"model_id": "m"} | price],
+            "models": [{"model_id": name} | price for name in models],
         },
         "collect": {
             "max_tokens": 40, "limits": {"concurrency": 4}, "budget": {"usd": LIMIT}, **collect,
@@ -202,3 +208,37 @@ def test_counts_of_a_stream_only_grow_and_end_with_it(name: str, tmp_path: Path)
     assert len(rows) == server.calls
     assert sum(row[0] for row in rows) == pytest.approx(server.usd, rel=1e-6)
     assert not any("later" in row[3] for row in rows)
+
+
+def test_a_plan_says_where_the_budget_will_stop_it(call: Any, tmp_path: Path) -> None:
+    # A plan of 5.09 USD against a budget of 0.10 said nothing.
+    server = Server(lambda text, asked, said, _: answer(completion(text, usage=usage(asked, said))))
+    with Quiet(server) as at:
+        path = write(tmp_path, at.base_url)
+        planned = call("plan", path, "--workspace", tmp_path / "yard")
+        said = " ".join(planned.stdout.split())
+        assert planned.returncode == 0
+        assert "429" in said
+        found = re.search(r"will stop after about \d+ % of the calls \((\d+) of 150\)", said)
+        with pytest.raises(routeyard.RouteyardError):
+            routeyard.build(path, tmp_path / "yard", until="collect")
+        assert abs(int(found[1]) - server.calls) <= 2
+        # What is spent counts, and a budget that is enough is not warned of.
+        more = routeyard.plan(path, tmp_path / "yard", {"budget": {"usd": 0.15}})
+        assert 0 < more["budget"]["share_of_calls"] < 0.05
+        assert more["budget"]["spent_usd"] == pytest.approx(server.usd)
+        assert any("will stop" in note and "spent or set aside" in note for note in more["notes"])
+        enough = routeyard.plan(path, tmp_path / "yard", {"budget": {"per_model_usd": 50}})
+        assert not any("will stop" in note for note in enough["notes"])
+        nothing = routeyard.plan(path, tmp_path / "yard", {"budget": {"models": {"m": 0.05}}})
+        assert any("nothing will be asked" in note for note in nothing["notes"])
+
+
+def test_a_budget_that_unanswered_calls_used_up_says_so_once(tmp_path: Path) -> None:
+    models = ("a", "b", "c")
+    server = Server(lambda *_: Do(status=500, body=b"{}"))
+    said = spend(tmp_path, server, models=models, retry={"attempts": 1, "pause_after": 999})
+    assert said.count("the budget is reached") == 1
+    assert said.count("set aside") == 1
+    kept = re.search(r"0\.0000 USD are the known cost of calls; (0\.\d+) USD are set aside", said)
+    assert LIMIT / 2 < float(kept[1]) <= LIMIT
