@@ -63,6 +63,7 @@ class BudgetLedger:
         self._writing: asyncio.TimerHandle | None = None
         self._changed = asyncio.Condition()
         self._asking = asyncio.Lock()
+        self._waits = False
         self._seen: dict[tuple[str, str], PromptsSeen] = defaultdict(PromptsSeen)
 
     @property
@@ -74,8 +75,11 @@ class BudgetLedger:
         note = json.dumps({"account": self._account, "charged": self.limited})
         await asyncio.to_thread(self._ledger.remember, {RUN_NOTE + run: note})
 
-    async def reserve(self, model_id: str, usd: float) -> str | None:
+    async def reserve(self, model_id: str, usd: float, tally: Tally | None = None) -> str | None:
         """Charge one call, waiting for calls in flight where they can still make room.
+
+        Args:
+            tally: Is told what it waits for, once in a run.
 
         Returns:
             The charge's id, for `settle`; null when it does not fit any more.
@@ -86,6 +90,14 @@ class BudgetLedger:
                 return charge
             if answer == "full":
                 return None
+            if tally is not None and not self._waits:
+                self._waits = True
+                aside = (await asyncio.to_thread(self._ledger.set_aside, self._account)).values()
+                calls, held = sum(n for n, _ in aside), sum(usd for _, usd in aside)
+                tally.waits = (
+                    f"{held:.4f} USD of the budget are set aside for {calls:,} calls in flight, at "
+                    "their worst case; further calls wait until those are answered"
+                )
             async with self._changed:
                 try:
                     async with asyncio.timeout(_LOOK_S):

@@ -168,7 +168,7 @@ class ModelWorker:
         charge, worst = "", 0.0
         if budget.limited:
             worst = worst_case(request, queue.price, request.max_tokens or queue.max_tokens)
-            granted = await budget.reserve(queue.model_id, worst)
+            granted = await budget.reserve(queue.model_id, worst, self.tally)
             if granted is None:
                 self.tally.out_of_budget |= self.tally.paused is None
                 self.pause(budget.full(queue.model_id))

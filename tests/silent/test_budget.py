@@ -234,6 +234,19 @@ def test_a_plan_says_where_the_budget_will_stop_it(call: Any, tmp_path: Path) ->
         assert any("nothing will be asked" in note for note in nothing["notes"])
 
 
+def test_calls_that_wait_for_the_budget_say_once_for_what(call: Any, tmp_path: Path) -> None:
+    # A build that nothing but worst cases in flight kept back was silent.
+    server = Server(lambda text, asked, said, _: answer(completion(text, usage=usage(asked, said))))
+    with Quiet(server) as at:
+        path = write(tmp_path, at.base_url, models=("a", "b"), limits={"concurrency": 16})
+        done = call("build", path, "--workspace", tmp_path / "yard", "--until", "collect")
+    assert "the budget is reached" in done.stderr
+    found = re.findall(r"(0\.\d+) USD of the budget are set aside for (\d) calls", done.stderr)
+    ((held, calls),) = found
+    assert 0 < float(held) <= LIMIT
+    assert int(calls) > 0
+
+
 def test_a_budget_that_unanswered_calls_used_up_says_so_once(tmp_path: Path) -> None:
     models = ("a", "b", "c")
     server = Server(lambda *_: Do(status=500, body=b"{}"))
