@@ -142,29 +142,29 @@ def budget_share(
         spent: USD per model that are spent or set aside.
     """
     asked = [row for row in models if row["calls"]]
+    if any(None in (row["cost_usd"], row["worst_cost_usd"]) for row in asked):
+        return None, None
     shares = []
     for name in ("cost_usd", "worst_cost_usd"):
-        if not asked or any(None in (row[name], row["worst_cost_usd"]) for row in asked):
-            shares.append(None if asked else 1.0)
-            continue
-        calls = cost = worst = 0.0
+        parts = []  # per model: calls, their USD, and most USD of one
         for row in asked:
             limit = budget.models.get(row["model_id"], budget.per_model_usd)
             left = math.inf if limit is None else limit - spent.get(row["model_id"], 0.0)
-            part = _enough_for(left, row["calls"], row[name], row["worst_cost_usd"])
-            calls += part * row["calls"]
-            cost, worst = cost + part * row[name], worst + part * row["worst_cost_usd"]
+            each, most = row[name] / row["calls"], row["worst_cost_usd"] / row["calls"]
+            # A call is sent if its worst case fits.
+            share = max(0.0, min(1.0, (left - most + each) / row[name])) if row[name] else 1.0
+            share *= left >= most
+            parts.append((most, share * row["calls"], share * row[name], each))
         left = math.inf if budget.usd is None else budget.usd - sum(spent.values())
-        whole = sum(row["calls"] for row in asked)
-        shares.append(_enough_for(left, calls, cost, worst) * calls / whole)
+        rate, done, sent = sum(usd for *_, usd, _ in parts), 0.0, 0.0
+        # All go on side by side, until the dearest fits no more.
+        for most, calls, usd, each in sorted(parts, reverse=True):
+            step = (left - most + each) / rate if rate > 0 else math.inf
+            step = min(1.0 - done, step) if left >= most else 0.0
+            left, done, rate = left - step * rate, done + step, rate - usd
+            sent += done * calls
+        shares.append(sent / sum(row["calls"] for row in asked) if asked else 1.0)
     return shares[0], shares[1]
-
-
-def _enough_for(left: float, calls: float, cost: float, worst: float) -> float:
-    """Share of calls that so many USD are enough for: each is sent if its worst case fits."""
-    if not calls or left * calls < worst:
-        return 0.0
-    return min(1.0, (left - worst / calls + cost / calls) / cost) if cost else 1.0
 
 
 def metered_by_model(attempts: Iterable[Attempt], queries: pa.Table) -> dict[str, Metered]:

@@ -286,7 +286,8 @@ def _named(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> R
     # The low byte of an extended code says its kind.
     code = getattr(error, "sqlite_errorcode", None) or 0
     if is_full(error) or code & 0xFF == sqlite3.SQLITE_FULL:
-        return _no_space(path)
+        why = error.strerror if isinstance(error, OSError) else error
+        return _no_space(path, f"the disk is full ({why})")
     if code in _UNWRITTEN:
         return _no_space(path, f"the disk is full, a quota is used up, or it fails ({error})")
     damaged = isinstance(error, UnicodeDecodeError)
@@ -303,7 +304,7 @@ def _largest_file() -> int | None:
     return None if most == resource.RLIM_INFINITY else most
 
 
-def _no_space(path: Path, said: str = "the disk is full") -> DiskFull:
+def _no_space(path: Path, said: str = "") -> DiskFull:
     if (most := _largest_file()) is not None:
         said = (
             f"this process may write files of {most / 1e6:,.1f} MB at most (`ulimit -f`), of which "
