@@ -19,8 +19,10 @@ from routeyard.flows.workspace.ledgers import ledger_exists
 from routeyard.flows.workspace.shares import open_ledger
 from routeyard.flows.workspace.stage_folders import BuildContext
 from routeyard.flows.workspace.tables import read
+from routeyard.pipelines.calls.budget import BudgetLedger
 from routeyard.pipelines.calls.known_answers import PortMoved
-from routeyard.pipelines.collect.estimate import LEAST_TOKENS, TYPICAL_TOKENS
+from routeyard.pipelines.collect.collect import budget_of
+from routeyard.pipelines.collect.estimate import LEAST_TOKENS, TYPICAL_TOKENS, budget_share
 from routeyard.pipelines.collect.plan import plan
 from routeyard.schemas.leaks import looked_for_duplicates
 from routeyard.schemas.recipe import Recipe
@@ -44,9 +46,8 @@ def plan_build(
     checked = scaled(with_collect(checked, collect or {}), scale)
     root = Path(workspace).absolute()
     if not read_sources and is_stated(checked, base):
-        return BuildPlan(
-            {**_head(checked, root), **stated_plan(checked), "notes": notes_of(checked)}
-        )
+        stated = {**_head(checked, root), **stated_plan(checked), "notes": notes_of(checked)}
+        return BuildPlan(_with_budget(stated, checked, _spent(checked, root)))
     with fixtures(checked, root, serve=False):
         context = BuildContext(checked.name, root, base)
         found = walk(checked, context, Completing(context), until="ingest")
@@ -75,25 +76,86 @@ def plan_build(
             "cost are the most that all can take, and what the ledger holds is not taken off"
         )
         most = most_asked(checked, [table.num_rows] * len(checked.pool.models))
-        return BuildPlan({**figures, **most})
+        return BuildPlan(_with_budget({**figures, **most}, checked, _spent(checked, root)))
 
     with open_ledger(root) if ledger_exists(root) else nullcontext() as ledger:
         pool_and_rules = (table, checked.pool, checked.collect, ledger)
         try:
-            asked = plan(*pool_and_rules, benchmark=checked.name).figures()
+            planned = plan(*pool_and_rules, benchmark=checked.name)
         except PortMoved as moved:
             # Of no benchmark: no label is followed to another port.
-            asked = plan(*pool_and_rules).figures()
+            planned = plan(*pool_and_rules)
             figures["notes"].append(
                 f"the build will stop: {moved.what}. The figures below are those of --ask-again; "
                 "with --reuse these answers are not paid for again"
             )
+        spent = budget_of(planned, ledger).spent() if ledger is not None else {}
     if checked.collect.strategy == "informative":
         figures["notes"].append(
             "'strategy: informative' asks in rounds and stops early: calls and cost are the most "
             "that it can ask"
         )
-    return BuildPlan({**figures, **asked, "estimated_usd": asked["cost_usd"]})
+    asked = planned.figures()
+    figures |= {**asked, "estimated_usd": asked["cost_usd"]}
+    return BuildPlan(_with_budget(figures, checked, spent))
+
+
+def _spent(recipe: Recipe, root: Path) -> dict[str, float]:
+    """USD per model that earlier runs spent or set aside."""
+    if not recipe.collect.budget.is_set or not ledger_exists(root):
+        return {}
+    with open_ledger(root) as ledger:
+        return BudgetLedger(recipe.collect.budget, ledger, recipe.name).spent()
+
+
+def _with_budget(
+    figures: dict[str, Any], recipe: Recipe, spent: Mapping[str, float]
+) -> dict[str, Any]:
+    """The plan with what its budget is enough for."""
+    budget = recipe.collect.budget
+    if not budget.is_set or recipe.collect.provider == "recorded":
+        return figures
+    expected, worst = budget_share(budget, figures["models"], spent)
+    used = sum(spent.values())
+    figures["budget"] = {
+        **budget.model_dump(mode="json"),
+        "spent_usd": used, "share_of_calls": expected, "share_of_calls_at_worst": worst,
+    }  # fmt: skip
+    limits = {"usd": budget.usd, "per_model_usd": budget.per_model_usd}
+    limits |= {f"models.{name}": usd for name, usd in budget.models.items()}
+    given = [f"{usd:g} USD ('collect.budget.{n}')" for n, usd in limits.items() if usd is not None]
+    said = ", ".join(given[:5]) + (f" and {len(given) - 5} more" if len(given) > 5 else "")
+    said += f", of which {used:.4f} USD are spent or set aside" if used else ""
+    cost = figures["cost_usd"]
+    if expected is None:
+        why = "whether it is enough is not known without the cost"
+    elif expected * figures["calls"] < 1:
+        each = figures["worst_cost_usd"] / figures["calls"]
+        why = f"too small for a call, which can cost about {each:.4f} USD: nothing will be asked"
+    elif expected < 1:
+        why = (
+            f"too small for about {cost:.4f} USD: the build will stop after about "
+            f"{_percent(expected)} of the calls ({expected * figures['calls']:,.0f} of "
+            f"{figures['calls']:,}); raise it, or ask less"
+        )
+    elif worst is not None and worst < 1:
+        why = (
+            f"enough for about {cost:.4f} USD; were all answers as long as they may be, the build "
+            f"would stop after about {_percent(worst)} of the calls"
+        )
+    else:
+        why = "enough whatever the answers"
+    figures["notes"] = [
+        *figures["notes"],
+        f"budget of {said}: {why}",
+        "errors that a provider bills without saying so, such as HTTP 429 without usage, are not "
+        "in the budget: compare with its own bill",
+    ]
+    return figures
+
+
+def _percent(share: float) -> str:
+    return "less than 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
 def power_of(recipe: Recipe, questions: int) -> list[str]:

@@ -105,7 +105,7 @@ def _of_the_disk(error: Exception) -> str | None:
     absent = isinstance(error, FileNotFoundError)
     name = "ENOENT" if absent else errno.errorcode.get(error.errno or 0, "")
     where = error.filename or (error if absent else "")
-    if name not in known or not (where or name in ("ENOSPC", "EDQUOT")):
+    if name not in known or not (where or name in ("ENOSPC", "EDQUOT", "EFBIG")):
         return None
     says, then = known[name]
     return f"error: {says}\n  where: {where or 'the workspace'}\n  next:  {then}"

@@ -42,18 +42,23 @@ def collecting(
     _simulated = frozenset(simulated)
     console = console or SafeConsole(stderr=True)
     if not console.is_terminal:
-        yield _noting(_plain_lines(console, also))
+        yield _noting(console, _plain_lines(console, also))
         return
     from rich.live import Live
 
     with Live(console=console, refresh_per_second=4, transient=True) as live:
-        yield _noting(lambda now: live.update(table(now)))
+        yield _noting(console, lambda now: live.update(table(now)))
 
 
-def _noting(show: Callable[[RunProgress], None]) -> Callable[[RunProgress], None]:
+def _noting(console: Console, show: Callable[[RunProgress], None]) -> Callable[[RunProgress], None]:
+    said: set[str] = set()
+
     def noting(now: RunProgress) -> None:
         global _last
         _last = now
+        for waits in {model.waits for model in now.models if model.waits} - said:
+            said.add(waits)
+            console.print(f"collect   {waits}", soft_wrap=True, markup=False)
         show(now)
 
     return noting

@@ -89,7 +89,7 @@ def check_complete(
     models = ", ".join(f"{model} {n:,}" for model, n in sorted(missing.items()))
     raise (BudgetReached if out_of_budget else ProviderError)(
         f"{sum(missing.values()):,} {what.format(models=models)}: "
-        f"{'; '.join(why) or 'calls failed'}",
+        f"{'; '.join(dict.fromkeys(why)) or 'calls failed'}",
         where=f"benchmark {context.benchmark}; what arrived is in the ledger",
         next_step="remove the cause and run the same command again "
         f"(--workspace {context.root}): only what is missing is asked",

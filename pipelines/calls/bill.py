@@ -3,22 +3,26 @@
 The bound needs nothing but the text that was asked and answered: a token holds at most two words
 or runs of signs, and at most 16 bytes, on average over a text (`least_tokens`). Tokenizers with
 byte-pair merges make two to three times as many tokens of running text. What a text does not show,
-such as reasoning that is hidden, has no bound: there the provider's word is all there is.
+such as reasoning that is hidden, has no bound: there the provider's word is all there is. Cached
+tokens cost the cached price only as far as an earlier prompt began in the same way.
 
 `cost_usd` in the tables stays the provider's figure; the bound is the budget's alone.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.calls.reply import TOOL_CALLS, CallFault, ReplyChoice, Usage
+from routeyard.pipelines.calls.request import Request, canonical
+from routeyard.pipelines.calls.wire.image_part import image_tokens
 from routeyard.pipelines.ledger.attempt import BILLED
 
 #: Fewest tokens per word (`collect.metering.tokens_per_word`), and bytes that a token holds then.
@@ -47,17 +51,20 @@ class LeastUsage:
 
     Attributes:
         silent: An answer came that holds no text: it has tokens all the same.
+        cached: Most of the prompt that can have been read from a cache, as a share.
     """
 
     prompt: int = 0
     completion: int = 0
     silent: bool = False
+    cached: float = 0.0
 
 
 def least_usage(
     messages: Sequence[Mapping[str, Any]],
     choices: Iterable[ReplyChoice] = (),
     per_word: float = TOKENS_PER_WORD,
+    cached: float = 0.0,
 ) -> LeastUsage:
     """Lower bounds from the messages of a request and the choices of its reply."""
     texts = [_said(choice) for choice in choices if choice.status != "refused" or choice.text]
@@ -65,6 +72,7 @@ def least_usage(
         prompt=sum(least_tokens(_text(one.get("content")), per_word) for one in messages),
         completion=sum(max(1, least_tokens(text, per_word)) for text in texts),
         silent=any(not text.strip() for text in texts),
+        cached=cached,
     )
 
 
@@ -78,9 +86,12 @@ def counted(usage: Usage, price: Price, least: LeastUsage | None = None) -> floa
     if prompt is None or completion is None or (least.silent and completion == 0):
         by_table = None
     else:
+        read = min(usage.cache_read_tokens or 0, int(least.cached * prompt))
+        if price.cache_write is not None:  # writing is never cheaper than not caching
+            price = replace(price, cache_write=max(price.cache_write, price.input or 0.0))
         by_table = price.of(
             max(prompt, least.prompt), max(completion, least.completion),
-            usage.cache_read_tokens, usage.cache_write_tokens,
+            read if price.cache_read is not None else 0, usage.cache_write_tokens,
         )  # fmt: skip
     if by_table is None:
         # Without a price nothing can be held against the provider's own figure.
@@ -102,6 +113,44 @@ def counted_fault(
     if fault.kind in BILLED and fault.usage.completion_tokens:
         return told
     return told if told is not None and told > charged else None
+
+
+#: Digests that are kept of one model's prompts, and bytes between two of them: of the first bytes
+#: of a message, and of what follows.
+_KEPT, _FINE, _COARSE, _FIRST = 2**16, 64, 1024, 2**14
+
+
+class PromptsSeen:
+    """How the prompts began that one model has answered: only that can have been in a cache.
+
+    The newest are kept, as caches do.
+    """
+
+    def __init__(self) -> None:
+        self._digests: dict[bytes, None] = {}
+
+    def add(self, request: Request) -> float:
+        """Keep a prompt; the share of it with which an earlier one began."""
+        shared = whole = 0
+        for digest, whole in _beginnings(request):
+            shared = whole if digest in self._digests else shared
+            self._digests.pop(digest, None)
+            self._digests[digest] = None
+        while len(self._digests) > _KEPT:
+            del self._digests[next(iter(self._digests))]
+        return shared / whole if whole else 0.0
+
+
+def _beginnings(request: Request) -> Iterator[tuple[bytes, int]]:
+    """Digests of a prompt's beginnings, the whole last, with their bytes and tokens of images."""
+    digest, size = hashlib.blake2b(digest_size=8), 0
+    for part in (request.settings.parameters.get("tools", ""), *request.messages):
+        text, start = canonical(part), 0
+        while piece := text[start : start + (_FINE if start < _FIRST else _COARSE)]:
+            digest.update(piece)
+            start += len(piece)
+            size += len(piece) + (image_tokens(part) if start == len(text) and part else 0)
+            yield digest.digest(), size
 
 
 @dataclass

@@ -6,7 +6,7 @@ and `max_tokens` for each answer. When the answer comes the charge becomes its
 cost. A call whose outcome is not known (time-out, reset, 5xx, a kill) may have
 been billed: its charge stays. What a provider says a call cost is believed only
 where it is not below what the price table makes of its tokens, and tokens only where they are not
-fewer than the text must have (`bill.py`).
+fewer than the text must have, nor cached where no earlier prompt began so (`bill.py`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import json
 import math
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from routeyard.pipelines.calls.bill import PromptsSeen
 from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.calls.progress import Tally
 from routeyard.pipelines.calls.request import Request
 from routeyard.pipelines.calls.wire.image_part import image_tokens
 from routeyard.pipelines.ledger.charges import Charge, ChargeBounds
@@ -61,6 +63,8 @@ class BudgetLedger:
         self._writing: asyncio.TimerHandle | None = None
         self._changed = asyncio.Condition()
         self._asking = asyncio.Lock()
+        self._waits = False
+        self._seen: dict[tuple[str, str], PromptsSeen] = defaultdict(PromptsSeen)
 
     @property
     def limited(self) -> bool:
@@ -71,8 +75,11 @@ class BudgetLedger:
         note = json.dumps({"account": self._account, "charged": self.limited})
         await asyncio.to_thread(self._ledger.remember, {RUN_NOTE + run: note})
 
-    async def reserve(self, model_id: str, usd: float) -> str | None:
+    async def reserve(self, model_id: str, usd: float, tally: Tally | None = None) -> str | None:
         """Charge one call, waiting for calls in flight where they can still make room.
+
+        Args:
+            tally: Is told what it waits for, once in a run.
 
         Returns:
             The charge's id, for `settle`; null when it does not fit any more.
@@ -83,6 +90,14 @@ class BudgetLedger:
                 return charge
             if answer == "full":
                 return None
+            if tally is not None and not self._waits:
+                self._waits = True
+                aside = (await asyncio.to_thread(self._ledger.set_aside, self._account)).values()
+                calls, held = sum(n for n, _ in aside), sum(usd for _, usd in aside)
+                tally.waits = (
+                    f"{held:.4f} USD of the budget are set aside for {calls:,} calls in flight, at "
+                    "their worst case; further calls wait until those are answered"
+                )
             async with self._changed:
                 try:
                     async with asyncio.timeout(_LOOK_S):
@@ -108,6 +123,11 @@ class BudgetLedger:
             self._writing = asyncio.get_running_loop().call_later(_LOOK_S, self._write)
         async with self._changed:
             self._changed.notify_all()
+
+    def cached(self, request: Request) -> float:
+        """Most of a prompt that a cache can have held, as a share; from now on all of it."""
+        model = request.settings.provider, request.settings.endpoint_model
+        return self._seen[model].add(request)
 
     def _write(self) -> None:
         self._writing = None
@@ -139,9 +159,47 @@ class BudgetLedger:
         if raised == "collect.budget" and given:
             raised += f".{given[0][1]}" if len(given) == 1 else ""
         return (
-            f"the budget is reached: {said} for all runs of this benchmark, worst cases of calls "
-            f"in flight included; raise '{raised}' to go on"
+            f"the budget is reached: {said} for all runs of this benchmark; raise '{raised}' to go "
+            "on"
         )
+
+    async def explain(self, tallies: Mapping[str, Tally]) -> None:
+        """Add to why models were stopped, once, what the budget went to."""
+        out = [tally for tally in tallies.values() if tally.out_of_budget and tally.paused]
+        first = out[0].paused if out else None
+        why = await asyncio.to_thread(self._gone_to) if out else ""
+        for tally in out:
+            # One limit stops several models in the same words, which are printed once.
+            tally.paused = f"{first} ({why})" if tally.paused == first else tally.paused
+
+    def spent(self) -> dict[str, float]:
+        """USD per model that no further call can have: costs, and what is set aside."""
+        spent = self._known_costs(charged=False)
+        for model_id, usd in self._ledger.charged(self._account).items():
+            spent[model_id] = spent.get(model_id, 0.0) + usd
+        return spent
+
+    def _gone_to(self) -> str:
+        """What an account's money went to, in words."""
+        known = [sum(self._known_costs(charged=one).values()) for one in (True, False)]
+        aside = self._ledger.set_aside(self._account).values()
+        calls, held = sum(n for n, _ in aside), sum(usd for _, usd in aside)
+        charged = sum(self._ledger.charged(self._account).values())
+        kept = charged - held - known[0]
+        said = [f"{sum(known):.4f} USD are the known cost of calls"]
+        if calls:
+            said.append(
+                f"{held:.4f} USD are set aside for {calls:,} calls in flight or of killed runs, at "
+                "their worst case"
+            )
+        if kept > 5e-5:
+            said.append(
+                f"{kept:.4f} USD are set aside for calls whose cost is unknown, such as time-outs, "
+                "and for tokens that cannot be as few, or as cached, as reported"
+            )
+        if self._budget.usd is not None and (left := self._budget.usd - charged - known[1]) > 5e-5:
+            said.append(f"{left:.4f} USD are left, and the next call may cost more")
+        return "; ".join(said)
 
     async def _ask(self, model_id: str, usd: Sequence[float]) -> tuple[list[str], list[str]]:
         if not self._bounded(model_id):
@@ -151,7 +209,7 @@ class BudgetLedger:
             return [one.id for one in charges], ["yes"] * len(charges)
         async with self._asking:
             if self._before is None:
-                self._before = await asyncio.to_thread(self._spent_before)
+                self._before = await asyncio.to_thread(self._known_costs, charged=False)
             settled, self._settled = self._settled, {}
             asked = self._ledger.charge(self._account, self._bounds(model_id), charges, settled)
             try:
@@ -177,16 +235,17 @@ class BudgetLedger:
             total -= sum(self._before.values())
         return ChargeBounds(total, {model_id: limit})
 
-    def _spent_before(self) -> dict[str, float]:
-        """USD per model of runs that charged nothing: they had no budget, or are older."""
+    def _known_costs(self, *, charged: bool) -> dict[str, float]:
+        """USD per model of runs that charged their calls, or of those that did not: they had no
+        budget, or are older."""
         notes = {run: json.loads(text) for run, text in self._ledger.recall(RUN_NOTE).items()}
         spent: dict[str, float] = defaultdict(float)
         for run, settings_hash, model_id, usd in self._ledger.spending():
             note = notes.get(run)
             ours = (
-                settings_hash in self._settings
+                settings_hash in self._settings and not charged
                 if note is None
-                else note["account"] == self._account and not note["charged"]
+                else note["account"] == self._account and note["charged"] == charged
             )
             if ours:
                 spent[model_id] += usd

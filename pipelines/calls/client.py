@@ -30,6 +30,8 @@ from routeyard.pipelines.calls.wire.timeouts_and_sizes import (
 from routeyard.schemas.recipe.pool import Provider
 
 _Made = TypeVar("_Made")
+#: Seconds for what a server sends after the end of a stream, so that its connection is used again.
+_REST_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +181,17 @@ class Client:
 
         assembled = Assembled()
         first: float | None = None
-        async with aclosing(self._http.lines(path, body)) as lines:
-            async for line in lines:
-                if assembled.add(line) and first is None:
-                    first = time.perf_counter() - sent
+        lines = self._http.lines(path, body)
+        try:
+            async with asyncio.timeout(None) as rest, aclosing(lines):
+                async for line in lines:
+                    if assembled.add(line) and first is None:
+                        first = time.perf_counter() - sent
+                    if assembled.ended and rest.when() is None:
+                        rest.reschedule(asyncio.get_running_loop().time() + _REST_S)
+        except Exception:
+            if not assembled.ended:  # else the answer is whole, whatever follows it
+                raise
         return assembled.completion(), first
 
     def _fault(self, error: Exception) -> CallFault:

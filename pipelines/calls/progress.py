@@ -50,6 +50,8 @@ class Tally:
     paused: str | None = None
     #: True where `paused` is the budget's doing.
     out_of_budget: bool = False
+    #: What the budget is set aside for while calls wait for it; of one model of a run.
+    waits: str | None = None
 
     def count(self, rows: Sequence[Attempt]) -> None:
         """Count attempts that are durable now."""

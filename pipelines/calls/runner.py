@@ -93,6 +93,8 @@ async def run_requests(
                 with contextlib.suppress(*([Exception] if running.fault else [])):
                     await budget.close()
                 await asyncio.to_thread(ledger.flush)
+        if running.fault is None:
+            await budget.explain(running.tallies)
         for task in work:
             task.result()
     if running.fault is not None:

@@ -170,7 +170,7 @@ class ModelWorker:
         charge, worst = "", 0.0
         if budget.limited:
             worst = worst_case(request, queue.price, request.max_tokens or queue.max_tokens)
-            granted = await budget.reserve(queue.model_id, worst)
+            granted = await budget.reserve(queue.model_id, worst, self.tally)
             if granted is None:
                 self.tally.out_of_budget |= self.tally.paused is None
                 self.pause(budget.full(queue.model_id))
@@ -190,13 +190,16 @@ class ModelWorker:
             origin = Origin(self.run.name, self.run.purpose, datetime.now(UTC), queue.price)
             sent_at = time.monotonic()
             spent, least = None, LeastUsage()
+            trusted = float(queue.provider.trust_cached_tokens)
             if charge:
-                least = least_usage(request.messages, (), queue.tokens_per_word)
+                least = least_usage(request.messages, (), queue.tokens_per_word, trusted)
             sent = await self.client.complete(
                 request.settings.endpoint, request.body(stream=self.client.streams)
             )
             if charge:
-                least = least_usage(request.messages, sent.reply.choices, queue.tokens_per_word)
+                cached = max(trusted, budget.cached(request))
+                choices = sent.reply.choices
+                least = least_usage(request.messages, choices, queue.tokens_per_word, cached)
             queue.check(sent.reply)
         except CallFault as fault:
             spent = counted_fault(fault, queue.price, least, worst)

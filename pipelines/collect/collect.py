@@ -90,7 +90,7 @@ async def acollect(
     """As `collect`, inside a running event loop."""
     run = uuid.uuid4().hex[:12]
     # One budget for all parts of a run: its budget is one.
-    budget = _budget(plan, ledger)
+    budget = budget_of(plan, ledger)
     await _canaries(plan, ledger, run, budget, START)
     collected = await _once(plan, ledger, run, budget, on_progress, on_stored)
     if plan.collect.reask_truncated is not None and collected.stopped is None:
@@ -111,7 +111,7 @@ def ask_canaries(plan: Plan, ledger: Ledger, run: str, purpose: str) -> None:
     Args:
         purpose: `canary.START` before the run, `canary.END` after it, on the same plan.
     """
-    budget = _budget(plan, ledger)
+    budget = budget_of(plan, ledger)
     asyncio.run(_canaries(plan, ledger, run, budget, purpose))
 
 
@@ -214,7 +214,7 @@ def _settings(plan: Plan) -> list[RequestSettings]:
     return [s for m in plan.models for s in (m.settings, m.larger) if s is not None]
 
 
-def _budget(plan: Plan, ledger: Ledger) -> BudgetLedger:
+def budget_of(plan: Plan, ledger: Ledger) -> BudgetLedger:
     """The benchmark's budget; what its requests cost in an older ledger counts as well."""
     settings = _settings(plan)
     both = [s for one in settings for s in (one, one.earlier) if s is not None]

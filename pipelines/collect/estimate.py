@@ -7,7 +7,8 @@ characters a token. Each says how far off it may be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from routeyard.pipelines.calls.request import RequestSettings
 from routeyard.pipelines.collect.model_prompts import ModelPrompts
 from routeyard.pipelines.errors import RecipeError
 from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.schemas.recipe.collect import Budget
 from routeyard.schemas.recipe.pool import Model
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -127,6 +129,42 @@ def estimate(
             most, None if limit is None else limit * int(answers.sum())
         ),
     )
+
+
+def budget_share(
+    budget: Budget, models: Sequence[Mapping[str, Any]], spent: Mapping[str, float]
+) -> tuple[float | None, float | None]:
+    """Share of the calls that the budget is enough for: as expected, and at the worst; null where a
+    price is unknown.
+
+    Args:
+        models: Figures of each model of a plan: calls, and USD expected and at most.
+        spent: USD per model that are spent or set aside.
+    """
+    asked = [row for row in models if row["calls"]]
+    if any(None in (row["cost_usd"], row["worst_cost_usd"]) for row in asked):
+        return None, None
+    shares = []
+    for name in ("cost_usd", "worst_cost_usd"):
+        parts = []  # per model: calls, their USD, and most USD of one
+        for row in asked:
+            limit = budget.models.get(row["model_id"], budget.per_model_usd)
+            left = math.inf if limit is None else limit - spent.get(row["model_id"], 0.0)
+            each, most = row[name] / row["calls"], row["worst_cost_usd"] / row["calls"]
+            # A call is sent if its worst case fits.
+            share = max(0.0, min(1.0, (left - most + each) / row[name])) if row[name] else 1.0
+            share *= left >= most
+            parts.append((most, share * row["calls"], share * row[name], each))
+        left = math.inf if budget.usd is None else budget.usd - sum(spent.values())
+        rate, done, sent = sum(usd for *_, usd, _ in parts), 0.0, 0.0
+        # All go on side by side, until the dearest fits no more.
+        for most, calls, usd, each in sorted(parts, reverse=True):
+            step = (left - most + each) / rate if rate > 0 else math.inf
+            step = min(1.0 - done, step) if left >= most else 0.0
+            left, done, rate = left - step * rate, done + step, rate - usd
+            sent += done * calls
+        shares.append(sent / sum(row["calls"] for row in asked) if asked else 1.0)
+    return shares[0], shares[1]
 
 
 def metered_by_model(attempts: Iterable[Attempt], queries: pa.Table) -> dict[str, Metered]:

@@ -186,8 +186,9 @@ def _room_for(target: Path) -> Iterator[None]:
     except Exception as error:
         if not is_full(error):
             raise
+        why = f" ({error.strerror})" if isinstance(error, OSError) else ""
         raise DiskFull(
-            f"there is no room on the disk for {target.name}",
+            f"there is no room on the disk for {target.name}{why}",
             where=str(target),
             next_step="free some space and run the same command; "
             "finished stages are kept and nothing half-written is left",

@@ -84,6 +84,16 @@ def charged(execute: Execute, account: str) -> dict[str, float]:
     return {model_id: float(usd) for model_id, usd in rows}
 
 
+def set_aside(execute: Execute, account: str) -> dict[str, tuple[int, float]]:
+    """Open charges of an account, per model: how many, and their USD."""
+    rows = execute(
+        "SELECT model_id, count(*), sum(usd) FROM charges "
+        "WHERE account = ? AND owner IS NOT NULL GROUP BY model_id",
+        (account,),
+    )
+    return {model_id: (int(count), float(usd)) for model_id, count, usd in rows}
+
+
 def _settle(execute: Execute, name: str, usd: float | None) -> None:
     rows = execute("SELECT account, model_id, usd FROM charges WHERE id = ?", (name,))
     if not rows:  # settled before, by a run that was killed before it said so

@@ -31,6 +31,7 @@ from routeyard.pipelines.ledger.charges import (
     Granted,
     charge,
     charged,
+    set_aside,
 )
 from routeyard.pipelines.ledger.group_commit import Acknowledge, Appended, GroupCommit
 from routeyard.pipelines.ledger.held_lease import HeldLease
@@ -154,6 +155,11 @@ class Ledger(abc.ABC):
     def charged(self, account: str) -> dict[str, float]:
         """USD charged to an account, per model, open charges included."""
         return charged(self._read, account)
+
+    def set_aside(self, account: str) -> dict[str, tuple[int, float]]:
+        """Calls whose worst case is charged to an account until they end, and their USD, per
+        model."""
+        return set_aside(self._read, account)
 
     def _counting(self, hashes: Sequence[str]) -> dict[AnswerKey, tuple[SettledKey, int]]:
         rows: dict[AnswerKey, list[tuple[int, str, bool, str, bool]]] = defaultdict(list)

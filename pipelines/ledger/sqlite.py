@@ -14,7 +14,7 @@ checksum, and one that does not match is an error: a damaged answer is never rel
 from __future__ import annotations
 
 import contextlib
-import errno
+import resource
 import sqlite3
 import threading
 import time
@@ -25,6 +25,7 @@ from typing import Any
 
 from routeyard.pipelines.errors import BadInput, DiskFull, RouteyardError
 from routeyard.pipelines.io.mounts import is_network
+from routeyard.pipelines.io.staging import is_full
 from routeyard.pipelines.ledger.answer_keys import AnswerKey, Claim
 from routeyard.pipelines.ledger.attempt import COLUMNS, Attempt
 from routeyard.pipelines.ledger.charges import Execute
@@ -53,6 +54,11 @@ _DIALECT = Dialect(
 )
 #: Seconds for which another process may hold the file.
 _PATIENCE_S = 60
+#: What SQLite says of a quota, and of a limit on the size of a file: not that the disk is full.
+_UNWRITTEN = (
+    sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_DIR_FSYNC, sqlite3.SQLITE_IOERR_CLOSE,
+)  # fmt: skip
 #: What SQLite raises; its message about a damaged table quotes it, which may be no UTF-8.
 _FAULTS = (sqlite3.Error, OSError, UnicodeDecodeError)
 _INSERT = (
@@ -71,8 +77,8 @@ class SqliteLedger(Ledger):
         BadInput: the file is not a ledger.
         DiskFull: the disk filled up; what was acknowledged is kept.
 
-    Once the disk is full nothing more is claimed, and answers to what is in flight take the space
-    of the `Reserve`.
+    Once the disk is full, a quota used up or the largest size of a file near, nothing more is
+    claimed, and answers to what is in flight take the space of the `Reserve`.
     """
 
     _dialect = _DIALECT
@@ -117,10 +123,15 @@ class SqliteLedger(Ledger):
         return super().claim(keys, after=after)
 
     def holds(self, keys: Sequence[AnswerKey]) -> bool:
-        """As `Ledger.holds`; nothing is sent once the disk is full."""
-        return self._full is None and super().holds(keys)
+        """As `Ledger.holds`; nothing is sent once the disk is full.
+
+        Where another process has taken the reserve, a claim looks for space first.
+        """
+        room = self._full is None and (self._reserve is None or self._reserve.path.exists())
+        return room and super().holds(keys)
 
     def _make_room(self) -> None:
+        self._watch_size()
         if self._full is not None:
             raise self._full
         self._reserve = self._reserve or Reserve(self.path)
@@ -129,16 +140,29 @@ class SqliteLedger(Ledger):
         except OSError as error:
             if isinstance(fault := _named(error, self.path), DiskFull):
                 raise fault from error
+            self._reserve = None  # the file system can hold none
+
+    def _watch_size(self) -> None:
+        """Stop while answers in flight still fit into the largest file that we may write."""
+        most = _largest_file()
+        if self._full is None and most is not None:
+            # Checkpoints move the log into the file: in the end both are in it.
+            files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+            taken = sum(file.stat().st_size for file in files if file.exists())
+            if taken + Reserve.BYTES > most:
+                self._full = _no_space(self.path)
 
     def _transact(self, work: Callable[[Execute], Any]) -> Any:
         """Do work in a transaction, in the reserved space where there is no other."""
-        try:
-            return self._transact_once(work)
-        except DiskFull as fault:
-            self._full = self._full or fault
-            if self._reserve is None or not self._reserve.free():
-                raise
-        return self._transact_once(work)
+        while True:
+            try:
+                done = self._transact_once(work)
+                self._watch_size()
+                return done
+            except DiskFull as fault:
+                self._full = self._full or fault
+                if self._reserve is None or not self._reserve.free():
+                    raise
 
     def _transact_once(self, work: Callable[[Execute], Any]) -> Any:
         """BEGIN IMMEDIATE … COMMIT, so that two processes queue up instead of failing."""
@@ -259,21 +283,36 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _named(error: sqlite3.Error | OSError | UnicodeDecodeError, path: Path) -> RouteyardError:
-    full = (
-        error.errno in (errno.ENOSPC, errno.EDQUOT)
-        if isinstance(error, OSError)
-        # The low byte of an extended code says its kind.
-        else (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF == sqlite3.SQLITE_FULL
-    )
-    if full:
-        return DiskFull(
-            "the disk is full: the ledger takes no more answers",
-            where=str(path),
-            next_step="free some space and run the same command; acknowledged answers are kept",
-        )
+    # The low byte of an extended code says its kind.
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    if is_full(error) or code & 0xFF == sqlite3.SQLITE_FULL:
+        why = error.strerror if isinstance(error, OSError) else error
+        return _no_space(path, f"the disk is full ({why})")
+    if code in _UNWRITTEN:
+        return _no_space(path, f"the disk is full, a quota is used up, or it fails ({error})")
     damaged = isinstance(error, UnicodeDecodeError)
     return BadInput(
         f"the ledger cannot be used: {'its tables are damaged' if damaged else error}",
         where=str(path),
         next_step="check that the file is a ledger of this workspace and can be written",
+    )
+
+
+def _largest_file() -> int | None:
+    """Most bytes that this process may write to one file; null without a limit."""
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return None if most == resource.RLIM_INFINITY else most
+
+
+def _no_space(path: Path, said: str = "") -> DiskFull:
+    if (most := _largest_file()) is not None:
+        said = (
+            f"this process may write files of {most / 1e6:,.1f} MB at most (`ulimit -f`), of which "
+            f"{Reserve.BYTES / 1e6:,.1f} MB are kept for answers in flight"
+        )
+    return DiskFull(
+        f"{said}: the ledger takes no more answers",
+        where=str(path),
+        next_step="free some space, or raise the quota or limit (`df`, `quota`, `ulimit -f`), and "
+        "run the same command; acknowledged answers are kept",
     )

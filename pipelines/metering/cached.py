@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from routeyard.pipelines.calls.bill import least_tokens
 from routeyard.pipelines.metering.answers import AnswerColumns, Mask
 from routeyard.pipelines.metering.findings import MeteringInput
 from routeyard.pipelines.trajectories.caches import cache_rule, rule_of
@@ -36,7 +40,8 @@ def too_many_cached(known: MeteringInput, answers: AnswerColumns) -> Mask:
 def unwritten(
     known: MeteringInput, model_id: str, answers: AnswerColumns
 ) -> Iterator[tuple[str, AnswerColumns, int | None]]:
-    """Answers that read more tokens than any prompt of the model had within the time to live.
+    """Answers that read more tokens than any prompt of the model had within the time to live, and
+    those that read text with which no other prompt of the model begins.
 
     Answers without a time, and those of several calls, are not judged. Other traffic of the same
     account may have filled the cache: a share may be so (`metering.cache_unwritten`).
@@ -69,3 +74,58 @@ def unwritten(
         single.where(bad),
         timed,
     )
+    bad, claimed, most = _of_no_other(known, model_id, single)
+    yield (
+        f"answers whose cached tokens cannot be: {claimed:,} are claimed as read from the cache, "
+        f"and at most {most:,} can be: no other prompt begins with the rest of the text",
+        single.where(bad),
+        timed,
+    )
+
+
+def _of_no_other(
+    known: MeteringInput, model_id: str, answers: AnswerColumns
+) -> tuple[Mask, int, int]:
+    """Answers that read text of no other prompt, the tokens that they read, and most they can have.
+
+    The first answer to a question is judged. Models that ask one model of an endpoint share its
+    cache, and are not.
+    """
+    bad = np.zeros(len(answers), dtype=bool)
+    if sum(_endpoint(known, one) == _endpoint(known, model_id) for one in known.models) > 1:
+        return bad, 0, 0
+    names = ("query_id", "requested_at", "prompt_tokens", "cache_read_tokens")
+    rows = list(zip(*(answers.column(name).to_pylist() for name in names), strict=True))
+    times = Counter((query, sent) for query, sent, *_ in rows)
+    first = dict(sorted(times, key=lambda one: str(one[1] or ""), reverse=True))
+    shared = _shared_beginnings({known.prompts[query] for query in first if query in known.prompts})
+    claimed = most = 0
+    for at, (query, sent, prompt, read) in enumerate(rows):
+        text = known.prompts.get(query)
+        alone = sent is not None and sent == first[query] and times[query, sent] == 1
+        if not read or prompt is None or text is None or not alone:
+            continue
+        can = prompt - least_tokens(text[shared[text] :], known.thresholds.tokens_per_word)
+        if read > can:
+            bad[at] = True
+            claimed, most = claimed + read, most + max(can, 0)
+    return bad, claimed, most
+
+
+def _endpoint(known: MeteringInput, model_id: str) -> tuple[Any, Any]:
+    row = known.models.get(model_id, {})
+    name = known.names.get(model_id) or row.get("base_model") or model_id
+    return row.get("provider"), name
+
+
+def _shared_beginnings(texts: set[str]) -> dict[str, int]:
+    """Characters with which each text and another one begin: of all, a neighbour shares most."""
+    ordered = sorted(texts)
+    found = dict.fromkeys(ordered, 0)
+    for one, other in pairwise(ordered):
+        low, high = 0, min(len(one), len(other))
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+        found[one], found[other] = max(found[one], low), max(found[other], low)
+    return found

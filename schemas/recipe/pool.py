@@ -139,6 +139,9 @@ class Provider(Strict):
     """Form of the price list that it publishes."""
     supports_n: bool = False
     """True where one request may ask for `n` answers."""
+    trust_cached_tokens: bool = Field(default=False, exclude_if=lambda given: not given)
+    """True where a budget believes its counts of cached tokens. Else only as many cost the cached
+    price as an earlier prompt of the run began with; tables always have the counts reported."""
     limits: RateLimits = RateLimits(concurrency=1024)
     """Limits of all its models together."""
 

@@ -36,6 +36,8 @@ class BatchNote:
     billed: list[int] = field(default_factory=list)
     #: Per line: fewest tokens of its prompt, for the lower bound of its bill.
     least: list[int] = field(default_factory=list)
+    #: Per line: most of its prompt that a cache can have held, as a share.
+    cached: list[float] = field(default_factory=list)
 
     @classmethod
     def read(cls, text: str) -> BatchNote:

@@ -161,6 +161,7 @@ class OpenBatches:
             charges=charges,
             billed=[r.billed for r in requests],
             least=[least_usage(r.messages).prompt for r in requests],
+            cached=[self._budget.cached(r) for r in requests] if self._budget.limited else [],
         )
         try:
             content = ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
@@ -239,19 +240,22 @@ class OpenBatches:
         for number, request in enumerate(one.requests()):
             made: list[Attempt] = []
             asked = one.least[number] if number < len(one.least) else 0
+            cached = float(queue.provider.trust_cached_tokens)
+            if number < len(one.cached):
+                cached = max(cached, one.cached[number])
             try:
                 reply = reply_of(found.get(str(number)), said, client.secret)
             except CallFault as fault:
                 if not fault.refused:
                     tally.met(fault)
                 made = failed_rows(request, fault, origin, latency_s=None)
-                least = LeastUsage(asked)
+                least = LeastUsage(asked, cached=cached)
                 spent.append(
                     counted_fault(fault, queue.price, least) if fault.usage is not None else 0.0
                 )
             else:
                 made = answered_rows(request, reply, origin, latency_s=None, ttft_s=None)
-                least = least_usage((), reply.choices, queue.tokens_per_word)
+                least = least_usage((), reply.choices, queue.tokens_per_word, cached)
                 spent.append(counted(reply.usage, queue.price, replace(least, prompt=asked)))
                 if rest := request.only(request.samples[len(made) :]):
                     why = "the server gave fewer answers than asked for"

@@ -76,4 +76,5 @@ async def run_batches(
                 await client.__aexit__(None, None, None)
             await budget.close()
             await asyncio.to_thread(ledger.flush)
+    await budget.explain(batches.tallies)
     return RunResult(batches.tallies, None, time.monotonic() - started)
