@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.compare import Comparison, compare, ranking
+from routeyard.pipelines.evaluate.compare import ALPHA, Comparison, compare, ranking
 from routeyard.pipelines.evaluate.pairs import Traded, default_pair, pair_of
 from routeyard.pipelines.evaluate.router_result import RouterResult, measure
 from routeyard.pipelines.evaluate.rows import (
@@ -171,6 +171,11 @@ def evaluate(
     values = {one.router: accuracy(data, one, headline)[0] for one in measured}
     told = facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools)
     told["missing"] += untold(len(measured), how.resamples)
+    told["order_undecided"]["routers"] = [
+        [row.first, row.second]
+        for row in compared
+        if row.metric == headline and row.p_adjusted < ALPHA and not row.significant
+    ]
     return Evaluation(
         metrics=table(counted(rows, data.test.n_queries), "metrics"),
         curves=table(curves, "curves"),
