@@ -135,13 +135,20 @@ def check_metering(context: BuildContext, audited: StageResult) -> None:
 
 
 def certify_routability(
-    context: BuildContext, *, curated: StageResult, embeddings: StageResult | None
+    context: BuildContext, *, release: Release, curated: StageResult, embeddings: StageResult | None
 ) -> StageWork:
-    """Routability certificate over the curated tables."""
+    """Routability certificate over the curated tables.
+
+    Reference routers read the questions through the embeddings that the release will have; where
+    only curation needs them, through `tfidf`, as an evaluation of the release does.
+    """
     from routeyard.pipelines.evaluate.certificate import certify
     from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE
+    from routeyard.pipelines.experiment.splits import with_tfidf
     from routeyard.pipelines.matrix.reading import from_tables
     from routeyard.pipelines.routers import ROUTERS
+
+    own = release.include_embeddings and embeddings is not None
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
@@ -150,19 +157,22 @@ def certify_routability(
             tables["models"],
             tables["labels"],
             tables["responses"],
-            None if embeddings is None else read(embeddings, "embeddings"),
+            read(embeddings, "embeddings") if embeddings is not None and own else None,
             tables["splits"],
             tables.get("duplicates"),
             verdicts=tables["verdicts"],
         )
+        if embeddings is not None and not own:
+            core = with_tfidf(core)
         certificate = certify(core).to_json()
         write_json(folder / "certificate.json", certificate)
         return {"verdict": certificate["verdict"], "certificate": certificate}
 
     inputs = {"curated": curated.fingerprint}
-    if embeddings is not None:
+    if embeddings is not None and own:
         inputs["embeddings"] = embeddings.fingerprint
-    return StageWork({}, inputs, make, ROUTERS.modules(REFERENCE))
+    words = {} if embeddings is None or own else {"encoder": "tfidf"}
+    return StageWork(words, inputs, make, ROUTERS.modules(REFERENCE))
 
 
 def write_benchmark(

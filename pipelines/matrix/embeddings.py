@@ -46,9 +46,10 @@ def encoder_vectors(
         vectors[here] = flat[at >= 0]
         found[here] = True
     if not found.all():
+        names = ", ".join(sorted(_names(embeddings)))
         raise BadInput(
             f"encoder {chosen!r} has embeddings for {int(found.sum())} of {len(query_ids)} queries",
-            next_step=f"known encoders: {', '.join(sorted(_names(embeddings)))}; embed the rest, or pass none",
+            next_step=f"known encoders: {names}; embed the rest, or pass none",
         )
     return vectors
 

@@ -108,6 +108,7 @@ def evaluate(
     picks: Mapping[str, Mapping[str, float]] | None = None,
     clock: Callable[[], float] | None = None,
     store: PredictionStore | None = None,
+    own: Sequence[str] = (),
     **changes: Any,
 ) -> Evaluation:
     """Fit routers on train, choose on validation, measure on test.
@@ -121,6 +122,7 @@ def evaluate(
             not, for `answer_quality`.
         clock: for `decision_time`, in place of the system's where the settings are timed.
         store: where predictions are kept, so that none is made twice.
+        own: routers whose figures the report is about, in place of the best one.
         changes: settings that differ, by name.
 
     Raises:
@@ -191,6 +193,8 @@ def evaluate(
             "headline": headline,
             **_told(done),
             "validation": done.validation,
+            "own": list(own),
+            "on_encoder": sorted(done.on_encoder) if core.encoder else [],
         },
         settings=how.but(scheme=scheme, pair=chosen),
     )
