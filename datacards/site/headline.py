@@ -22,7 +22,7 @@ def headline(
     """`sentence`, `rows` (all, best first), `chart`, and `small`, which a phone shows.
 
     A router is chosen by its accuracy on the validation questions, the single model by that on
-    the train questions, and both are told by that on the test questions. Your own routers are
+    the train questions, and the sentence gives that of both on the test questions. Your own routers are
     named without being chosen. Without an evaluation the sentence is about the models.
 
     Args:
@@ -121,15 +121,16 @@ def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
     if own:
         words = f"Your router{'s' * (len(own) > 1)} {_answered(chosen)} of the test questions right"
     else:
-        why = f"the best of {len(tried)} routers on the validation questions"
+        among = f"best of {len(tried)} routers" if len(tried) > 1 else "only router"
+        why = f"the {among} on the validation questions"
         words = f"{_answered(chosen, why)} of the test questions right"
     words += f"; {_always(single, facts)}"
-    if {_level(row) for row in chosen} == {_level(single)}:
+    if not own and {_level(row) for row in chosen} == {_level(single)}:
         words = f"Routing gains nothing here. {words}"
     elif not own and level is not None and tried[best[0]] <= level + 1e-9:
         words += ". On the validation questions no router did better than that model"
     costs = [row["cost"] / single["cost"] for row in chosen if row["cost"] and single["cost"]]
-    if costs and len(chosen) == 1:
+    if costs and len(chosen) == 1 and _level(chosen[0]) != _level(single):
         words += (
             f". Routing costs {_times(costs[0])} what that model costs, where it is free to ask "
             "any model"
@@ -159,8 +160,8 @@ def _answered(rows: Sequence[Row], why: str = "") -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = [f"{len(names) - 3} more"] if len(names) > 3 else []
-    return " and ".join([*names[:3], *more])
+    shown = [*names[:3], f"{len(names) - 3} more"] if len(names) > 4 else list(names)
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
 def _always(single: Row, facts: Mapping[str, Any]) -> str:

@@ -238,7 +238,7 @@ def with_embeddings(
     """The tables with embeddings of all queries: from a file, the release, or computed.
 
     Args:
-        embed: Compute them where there are none; an encoder that is named is always used.
+        embed: Compute them where the release lacks any; an encoder that is named is always used.
         encoder: Default: what the file or the release has, else `tfidf`.
         scheme: split scheme whose train questions a lexical encoder is fitted on.
     """

@@ -40,17 +40,6 @@ def default_scheme(core: Core, asked: str | None = None) -> str:
     return chosen
 
 
-def with_tfidf(core: Core) -> Core:
-    """The core with vectors of the questions' words, learned from the default scheme's train
-    questions; without a split all may shape the space."""
-    from routeyard.pipelines.lexical import NAME, tfidf
-
-    train = np.ones(core.n_queries, dtype=bool)
-    if core.splits:
-        train = core.splits[default_scheme(core)] == "train"
-    return replace(core, embeddings=tfidf(core.questions, train), encoder=NAME)
-
-
 def with_validation(core: Core, scheme: str) -> tuple[Core, bool]:
     """The core, with one in `HELD` train questions for validation where the scheme has none.
 

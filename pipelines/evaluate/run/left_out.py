@@ -59,8 +59,9 @@ def missing(facts: Mapping[str, Any]) -> list[str]:
     words = []
     n, compared = facts["n_test"], facts["n_compared"]
     if compared < n:
+        single = "single model" if facts["order_undecided"]["train"] else "best single model"
         words.append(
-            f"best single model {facts['best_single']}: labels on {compared:,} of {n:,} test "
+            f"{single} {facts['best_single']}: labels on {compared:,} of {n:,} test "
             "questions; what is compared with it is over those"
         )
     lacking = {name: k for name, k in facts["labelled"].items() if k < n}
