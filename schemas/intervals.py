@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 
-def wilson(hits: float, n: int, z: float = 1.959964) -> tuple[float, float, float]:
+def wilson(hits: float, n: float, z: float = 1.959964) -> tuple[float, float, float]:
     """A share of `n` > 0 with its 95 % score interval (Wilson 1927): (share, low, high)."""
     centre = (hits + z * z / 2) / (n + z * z)
     half = z / (n + z * z) * math.sqrt(hits * (n - hits) / n + z * z / 4)

@@ -23,6 +23,7 @@ from routeyard.datacards.site.evaluation_charts import (
 )
 from routeyard.datacards.site.evaluation_tables import EvaluationTables
 from routeyard.datacards.site.figure_rows import COLUMNS, figure_rows, pair_rows
+from routeyard.datacards.site.headline import encoder_words
 from routeyard.datacards.site.language import kind_of
 
 Row = dict[str, Any]
@@ -150,7 +151,7 @@ def _facts(facts: Mapping[str, Any]) -> list[str]:
         _single(facts),
     ]
     if "encoder" in facts:
-        words.append(_encoder(facts))
+        words.append(encoder_words(facts))
     words += facts.get("missing") or ()
     for measure, models in (facts.get("costs_lacking") or {}).items():
         if isinstance(models, list):  # as evaluations before those with `missing` told it
@@ -170,13 +171,6 @@ def _single(facts: Mapping[str, Any]) -> str:
     if (facts.get("order_undecided") or {}).get("train"):
         return f"single model compared with: {facts['best_single']}"
     return f"best single model on train: {facts['best_single']}"
-
-
-def _encoder(facts: Mapping[str, Any]) -> str:
-    """Which vectors of the questions routers learn from."""
-    if not facts["encoder"]:
-        return "encoder: none, routers saw no vectors of the questions"
-    return f"encoder of the questions: {facts['encoder'].removesuffix(':float32')}"
 
 
 def _ranking(

@@ -19,10 +19,11 @@ Row = dict[str, Any]
 def headline(
     one: EvaluationTables | None, models: Sequence[Row], *, simulated: bool
 ) -> dict[str, Any]:
-    """`sentence`, `rows` (all, best first), `chart`, and `small`, which a phone shows.
+    """`sentence`, `note` (the encoder that its routers read the questions through), `rows` (all,
+    best first), `chart`, and `small`, which a phone shows.
 
     A router is chosen by its accuracy on the validation questions, the single model by that on
-    the train questions, and the sentence gives that of both on the test questions. Your own routers are
+    the train questions; the sentence gives those on the test questions. Your own routers are
     named without being chosen. Without an evaluation the sentence is about the models.
 
     Args:
@@ -48,7 +49,8 @@ def headline(
     third = sorted((r["accuracy"] for r in rows if r["role"] == "model"), reverse=True)[2:3]
     for row in rows:  # the three best single models, and those as good as the third
         row["shown"] = row["role"] != "model" or row["accuracy"] > min(third, default=0) - 1e-9
-    return {"sentence": sentence, "rows": rows, **chart}
+    note = None if one is None or "encoder" not in one.facts else encoder_words(one.facts)
+    return {"sentence": sentence, "note": note, "rows": rows, **chart}
 
 
 def answer_of(one: EvaluationTables, *, simulated: bool) -> str | None:
@@ -138,10 +140,6 @@ def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
     if own and best:
         beside = _answered([by_name["router", name] for name in best])
         words += f". Of the other routers, {beside}, chosen on the validation questions"
-    if on := [row["model_id"] for row in chosen if row["model_id"] in facts.get("on_encoder", ())]:
-        read = "reads" if len(on) == 1 else "read"
-        encoder = str(facts.get("encoder")).removesuffix(":float32")
-        words += f". {_listed(on)} {read} the questions through the encoder {encoder}"
     return f"{words}."
 
 
@@ -149,6 +147,15 @@ def alike(values: Mapping[str, float]) -> list[str]:
     """The names with the greatest value: all of them, so that no name settles a tie."""
     most = max(values.values(), default=0.0)
     return sorted(name for name, value in values.items() if value > most - 1e-9)
+
+
+def encoder_words(facts: Mapping[str, Any]) -> str:
+    """Which vectors of the questions routers learn from, and which routers do."""
+    if not (name := facts["encoder"]):
+        return "encoder: none, routers saw no vectors of the questions"
+    who = _listed(facts.get("on_encoder") or ())
+    of = f", for {who}" if who else ""
+    return f"encoder of the questions: {name.removesuffix(':float32')}{of}"
 
 
 def _answered(rows: Sequence[Row], why: str = "") -> str:
@@ -160,6 +167,8 @@ def _answered(rows: Sequence[Row], why: str = "") -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
+    if not names:
+        return ""
     shown = [*names[:3], f"{len(names) - 3} more"] if len(names) > 4 else list(names)
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 

@@ -38,7 +38,7 @@ def test_answers_become_a_page_and_a_recipe(
     # Nothing in the words of a question tells odd from even: the router always asks one model.
     # The sentence is about a router that looks at questions, and says how it was chosen.
     assert " on the validation questions, answer" in page
-    assert "through the encoder tfidf.</h1>" in page
+    assert "Encoder of the questions: tfidf, for " in page
     assert Path(told["recipe"]).read_text().startswith("# Written by `routeyard init`")
     assert Path(told["audit"]["page"]).is_file()
     assert {row["router"] for row in told["ranking"]} >= {"knn", "best-generalist"}
