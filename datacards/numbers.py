@@ -62,12 +62,11 @@ def _undecided(found: Mapping[str, Any]) -> str:
     """Why no model is called best; empty where missing labels do not leave it open."""
     if not (single := found["best_single"]):
         return ""
-    queries = found["rows"]["queries"]
     counts = {
         one["model_id"]: (
             (pairs := one["labelled"] + one["undecided"]) * (one["low"] or 0),
             pairs * (1 - (one["high"] or 0) + (one["low"] or 0)) if pairs else 0,
-            queries,
+            single["judged"],
         )
         for one in found["models"]
     }

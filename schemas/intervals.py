@@ -41,9 +41,9 @@ def order_undecided(arms: Mapping[str, Counts], first: str) -> list[str]:
     found = []
     for name, (other_hits, other_known, other_n) in arms.items():
         open_labels = n - known + other_n - other_known
-        if name == first or open_labels <= 0 or not min(known, n):
-            continue
-        if hits / n <= (other_hits + other_n - other_known) / other_n or not other_known:
+        if name == first or open_labels <= 0 or not min(known, other_known):
+            continue  # an arm without any label has no accuracy
+        if hits / n <= (other_hits + other_n - other_known) / other_n:
             found.append(name)
             continue
         own, other = wilson(hits, known)[1:], wilson(other_hits, other_known)[1:]

@@ -23,12 +23,11 @@ def models(book: SiteRelease) -> list[dict[str, Any]]:
     """
     certified = {row["model_id"]: row for row in (book.certificate or {}).get("models") or ()}
     rows = book.rows(_SQL["models"])
-    questions = book.manifest.tables["queries"].rows
     for row in rows:
         row["counts"] = None
         if row["accuracy"] is not None:
             known = row["pairs"] * (1 - row["ceiling"] + row["floor"])
-            row["counts"] = (row["pairs"] * row["floor"], known, max(questions, row["pairs"]))
+            row["counts"] = (row["pairs"] * row["floor"], known, row["judged"])
         told = certified.get(row["model_id"]) or {}
         row["low"], row["high"] = told.get("low"), told.get("high")
         if row["low"] is None and row["accuracy"] is not None:

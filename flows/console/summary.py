@@ -37,13 +37,12 @@ def figures(release: Path) -> dict[str, Any]:
             names = [column[0] for column in done.description]
             return [dict(zip(names, row, strict=True)) for row in done.fetchall()]
 
-        facts = ask("facts")[0]
         per_model, single = ask("per_model"), next(iter(ask("best_single")), None)
         costs = {row["model"]: row["usd"] for row in ask("costs")}
         return {
-            **facts,
+            **ask("facts")[0],
             "best_single": [" and ".join(single["models"]), single["accuracy"]] if single else None,
-            "order_undecided": _undecided(single["models"], per_model, facts["questions"])
+            "order_undecided": _undecided(single["models"], per_model, single["judged"])
             if single
             else "",
             # On the questions that the best single model has a label for.

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from routeyard.flows.console import counter, line
-from routeyard.flows.evaluation.vectors import lexical, shipped_name
+from routeyard.flows.evaluation.vectors import known_name, lexical, shipped_name
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.io.untrusted import RELEASED, bounded
@@ -255,12 +255,13 @@ def with_embeddings(
         tables = tables.without("embeddings")
     elif not embed and encoder is None:
         return tables
-    if (name := encoder or TFIDF) == TFIDF:
+    if encoder in (None, TFIDF):
         core = core_of(tables)
         chosen = default_scheme(core, scheme) if core.splits else ""
         return tables.also("embeddings", lexical(tables, core, chosen, cache))
     from routeyard.pipelines.embed import embed as compute
 
+    name = known_name(str(encoder))
     outside_releases(cache)
     with counter("embed", "questions") as advance:
         found = compute(tables["queries"], encoder=name, cache=cache, on_progress=advance)

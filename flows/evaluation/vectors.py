@@ -35,7 +35,6 @@ def vectors(
     Raises:
         BadInput: the name is not one of these.
     """
-    from routeyard.pipelines import encoders
     from routeyard.pipelines.embed import embed, text_of
 
     found: dict[str, Vectors] = {}
@@ -44,7 +43,6 @@ def vectors(
         shipped = set(tables["embeddings"].column("encoder").to_pylist())
     ids = pa.array(core.query_ids, pa.string())
     for name in dict.fromkeys(names):
-        full = encoders.full_name(name)
         own = shipped_name(name, shipped)
         if own is not None:
             loaded = encoder_vectors(tables["embeddings"], ids, own)
@@ -59,13 +57,7 @@ def vectors(
             train = core.splits[scheme] == "train" if scheme else every
             found[name] = kept_tfidf(texts, train, cache)
         else:
-            if not encoders.known(full):
-                every = [TFIDF, *encoders.ALIASES, *encoders.names(), *sorted(shipped)]
-                raise BadInput(
-                    f"there is no encoder {name!r}",
-                    next_step=did_you_mean(name, every)
-                    + "; or name a folder of weights or a hub id (owner/name)",
-                )
+            full = known_name(name, shipped)
             outside_releases(cache)
             with counter("embed", "questions") as advance:
                 table = embed(tables["queries"], encoder=full, cache=cache, on_progress=advance)
@@ -73,6 +65,25 @@ def vectors(
             assert loaded is not None
             found[name] = loaded
     return found
+
+
+def known_name(name: str, shipped: Collection[str] = ()) -> str:
+    """The full name of an encoder that can be computed.
+
+    Raises:
+        BadInput: there is none of this name.
+    """
+    from routeyard.pipelines import encoders
+
+    full = encoders.full_name(name)
+    if not encoders.known(full):
+        every = [TFIDF, *encoders.ALIASES, *encoders.names(), *sorted(shipped)]
+        raise BadInput(
+            f"there is no encoder {name!r}",
+            next_step=did_you_mean(name, every)
+            + "; or name a folder of weights or a hub id (owner/name)",
+        )
+    return full
 
 
 def shipped_name(name: str, shipped: Collection[str]) -> str | None:

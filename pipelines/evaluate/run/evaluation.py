@@ -84,8 +84,9 @@ class Evaluation:
     settings: EvaluationSettings
 
     def __repr__(self) -> str:
-        first = self.ranking[0] if self.ranking else None
-        best = f"; first {first['router']} with accuracy {first['value']:.4f}" if first else ""
+        most = max((one["value"] for one in self.ranking), default=None)
+        first = [one["router"] for one in self.ranking if one["value"] == most]
+        best = f"; first {' and '.join(first)} with accuracy {most:.4f}" if first else ""
         return f"Evaluation of {len(self.ranking)} routers{best}"
 
     def _repr_html_(self) -> str:
