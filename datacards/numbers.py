@@ -70,9 +70,9 @@ def _undecided(found: Mapping[str, Any]) -> str:
         )
         for one in found["models"]
     }
-    best = single["models"]
-    others = [name for name in order_undecided(counts, best[0]) if name not in best]
-    return undecided_words(" and ".join(best), others) if others else ""
+    first = single["models"][0]
+    others = order_undecided(counts, first)
+    return undecided_words(first, others) if others else ""
 
 
 def _count(connection: Any, tables: Mapping[str, pa.Table | StoredTable]) -> None:

@@ -82,8 +82,8 @@ def studied(release: Path, out: Path, given: argparse.Namespace) -> str:
     folder, texts = out_folder(release, out), RECORDED.get(name, True)
     cache = given.cache or given.workspace / "cache" / "embeddings"
     tables = read_release(release)
-    lacks = texts and "embeddings" not in tables
-    tables = with_embeddings(tables, None, lacks, cache, ENCODER if lacks else None)
+    missing = texts and "embeddings" not in tables
+    tables = with_embeddings(tables, None, missing, cache, ENCODER if missing else None)
     shared: dict[str, Any] = {"resamples": given.resamples, "seed": 0}
     about = do.context_of(release, tables, **shared)
     pair = None

@@ -191,9 +191,8 @@ def _of_models(models: Sequence[Row]) -> str | None:
     whose = "its" if len(best) == 1 else "their"
     words = f"{_answered([labelled[name] for name in best])} of {whose} labelled questions right"
     counts = {name: row["counts"] for name, row in labelled.items() if row.get("counts")}
-    others = order_undecided(counts, best[0]) if best[0] in counts else []
-    if others := [name for name in others if name not in best]:
-        return f"{words}. {undecided_words(_listed(best), others)}"
+    if others := order_undecided(counts, best[0]) if best[0] in counts else []:
+        return f"{words}. {undecided_words(best[0], others)}"
     if len(models) == 1:
         return f"The only model, {words}."
     return f"The best of {len(models)} models, {words}."

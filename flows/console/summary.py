@@ -42,7 +42,7 @@ def figures(release: Path) -> dict[str, Any]:
         return {
             **ask("facts")[0],
             "best_single": [" and ".join(single["models"]), single["accuracy"]] if single else None,
-            "order_undecided": _undecided(single["models"], per_model, single["judged"])
+            "order_undecided": _undecided(single["models"][0], per_model, single["judged"])
             if single
             else "",
             # On the questions that the best single model has a label for.
@@ -62,14 +62,14 @@ def figures(release: Path) -> dict[str, Any]:
         }
 
 
-def _undecided(best: list[str], per_model: list[dict[str, Any]], questions: int) -> str:
+def _undecided(first: str, per_model: list[dict[str, Any]], questions: int) -> str:
     """Why no model is called best; empty where missing labels do not leave it open."""
     counts = {
         row["model"]: ((row["accuracy"] or 0.0) * row["labelled"], row["labelled"], questions)
         for row in per_model
     }
-    others = [name for name in order_undecided(counts, best[0]) if name not in best]
-    return undecided_words(" and ".join(best), others) if others else ""
+    others = order_undecided(counts, first)
+    return undecided_words(first, others) if others else ""
 
 
 def _losses(release: Path) -> list[dict[str, Any]]:
