@@ -123,8 +123,8 @@ def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
     if own:
         words = f"Your router{'s' * (len(own) > 1)} {_answered(chosen)} of the test questions right"
     else:
-        among = f"best of {len(tried)} routers" if len(tried) > 1 else "only router"
-        why = f"the {among} on the validation questions"
+        why = f"the best of {len(tried)} routers on the validation questions"
+        why = why if len(tried) > 1 else ""  # who is alone was not chosen
         words = f"{_answered(chosen, why)} of the test questions right"
     words += f"; {_always(single, facts)}"
     if not own and {_level(row) for row in chosen} == {_level(single)}:

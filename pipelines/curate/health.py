@@ -133,7 +133,9 @@ def _tasks(matrix: LabelMatrix, scores: Specialist) -> pa.Table:
     levels = np.where(np.isnan(values), -np.inf, values)
     # Models that are equally good are all named.
     best = [
-        " and ".join(matrix.models[m] for m in np.flatnonzero(own == own.max())) if there else None
+        " and ".join(matrix.models[m] for m in np.flatnonzero(own == own.max()).tolist())
+        if there
+        else None
         for own, there in zip(levels.T, known, strict=True)
     ]
     top = np.where(known, levels.max(axis=0, initial=-np.inf), np.nan)

@@ -37,7 +37,7 @@ def test_the_first_sentence_names_how_its_single_model_was_chosen() -> None:
     assert "always asking a, best on the train questions, 70.0 %" in told
     told = headline(evaluated(0.7, 0.7), POOL, simulated=False)["sentence"]
     # Both are named: that one which always asks `a` answers as many is no finding.
-    assert told.startswith("Routing gains nothing here. knn, the only router on the validation")
+    assert told.startswith("Routing gains nothing here. knn answers 70.0 %")
     assert "; always asking a, best on the train questions, 70.0 %." in told
 
 
