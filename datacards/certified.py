@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from routeyard.datacards.markdown import UNKNOWN, texts
@@ -40,7 +40,19 @@ def sentences(certificate: Mapping[str, Any]) -> list[FigureSentence]:
     order = [name for name in FIGURES if name in figures]
     order += sorted(name for name in figures if name not in FIGURES)
     measure = str(certificate.get("measure") or "usd")
-    return [_said(name, figures[name], measure) for name in order]
+    found = [_said(name, figures[name], measure) for name in order]
+    if not certificate.get("order_undecided"):
+        return found
+    # Missing labels leave open which model is best: none is called so.
+    single = f"single model {certificate.get('best_single')}"
+    return [
+        replace(
+            one,
+            name=one.name.replace("best single model", single),
+            sentence=one.sentence.replace("best single model", single),
+        )
+        for one in found
+    ]
 
 
 def _said(name: str, figure: Mapping[str, Any], measure: str) -> FigureSentence:

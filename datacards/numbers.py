@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.datacards.sql import sql_of
+from routeyard.schemas.intervals import order_undecided, undecided_words
 from routeyard.schemas.stored import StoredTable, register
 
 _SQL = sql_of("numbers")
@@ -52,8 +53,26 @@ def card_numbers(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, Any]
     found["rows"] = {name: table.num_rows for name, table in tables.items()}
     # Bounds are given only where something is open.
     found["bounds"] = any((one["high"] or 0) - (one["low"] or 0) > 1e-12 for one in found["models"])
+    found["order_undecided"] = _undecided(found)
     found["simulated"] = sum(bool(model["simulated"]) for model in found["models"])
     return found
+
+
+def _undecided(found: Mapping[str, Any]) -> str:
+    """Why no model is called best; empty where missing labels do not leave it open."""
+    if not (single := found["best_single"]):
+        return ""
+    counts = {
+        one["model_id"]: (
+            (pairs := one["labelled"] + one["undecided"]) * (one["low"] or 0),
+            pairs * (1 - (one["high"] or 0) + (one["low"] or 0)) if pairs else 0,
+            single["judged"],
+        )
+        for one in found["models"]
+    }
+    first = single["models"][0]
+    others = order_undecided(counts, first)
+    return undecided_words(first, others) if others else ""
 
 
 def _count(connection: Any, tables: Mapping[str, pa.Table | StoredTable]) -> None:

@@ -217,6 +217,7 @@ STAGES = (
         "certify",
         "certified",
         certify_routability,
+        sections=("release",),
         inputs=("curated", "embeddings"),
         prints="{verdict}",
     ),

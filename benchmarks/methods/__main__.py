@@ -112,7 +112,8 @@ def _tuned(
 def _studies(names: Sequence[str], folder: Path, given: Any, **how: Any) -> None:
     """The studies of one release, whose evaluations are made once for all of them."""
     read = how.pop("tables", None) or read_release(folder)
-    tables = with_embeddings(read, None, how.pop("embed", False), given.cache, ENCODER)
+    lacks = how.pop("embed", False) and "embeddings" not in read
+    tables = with_embeddings(read, None, lacks, given.cache, ENCODER if lacks else None)
     one = do.context_of(folder, tables, resamples=given.resamples, **how)
     out = given.out / "studies" / do.named(folder)[0]
     out.mkdir(parents=True, exist_ok=True)

@@ -81,7 +81,9 @@ def studied(release: Path, out: Path, given: argparse.Namespace) -> str:
     name = release.resolve().parent.name
     folder, texts = out_folder(release, out), RECORDED.get(name, True)
     cache = given.cache or given.workspace / "cache" / "embeddings"
-    tables = with_embeddings(read_release(release), None, texts, cache, ENCODER)
+    tables = read_release(release)
+    missing = texts and "embeddings" not in tables
+    tables = with_embeddings(tables, None, missing, cache, ENCODER if missing else None)
     shared: dict[str, Any] = {"resamples": given.resamples, "seed": 0}
     about = do.context_of(release, tables, **shared)
     pair = None

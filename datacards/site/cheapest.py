@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from routeyard.datacards.site.language import kind_of, router
 
 Row = dict[str, Any]
 
@@ -42,9 +44,25 @@ def cheapest(
     best_single = max(
         (pairs[-1][1] for name, pairs in rising.items() if name.startswith("single:")), default=None
     )
-    return {
-        "steps": rising,
-        "unit": unit,
-        # Downwards: the best single model must reach what is asked at first.
-        "asked": None if best_single is None else math.floor(1000 * best_single) / 10,
-    }
+    # Downwards: the best single model must reach what is asked at first.
+    asked = None if best_single is None else math.floor(1000 * best_single) / 10
+    return {"steps": rising, "unit": unit, "asked": asked, "told": _told(rising, asked, unit)}
+
+
+def _told(
+    rising: Mapping[str, Sequence[tuple[float, float]]], asked: float | None, unit: str
+) -> str:
+    """The cheapest router and single model at an accuracy, as `site.js` says it of any other; of
+    equally cheap ones all."""
+    least, words = (50.0 if asked is None else asked) / 100, []
+    lowest = "Cheapest" if "USD" in unit else "Least by a"
+    for kind, called in (("router", "router"), ("model", "single model")):
+        own = {name: steps for name, steps in rising.items() if kind_of(name) == kind}
+        costs = {n: x for n, steps in own.items() for x, y in steps[::-1] if y >= least - 1e-9}
+        cost = min(costs.values(), default=None)
+        who = "none reaches it"
+        if cost is not None:
+            names = [router(name) for name, x in costs.items() if x == cost]
+            who = f"{' and '.join(names)} ({cost:,.4g} {unit})"
+        words.append(f"{lowest} {called}: {who}.")
+    return " ".join(words)

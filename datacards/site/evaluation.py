@@ -23,6 +23,8 @@ from routeyard.datacards.site.evaluation_charts import (
 )
 from routeyard.datacards.site.evaluation_tables import EvaluationTables
 from routeyard.datacards.site.figure_rows import COLUMNS, figure_rows, pair_rows
+from routeyard.datacards.site.headline import encoder_words
+from routeyard.datacards.site.language import kind_of
 
 Row = dict[str, Any]
 
@@ -40,8 +42,7 @@ def content(
     metrics = one.metrics.to_pylist()
     points = [] if one.curves is None else one.curves.to_pylist()
     measures = [m for m in MEASURES if any(p["measure"] == m for p in points)]
-    priced = [m for m in MEASURES if any(row["metric"] == f"mean_cost[{m}]" for row in metrics)]
-    measure = next(iter(priced), "usd")
+    measure = _measure(metrics)
     unit, factor = unit_of(measure, simulated)
     pool = sorted({row["router"] for row in metrics})
     places = {row["router"]: row for row in one.ranking}
@@ -81,6 +82,25 @@ def content(
         )
         + _among(measure, one.facts),
     }
+
+
+def _measure(metrics: Sequence[Row]) -> str:
+    """The first cost measure that is known, else USD."""
+    known = {row["metric"] for row in metrics}
+    return next((m for m in MEASURES if f"mean_cost[{m}]" in known), "usd")
+
+
+def cheapest_words(one: EvaluationTables, *, simulated: bool) -> str | None:
+    """What the routers page says first of the cheapest router; None where no cost is known."""
+    metrics = one.metrics.to_pylist()
+    points = [] if one.curves is None else one.curves.to_pylist()
+    measure = _measure(metrics)
+    found = cheapest(points, metrics, measure, *unit_of(measure, simulated))
+    return (
+        None
+        if found is None
+        else f"At an accuracy of {found['asked'] or 50} % or more: {found['told']}"
+    )
 
 
 def _columns(
@@ -128,15 +148,29 @@ def _facts(facts: Mapping[str, Any]) -> list[str]:
         f"split scheme {facts['scheme']}",
         f"{100 * facts['coverage']:.1f} % of the labels exist",
         f"intervals from {facts['resamples']:,} paired resamples",
-        f"best single model on train: {facts['best_single']}",
+        _single(facts),
     ]
+    if "encoder" in facts:
+        words.append(encoder_words(facts))
     words += facts.get("missing") or ()
     for measure, models in (facts.get("costs_lacking") or {}).items():
         if isinstance(models, list):  # as evaluations before those with `missing` told it
             words.append(f"no figures in {measure}: not known of {', '.join(models)}")
     if facts.get("clustered_by"):
         words.append(f"resampled by {facts['clustered_by']}")
+    pairs = (facts.get("order_undecided") or {}).get("routers") or ()
+    if pairs:
+        named = ", ".join(" and ".join(pair) for pair in pairs[:3]) + ", …" * (len(pairs) > 3)
+        words.append(
+            f"the order of {named} is undecided: it depends on labels that are missing or undecided"
+        )
     return words
+
+
+def _single(facts: Mapping[str, Any]) -> str:
+    if (facts.get("order_undecided") or {}).get("train"):
+        return f"single model compared with: {facts['best_single']}"
+    return f"best single model on train: {facts['best_single']}"
 
 
 def _ranking(
@@ -158,13 +192,6 @@ def _ranking(
 def _routers(ranking: list[Row]) -> list[Row]:
     """Neither single models nor what routers are compared with."""
     return [row for row in ranking if row["kind"] == "router"]
-
-
-def kind_of(name: str) -> str:
-    """What a name of an evaluation means: a router, a single model or a reference."""
-    if name.startswith("single:"):
-        return "model"
-    return "reference" if name in REFERENCES else "router"
 
 
 def _by_accuracy(row: Row, headline: str) -> tuple[float, str]:

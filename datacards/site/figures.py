@@ -8,7 +8,7 @@ from typing import Any
 from routeyard.datacards.charts.models import frontier
 from routeyard.datacards.site.release import SiteRelease
 from routeyard.datacards.sql import sql_of
-from routeyard.schemas.intervals import wilson
+from routeyard.schemas.intervals import widened, wilson
 
 _SQL = sql_of("site")
 _CARD = sql_of("numbers")
@@ -17,16 +17,22 @@ _CARD = sql_of("numbers")
 def models(book: SiteRelease) -> list[dict[str, Any]]:
     """Leaderboard rows, best first: accuracy with an interval, cost, latency, tokens.
 
-    The interval is the certificate's bootstrap where it has one, else Wilson's. `cost` is USD
+    The interval is the certificate's bootstrap where it has one, else Wilson's, for missing and
+    undecided labels all wrong to all right. `counts` are what orders are compared by. `cost` is USD
     per 1,000 questions over the pairs whose cost is known, None where none is.
     """
     certified = {row["model_id"]: row for row in (book.certificate or {}).get("models") or ()}
     rows = book.rows(_SQL["models"])
     for row in rows:
+        row["counts"] = None
+        if row["accuracy"] is not None:
+            known = row["pairs"] * (1 - row["ceiling"] + row["floor"])
+            row["counts"] = (row["pairs"] * row["floor"], known, row["judged"])
         told = certified.get(row["model_id"]) or {}
         row["low"], row["high"] = told.get("low"), told.get("high")
         if row["low"] is None and row["accuracy"] is not None:
-            _, row["low"], row["high"] = wilson(row["accuracy"] * row["labelled"], row["labelled"])
+            ends = wilson(row["accuracy"] * row["labelled"], row["labelled"])[1:]
+            row["low"], row["high"] = widened(*ends, *row["counts"][1:])
         row["cost"] = None if row["cost_usd"] is None else 1000 * row["cost_usd"]
         row["costs_known"] = bool(row["priced"]) and row["priced"] >= (row["labelled"] or 0)
     whole = [r for r in rows if r["accuracy"] is not None and r["cost"] is not None]
@@ -44,11 +50,16 @@ def tasks(book: SiteRelease) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
     for row in rows:
         own = [c for c in cells if c["task"] == row["task"] and c["accuracy"] is not None]
         # Above the others on the questions it was asked, not by the mean of its own questions.
-        top = max(own, key=lambda c: c["lead"] or 0.0, default=None)
+        most = max((c["lead"] or 0.0 for c in own), default=0.0)
+        top = [c for c in own if (c["lead"] or 0.0) == most]
         told = scored.get(row["task"]) or {}
         row["mean"] = sum(c["accuracy"] for c in own) / len(own) if own else None
-        row["best_model"] = top["model_id"] if top else None
-        row["best"] = top["accuracy"] if top else None
+        # Models that are equally good are all named.
+        named = [c["model_id"] for c in top]
+        row["best_model"] = " and ".join(named[:3]) + (
+            f" and {len(named) - 3} more" if named[3:] else ""
+        )
+        row["best"] = max((c["accuracy"] for c in top), default=None)
         row["specialist_score"] = told.get("specialist_score")
     sure = specialised(book.rows(_SQL["rivals"]))
     for row in rows:

@@ -9,8 +9,9 @@ from markupsafe import Markup
 
 from routeyard.datacards.charts.draw import PAGE, PHONE
 from routeyard.datacards.charts.models import cost_accuracy
-from routeyard.datacards.site.evaluation import kind_of
 from routeyard.datacards.site.evaluation_tables import EvaluationTables
+from routeyard.datacards.site.language import kind_of
+from routeyard.schemas.intervals import order_undecided, undecided_words
 
 Row = dict[str, Any]
 
@@ -18,10 +19,12 @@ Row = dict[str, Any]
 def headline(
     one: EvaluationTables | None, models: Sequence[Row], *, simulated: bool
 ) -> dict[str, Any]:
-    """`sentence`, `rows` (all, best first), `chart`, and `small`, which a phone shows.
+    """`sentence`, `note` (the encoder that its routers read the questions through), `rows` (all,
+    best first), `chart`, and `small`, which a phone shows.
 
-    A router is named by its accuracy on the validation questions, and told by that on the test
-    questions; so is the single model. Without an evaluation the sentence is about the models.
+    A router is chosen by its accuracy on the validation questions, the single model by that on
+    the train questions; the sentence gives those on the test questions. Your own routers are
+    named without being chosen. Without an evaluation the sentence is about the models.
 
     Args:
         models: Rows of the leaderboard.
@@ -43,11 +46,15 @@ def headline(
                 priced, pool=pool, simulated=simulated, name=f"answer-{name}", look=look
             )
             chart[name] = Markup(drawn)  # noqa: S704  escaped by `draw`
-    return {"sentence": sentence, "rows": rows, **chart}
+    third = sorted((r["accuracy"] for r in rows if r["role"] == "model"), reverse=True)[2:3]
+    for row in rows:  # the three best single models, and those as good as the third
+        row["shown"] = row["role"] != "model" or row["accuracy"] > min(third, default=0) - 1e-9
+    note = None if one is None or "encoder" not in one.facts else encoder_words(one.facts)
+    return {"sentence": sentence, "note": note, "rows": rows, **chart}
 
 
 def answer_of(one: EvaluationTables, *, simulated: bool) -> str | None:
-    """The sentence on an evaluation alone; None where validation distinguishes no router."""
+    """The sentence on an evaluation alone; None where it has no router to speak of."""
     return _said(_of_routers(one, _rows(one)), simulated=simulated)
 
 
@@ -92,39 +99,103 @@ def _rows(one: EvaluationTables) -> list[Row]:
     return sorted(rows, key=lambda row: (-row["accuracy"], row["model_id"]))
 
 
-def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
-    """The router that is best on the validation questions, beside the best single model.
+#: Registered routers that look at no question: they are compared with, and never chosen.
+CONTROLS = ("random", "best-generalist")
 
-    `random` is a control, and is never the chosen one.
-    """
-    validation: Mapping[str, float] = one.facts.get("validation") or {}
+
+def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
+    """Your own routers, else the router that is best on the validation questions, beside the
+    single model that is best on the train questions. Those that are equally good are all named."""
+    facts = one.facts
+    validation: Mapping[str, float] = facts.get("validation") or {}
     by_name = {(row["role"], row["model_id"]): row for row in rows}
-    known = [name for name in validation if ("router", name) in by_name and name != "random"]
-    single = by_name.get(("model", one.facts.get("best_single")))
-    if not known or single is None:
+    single = by_name.get(("model", facts.get("best_single")))
+    if single is None:
         return None
-    router = by_name["router", min(known, key=lambda name: (-validation[name], name))]
-    if _level(router) == _level(single):
-        return (
-            f"Routing gains nothing here: the router {router['model_id']} and always asking "
-            f"{single['model_id']} both answer {_share(single)} of the test questions right."
+    own = [name for name in facts.get("own") or () if ("router", name) in by_name]
+    usual = {n: v for n, v in validation.items() if ("router", n) in by_name and n not in own}
+    tried = {name: value for name, value in usual.items() if name not in CONTROLS}
+    best = alike(tried)
+    if not own and not best:
+        return None
+    chosen = [by_name["router", name] for name in own or best]
+    level = usual.get("best-generalist")
+    if own:
+        words = f"Your router{'s' * (len(own) > 1)} {_answered(chosen)} of the test questions right"
+    else:
+        why = f"the best of {len(tried)} routers on the validation questions"
+        why = why if len(tried) > 1 else ""  # who is alone was not chosen
+        words = f"{_answered(chosen, why)} of the test questions right"
+    words += f"; {_always(single, facts)}"
+    if not own and {_level(row) for row in chosen} == {_level(single)}:
+        words = f"Routing gains nothing here. {words}"
+    elif not own and level is not None and tried[best[0]] <= level + 1e-9:
+        words += ". On the validation questions no router did better than that model"
+    costs = [row["cost"] / single["cost"] for row in chosen if row["cost"] and single["cost"]]
+    if costs and len(chosen) == 1 and _level(chosen[0]) != _level(single):
+        words += (
+            f". Routing costs {_times(costs[0])} what that model costs, where it is free to ask "
+            "any model"
         )
-    words = (
-        f"Routing with {router['model_id']} answers {_share(router)} of the test questions right; "
-        f"always asking {single['model_id']}, best on the train questions, {_share(single)}"
-    )
-    if router["cost"] and single["cost"]:
-        words += f". Routing costs {_times(router['cost'] / single['cost'])} what that model costs"
+    if own and best:
+        beside = _answered([by_name["router", name] for name in best])
+        words += f". Of the other routers, {beside}, chosen on the validation questions"
     return f"{words}."
 
 
+def alike(values: Mapping[str, float]) -> list[str]:
+    """The names with the greatest value: all of them, so that no name settles a tie."""
+    most = max(values.values(), default=0.0)
+    return sorted(name for name, value in values.items() if value > most - 1e-9)
+
+
+def encoder_words(facts: Mapping[str, Any]) -> str:
+    """Which vectors of the questions routers learn from, and which routers do."""
+    if not (name := facts["encoder"]):
+        return "encoder: none, routers saw no vectors of the questions"
+    who = _listed(facts.get("on_encoder") or ())
+    of = f", for {who}" if who else ""
+    return f"encoder of the questions: {name.removesuffix(':float32')}{of}"
+
+
+def _answered(rows: Sequence[Row], why: str = "") -> str:
+    """a answers 80.0 %; or, of the same accuracy or not, a and b answer 80.0 % and 79.0 %."""
+    shares = list(dict.fromkeys(map(_share, rows)))
+    says = "answers" if len(rows) == 1 else "answer"
+    names = _listed([row["model_id"] for row in rows]) + (f", {why}," if why else "")
+    return f"{names} {says} {' and '.join(shares[:3])}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    shown = [*names[:3], f"{len(names) - 3} more"] if len(names) > 4 else list(names)
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+
+
+def _always(single: Row, facts: Mapping[str, Any]) -> str:
+    """What always asking the single model of an evaluation reaches, and why that one."""
+    name = single["model_id"]
+    others = (facts.get("order_undecided") or {}).get("train")
+    if not others:
+        return f"always asking {name}, best on the train questions, {_share(single)}"
+    return f"always asking {name} {_share(single)}. {undecided_words(name, others)[:-1]}"
+
+
 def _of_models(models: Sequence[Row]) -> str | None:
-    labelled = [row for row in models if row["accuracy"] is not None]
+    """The best models by accuracy; none is called so where missing labels leave the order open."""
+    labelled = {row["model_id"]: row for row in models if row["accuracy"] is not None}
     if not labelled:
         return None
-    best = labelled[0]
-    named = f"The best of {len(models)} models" if len(models) > 1 else "The only model"
-    return f"{named}, {best['model_id']}, answers {_share(best)} of its labelled questions right."
+    best = alike({name: row["accuracy"] for name, row in labelled.items()})
+    whose = "its" if len(best) == 1 else "their"
+    words = f"{_answered([labelled[name] for name in best])} of {whose} labelled questions right"
+    counts = {name: row["counts"] for name, row in labelled.items() if row.get("counts")}
+    if others := order_undecided(counts, best[0]) if best[0] in counts else []:
+        return f"{words}. {undecided_words(best[0], others)}"
+    if len(models) == 1:
+        return f"The only model, {words}."
+    return f"The best of {len(models)} models, {words}."
 
 
 def _share(row: Row) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from routeyard.datacards.charts.colours import REFERENCES
+
 
 def page_environment() -> Environment:
     """Templates of the pages, with autoescape and filters that show what is not known as –."""
@@ -58,6 +60,13 @@ def router(name: str) -> str:
     """A router's name; what always asks one model is called so."""
     model = name.removeprefix("single:")
     return name if model == name else f"always {model}"
+
+
+def kind_of(name: str) -> str:
+    """What a name of an evaluation means: a router, a single model or a reference."""
+    if name.startswith("single:"):
+        return "model"
+    return "reference" if name in REFERENCES else "router"
 
 
 def scorer(name: str | None) -> str:

@@ -15,6 +15,7 @@ from routeyard.datacards.charts.models import accuracy_bars, cost_accuracy
 from routeyard.datacards.sections import pool_sources
 from routeyard.datacards.site import figures
 from routeyard.datacards.site.doubts import doubts
+from routeyard.datacards.site.evaluation import cheapest_words
 from routeyard.datacards.site.headline import headline
 from routeyard.datacards.site.release import SiteRelease
 
@@ -31,6 +32,7 @@ def content(book: SiteRelease) -> dict[str, Any]:
     simulated = any(row["simulated"] for row in models)
     return {
         "answer": headline(evaluated, models, simulated=simulated),
+        "cheapest": cheapest_words(evaluated, simulated=simulated) if evaluated else None,
         "simulated": simulated,
         "recorded": (book.manifest.recipe.get("collect") or {}).get("provider") == "recorded",
         "kinds": any(row["simulated"] or row["kind"] != "real" for row in models),

@@ -17,7 +17,6 @@ def content(book: SiteRelease) -> dict[str, Any]:
             evaluation.content(one, f"e{k}", models, simulated=simulated)
             for k, one in enumerate(book.evaluations)
         ],
-        "references": (book.certificate or {}).get("routers") or [],
-        "reason": (book.certificate or {}).get("routers_reason"),
+        "certificate": book.certificate or {},
         "beside": book.beside,
     }

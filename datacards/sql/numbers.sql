@@ -53,11 +53,13 @@ FROM of_question WHERE labelled > 0
 -- The model to deploy if there were only one: the one that is furthest above the mean of the
 -- questions it was asked, and the oracle on those same questions. Without missing labels it
 -- is the most accurate; with some, who was asked easy questions only does not lead, and no
--- model is above an oracle of other questions.
-SELECT model_id, accuracy, oracle, labelled,
+-- model is above an oracle of other questions. Models that are equally good are all named.
+SELECT list(model_id ORDER BY model_id) AS models, any_value(accuracy) AS accuracy,
+       any_value(oracle) AS oracle, labelled,
        (SELECT count(*) FROM of_question WHERE labelled > 0) AS judged
 FROM of_model JOIN pool USING (model) WHERE labelled > 0
-ORDER BY lead DESC, labelled DESC, model_id LIMIT 1
+GROUP BY lead, labelled, round(accuracy, 9), round(oracle, 9)
+ORDER BY lead DESC, labelled DESC, round(accuracy, 9) DESC, round(oracle, 9) DESC LIMIT 1
 
 -- name: decided
 SELECT coalesce(decided_by, 'undecided') AS decided_by, count(*) AS labels

@@ -8,7 +8,8 @@ WITH asked AS (SELECT query_no, max(score) AS top FROM outcomes GROUP BY query_n
     SELECT model_id, count(score) AS labelled, avg(score) AS accuracy,
            avg(coalesce(score, 0) * decided) AS floor,
            avg(coalesce(score, 0) * decided + 1 - decided) AS ceiling,
-           avg(top) FILTER (score IS NOT NULL) AS oracle,
+           avg(top) FILTER (score IS NOT NULL) AS oracle, count(*) AS pairs,
+           (SELECT count(top) FROM asked) AS judged,
            count(cost_usd) AS priced, avg(cost_usd / greatest(n_responses, 1)) AS cost_usd,
            median(latency_s) AS latency, avg(completion_tokens / greatest(n_responses, 1)) AS tokens
     FROM part JOIN asked USING (query_no) GROUP BY model_id

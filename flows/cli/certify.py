@@ -43,8 +43,8 @@ def command(
         routeyard certify RELEASE --out results --embed --gate
 
     Args:
-        embed: Compute embeddings that the release lacks; default: where its build had some.
-        encoder: Encoder of the embeddings; default: the build's.
+        embed: Compute embeddings that the release lacks; default: where its certificate had some.
+        encoder: Of the questions; default: the release's own, else its certificate's or tfidf.
         gate: Exit 3 when the verdict is 'not routable'.
     """
     from routeyard.flows.evaluation.evaluate import certify

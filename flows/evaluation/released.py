@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from routeyard.flows.console import counter, line
-from routeyard.flows.evaluation.vectors import lexical
+from routeyard.flows.evaluation.vectors import known_name, lexical, shipped_name
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.io.untrusted import RELEASED, bounded
@@ -231,44 +232,60 @@ def with_embeddings(
     embeddings: Path | None,
     embed: bool,
     cache: Path,
-    encoder: str,
+    encoder: str | None,
     scheme: str | None = None,
 ) -> Tables:
     """The tables with embeddings of all queries: from a file, the release, or computed.
 
     Args:
+        embed: Compute them where the release lacks any; an encoder that is named is always used.
+        encoder: Default: what the file or the release has, else `tfidf`.
         scheme: split scheme whose train questions a lexical encoder is fitted on.
     """
     if (file := embeddings) is not None:
-        if not file.is_file():
-            raise BadInput("there is no such embeddings file", where=str(file))
-        contract = CONTRACTS["embeddings"]
-        given = pq.read_table(bounded(file))
-        missing = [c for c in ("query_id", "vector") if c not in given.column_names]
-        if missing:
-            raise BadInput(
-                f"the embeddings file lacks column {missing[0]!r}",
-                where=str(file),
-                next_step="columns: query_id, vector and, if there are several encoders, encoder",
-            )
-        filled = {
-            "encoder": pa.array([file.stem] * given.num_rows, pa.string()),
-            "seen_chars": pa.nulls(given.num_rows, pa.int64()),
-        }
-        for name, values in filled.items():
-            if name in contract.column_names and name not in given.column_names:
-                given = given.append_column(name, values)
-        given = given.select(contract.column_names)
-        return tables.also("embeddings", contract.conform(given, where=str(file)))
-    if "embeddings" not in tables and embed and encoder == TFIDF:
+        tables = tables.also("embeddings", _of_file(file))
+    if "embeddings" in tables:
+        if encoder is None:
+            return tables
+        vectors = tables["embeddings"]
+        there = set(vectors.column("encoder").to_pylist())
+        if own := shipped_name(encoder, there):
+            kept = vectors.filter(pc.equal(vectors.column("encoder").cast(pa.string()), own))
+            return tables.also("embeddings", kept)
+        tables = tables.without("embeddings")
+    elif not embed and encoder is None:
+        return tables
+    if encoder in (None, TFIDF):
         core = core_of(tables)
-        made = lexical(tables, core, default_scheme(core, scheme), cache)
-        return tables.also("embeddings", made)
-    if "embeddings" not in tables and embed:
-        from routeyard.pipelines.embed import embed as compute
+        chosen = default_scheme(core, scheme) if core.splits else ""
+        return tables.also("embeddings", lexical(tables, core, chosen, cache))
+    from routeyard.pipelines.embed import embed as compute
 
-        outside_releases(cache)
-        with counter("embed", "questions") as advance:
-            found = compute(tables["queries"], encoder=encoder, cache=cache, on_progress=advance)
-        return tables.also("embeddings", found)
-    return tables
+    name = known_name(str(encoder))
+    outside_releases(cache)
+    with counter("embed", "questions") as advance:
+        found = compute(tables["queries"], encoder=name, cache=cache, on_progress=advance)
+    return tables.also("embeddings", found)
+
+
+def _of_file(file: Path) -> pa.Table:
+    """`embeddings` of a file; without a column `encoder` the file's name is that of the encoder."""
+    if not file.is_file():
+        raise BadInput("there is no such embeddings file", where=str(file))
+    contract = CONTRACTS["embeddings"]
+    given = pq.read_table(bounded(file))
+    missing = [c for c in ("query_id", "vector") if c not in given.column_names]
+    if missing:
+        raise BadInput(
+            f"the embeddings file lacks column {missing[0]!r}",
+            where=str(file),
+            next_step="columns: query_id, vector and, if there are several encoders, encoder",
+        )
+    filled = {
+        "encoder": pa.array([file.stem] * given.num_rows, pa.string()),
+        "seen_chars": pa.nulls(given.num_rows, pa.int64()),
+    }
+    for name, values in filled.items():
+        if name in contract.column_names and name not in given.column_names:
+            given = given.append_column(name, values)
+    return contract.conform(given.select(contract.column_names), where=str(file))

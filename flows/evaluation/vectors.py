@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,7 +35,6 @@ def vectors(
     Raises:
         BadInput: the name is not one of these.
     """
-    from routeyard.pipelines import encoders
     from routeyard.pipelines.embed import embed, text_of
 
     found: dict[str, Vectors] = {}
@@ -44,10 +43,7 @@ def vectors(
         shipped = set(tables["embeddings"].column("encoder").to_pylist())
     ids = pa.array(core.query_ids, pa.string())
     for name in dict.fromkeys(names):
-        full = encoders.full_name(name)
-        # Vectors of another backend are the same to 1e-6 in cosine.
-        either = (f"{full}:float32", f"{full}{encoders.OPENVINO}:float32")
-        own = next((one for one in (name, full, *either) if one in shipped), None)
+        own = shipped_name(name, shipped)
         if own is not None:
             loaded = encoder_vectors(tables["embeddings"], ids, own)
             assert loaded is not None
@@ -57,15 +53,11 @@ def vectors(
             questions = tables["queries"].column("question").to_pylist()
             choices = tables["queries"].column("choices").to_pylist()
             texts = [text_of(questions[rows[q]], choices[rows[q]] or []) for q in core.query_ids]
-            found[name] = kept_tfidf(texts, core.splits[scheme] == "train", cache)
+            every = np.ones(len(texts), dtype=bool)  # without a split all may shape the space
+            train = core.splits[scheme] == "train" if scheme else every
+            found[name] = kept_tfidf(texts, train, cache)
         else:
-            if not encoders.known(full):
-                every = [TFIDF, *encoders.ALIASES, *encoders.names(), *sorted(shipped)]
-                raise BadInput(
-                    f"there is no encoder {name!r}",
-                    next_step=did_you_mean(name, every)
-                    + "; or name a folder of weights or a hub id (owner/name)",
-                )
+            full = known_name(name, shipped)
             outside_releases(cache)
             with counter("embed", "questions") as advance:
                 table = embed(tables["queries"], encoder=full, cache=cache, on_progress=advance)
@@ -73,6 +65,35 @@ def vectors(
             assert loaded is not None
             found[name] = loaded
     return found
+
+
+def known_name(name: str, shipped: Collection[str] = ()) -> str:
+    """The full name of an encoder that can be computed.
+
+    Raises:
+        BadInput: there is none of this name.
+    """
+    from routeyard.pipelines import encoders
+
+    full = encoders.full_name(name)
+    if not encoders.known(full):
+        every = [TFIDF, *encoders.ALIASES, *encoders.names(), *sorted(shipped)]
+        raise BadInput(
+            f"there is no encoder {name!r}",
+            next_step=did_you_mean(name, every)
+            + "; or name a folder of weights or a hub id (owner/name)",
+        )
+    return full
+
+
+def shipped_name(name: str, shipped: Collection[str]) -> str | None:
+    """How a release calls its embeddings by an encoder of this name; None where it has none."""
+    from routeyard.pipelines import encoders
+
+    full = encoders.full_name(name)
+    # Vectors of another backend are the same to 1e-6 in cosine.
+    either = (f"{full}:float32", f"{full}{encoders.OPENVINO}:float32")
+    return next((one for one in (name, full, *either) if one in shipped), None)
 
 
 def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from routeyard.flows.evaluation.evaluate import CACHE, ENCODER
+from routeyard.flows.evaluation.evaluate import CACHE
 from routeyard.flows.evaluation.kept import code_of, reached
 from routeyard.flows.evaluation.released import read_release, with_embeddings
 from routeyard.flows.leaderboard.bundle import (
@@ -68,7 +68,7 @@ def submit(
     scheme: str | None = None,
     seed: int = 0,
     embed: bool = False,
-    encoder: str = ENCODER,
+    encoder: str | None = None,
     cache: Path = CACHE,
 ) -> SubmitResult:
     """Fit a router, ask it about the test questions, check its choices, and send them as a bundle.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from routeyard.flows.tasks.agent import kept_steps
 from routeyard.flows.tasks.curate import curated_tables
@@ -14,6 +14,9 @@ from routeyard.flows.workspace.tables import of_models, read, read_shards
 from routeyard.pipelines.errors import GateFailed
 from routeyard.pipelines.io.staging import write_json
 from routeyard.schemas.recipe import Collect, CurationRule, Pool, Recipe, Release, Split
+
+if TYPE_CHECKING:
+    from routeyard.pipelines.matrix.core import Core
 
 #: Computed for curation; a release holds them only on request (`release.include_embeddings`).
 _ADD_ONS = frozenset({"embeddings"})
@@ -135,13 +138,19 @@ def check_metering(context: BuildContext, audited: StageResult) -> None:
 
 
 def certify_routability(
-    context: BuildContext, *, curated: StageResult, embeddings: StageResult | None
+    context: BuildContext, *, release: Release, curated: StageResult, embeddings: StageResult | None
 ) -> StageWork:
-    """Routability certificate over the curated tables."""
+    """Routability certificate over the curated tables.
+
+    Reference routers read the questions through the embeddings that the release will have; where
+    only curation needs them, through `tfidf`, as an evaluation of the release does.
+    """
     from routeyard.pipelines.evaluate.certificate import certify
     from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE
     from routeyard.pipelines.matrix.reading import from_tables
     from routeyard.pipelines.routers import ROUTERS
+
+    own = release.include_embeddings and embeddings is not None
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = curated_tables(curated)
@@ -150,19 +159,36 @@ def certify_routability(
             tables["models"],
             tables["labels"],
             tables["responses"],
-            None if embeddings is None else read(embeddings, "embeddings"),
+            read(embeddings, "embeddings") if embeddings is not None and own else None,
             tables["splits"],
             tables.get("duplicates"),
             verdicts=tables["verdicts"],
         )
+        if embeddings is not None and not own:
+            core = _with_tfidf(core)
         certificate = certify(core).to_json()
         write_json(folder / "certificate.json", certificate)
         return {"verdict": certificate["verdict"], "certificate": certificate}
 
     inputs = {"curated": curated.fingerprint}
-    if embeddings is not None:
+    if embeddings is not None and own:
         inputs["embeddings"] = embeddings.fingerprint
-    return StageWork({}, inputs, make, ROUTERS.modules(REFERENCE))
+    words = {} if embeddings is None or own else {"encoder": "tfidf"}
+    return StageWork(words, inputs, make, ROUTERS.modules(REFERENCE))
+
+
+def _with_tfidf(core: Core) -> Core:
+    """The core with vectors of the questions' words, learned from the default scheme's train
+    questions; without a split all may shape the space."""
+    import numpy as np
+
+    from routeyard.pipelines.experiment.splits import default_scheme
+    from routeyard.pipelines.lexical import NAME, tfidf
+
+    train = np.ones(core.n_queries, dtype=bool)
+    if core.splits:
+        train = core.splits[default_scheme(core)] == "train"
+    return replace(core, embeddings=tfidf(core.questions, train), encoder=NAME)
 
 
 def write_benchmark(

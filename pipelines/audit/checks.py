@@ -107,6 +107,8 @@ CHECKS = (
     Check("leak", questions.leaked, ("split",), "grave", "score", "sources[].fields.group"),
     Check("missing_not_at_random", missing.not_at_random, _SCORE, "doubt", "nothing",
           "collect.coverage"),
+    Check("undecided_out_of_line", missing.undecided, _SCORE, "doubt", "nothing",
+          "label: a scorer that reads these answers, or `unreadable: incorrect`"),
     Check("unmeasured", missing.unmeasured, (), "doubt", "nothing",
           f"{_RECORDED}: the columns of usage"),
     Check("disjoint_arms", missing.disjoint, _SCORE, "doubt", "nothing", "collect.coverage"),

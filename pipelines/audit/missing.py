@@ -21,6 +21,8 @@ MATTERS = 0.01
 _USAGE = {"cost_usd": "the costs", "prompt_tokens": "the prompt tokens",
           "completion_tokens": "the completion tokens", "latency_s": "the times"}  # fmt: skip
 STATED, FEWEST = 0.95, 5
+#: Chance, over all arms, below which a share of unscored answers is out of line.
+RARE = 0.001
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +123,29 @@ def not_at_random(answers: Answers) -> Iterator[Found]:
         yield Found(
             answers.arms[a], says, np.empty(0, np.int64), after=after, before=found.accuracy
         )
+
+
+def undecided(answers: Answers) -> Iterator[Found]:
+    """Arms of whose answers more have no score than of the other arms' together (exact test)."""
+    from scipy.special import bdtrc
+
+    arms, m = len(answers.arms), np.isnan(answers.score)
+    rows, lacks = counts(answers.arm, arms, np.ones(len(m), bool)), counts(answers.arm, arms, m)
+    for a in range(arms if arms > 1 else 0):
+        rest = rows.sum() - rows[a]
+        share = (lacks.sum() - lacks[a]) / max(rest, 1)
+        # As many as `lacks`, were each as rarely left open as those of the others (and one more).
+        usual = min(1.0, (lacks.sum() - lacks[a] + 1) / (rest + 1))
+        if lacks[a] < FEWEST or lacks[a] / rows[a] - share < LACKS:
+            continue
+        if arms * bdtrc(lacks[a] - 1, rows[a], usual) < RARE:
+            right = np.nansum(np.clip(answers.score[answers.arm == a], 0, 1))
+            low, high = 100 * right / rows[a], 100 * (right + lacks[a]) / rows[a]
+            says = (
+                f"{int(lacks[a]):,} of {int(rows[a]):,} answers have no score, of the other arms' "
+                f"{100 * share:.1f} %: its accuracy is {low:.1f} to {high:.1f} %, whatever they are"
+            )
+            yield Found(answers.arms[a], says, np.flatnonzero(m & (answers.arm == a)))
 
 
 def disjoint(answers: Answers) -> Iterator[Found]:

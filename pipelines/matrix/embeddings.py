@@ -25,10 +25,9 @@ def encoder_vectors(
     Raises:
         BadInput: a query has no vector, or two; vectors differ in length, or are not finite.
     """
-    if embeddings is None or not embeddings.num_rows:
+    chosen = encoder or first_encoder(embeddings)
+    if embeddings is None or chosen is None or not embeddings.num_rows:
         return None
-    names = sorted(_names(embeddings))
-    chosen = encoder or names[0]
     found = np.zeros(len(query_ids), dtype=bool)
     vectors = None
     for part in column_batches(embeddings, ["query_id", "encoder", "vector"]):
@@ -47,11 +46,17 @@ def encoder_vectors(
         vectors[here] = flat[at >= 0]
         found[here] = True
     if not found.all():
+        names = ", ".join(sorted(_names(embeddings)))
         raise BadInput(
             f"encoder {chosen!r} has embeddings for {int(found.sum())} of {len(query_ids)} queries",
-            next_step=f"known encoders: {', '.join(names)}; embed the rest, or pass none",
+            next_step=f"known encoders: {names}; embed the rest, or pass none",
         )
     return vectors
+
+
+def first_encoder(embeddings: pa.Table | StoredTable | None) -> str | None:
+    """The encoder that is taken when none is named: the first name in order; None without any."""
+    return min(_names(embeddings), default=None) if embeddings is not None else None
 
 
 def _flat(column: pa.ChunkedArray, encoder: str) -> Vectors:

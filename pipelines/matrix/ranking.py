@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.matrix.row_blocks import by_rows, every, sums_of
+from routeyard.schemas.intervals import Counts
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +34,17 @@ def _filled(values: Floats) -> Floats:
 def single_means(labels: Floats) -> Floats:
     """(m,) accuracy of every model over the queries it has a label for."""
     return mean_costs(labels)
+
+
+def counts_of(labels: Floats, names: Sequence[str]) -> dict[str, Counts]:
+    """Model → (sum of scores, labels, questions with a label of any model), as
+    `schemas.intervals` compares them."""
+    right, known = sums_of(np.nan_to_num, labels), sums_of(lambda y: ~np.isnan(y), labels)
+    n = sums_of(lambda y: ~np.isnan(y).all(axis=1, keepdims=True), labels)[0]
+    return {
+        name: (float(hits), float(k), float(n))
+        for name, hits, k in zip(names, right, known, strict=True)
+    }
 
 
 def levels(labels: Floats) -> Floats:

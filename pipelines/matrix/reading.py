@@ -16,7 +16,11 @@ from routeyard.pipelines.io.row_groups import column_batches, positions_within
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.costs import costs_of, priced
 from routeyard.pipelines.matrix.dense import codes, dense, read_outcomes
-from routeyard.pipelines.matrix.embeddings import encoder_vectors, width_of
+from routeyard.pipelines.matrix.embeddings import (
+    encoder_vectors,
+    first_encoder,
+    width_of,
+)
 from routeyard.pipelines.matrix.examples import Arms
 from routeyard.pipelines.matrix.memmap import allocate
 from routeyard.pipelines.matrix.memory_check import check_fits
@@ -98,6 +102,7 @@ def from_tables(
         duplicates_known=duplicates is not None,
         unseen=_unseen(model_splits, names),
         embeddings=encoder_vectors(embeddings, query_ids, encoder),
+        encoder=encoder or first_encoder(embeddings),
         samples=_samples(verdicts, outcomes if labels is None else labels, query_ids, model_ids),
         kinds=_kinds(models),
         signals=signals_of(signals, entropies, query_ids, model_ids),

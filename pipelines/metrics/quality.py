@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.metrics.selection import at_choice, best
+from routeyard.pipelines.metrics.selection import Choice, at_choice, best
 from routeyard.pipelines.metrics.spec import MetricValue, Routed, metric
 
 
@@ -39,11 +39,16 @@ def accuracy_without_leaks_metric(routed: Routed) -> MetricValue | None:
     return routed.mean(np.where(leaked, np.nan, hit), "every test question is in train")
 
 
+def wanted(routed: Routed) -> Choice:
+    """(n,) the models it would choose if none were left out for want of a label."""
+    if not np.isnan(routed.data.test.labels).any():
+        return routed.choice
+    return best(routed.scores, np.ones(routed.scores.shape, dtype=bool), routed.data.order)
+
+
 def _with_missing_as(routed: Routed, score: float) -> MetricValue | None:
     """Manski's (1989) worst-case bound; None where the chosen models have all labels."""
-    data = routed.data
-    choice = best(routed.scores, np.ones(routed.scores.shape, dtype=bool), data.order)
-    hit = at_choice(data.test.labels, choice)
+    hit = at_choice(routed.data.test.labels, routed.once(wanted))
     if not np.isnan(hit).any():
         return None
     return routed.mean(np.where(np.isnan(hit), score, hit))

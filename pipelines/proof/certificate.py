@@ -47,7 +47,7 @@ _COUNTS = (
     "n_queries", "n_compared", "n_test", "n_models", "coverage", "scheme", "measure", "best_single",
 )  # fmt: skip
 #: What the same code says of the same tables, word for word.
-_MADE = ("format", "rule", "test_in_train")
+_MADE = ("format", "rule", "test_in_train", "order_undecided")
 #: Settings that a build never changes.
 _BUILT = {"seed": 0, "clustered_by": None}
 #: Figures that need the options of questions, which are withheld with their text.
@@ -163,6 +163,7 @@ def _facts(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) -> I
     if evidence.built:  # a build certifies with the defaults
         yield from values((name, told.get(name), right) for name, right in _BUILT.items())
     names = {*_MADE, *(["folds"] if fresh.routers else [])}
+    names |= {"encoder"} if evidence.rows("embeddings") else set()
     names -= {"test_in_train"} if len(evidence.withheld) else set()
     yield from values((name, told.get(name), made[name]) for name in sorted(names))
     for name in sorted(set(told.get("figures") or ()) ^ set(fresh.figures)):
@@ -227,6 +228,7 @@ def _verdict(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) ->
         right, words = verdict_of(
             str(told.get("best_single")), figures, tried, told.get("routers_reason"),
             folds=told.get("folds") or 0, compared=fresh.n_compared, queries=fresh.n_queries,
+            undecided=fresh.order_undecided,
         )  # fmt: skip
     except (TypeError, ValueError, AttributeError) as error:
         yield contradiction("certificate", 1, 1, "certificates cannot be read", [str(error)])

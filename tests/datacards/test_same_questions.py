@@ -37,7 +37,7 @@ def tables() -> dict[str, pa.Table]:
 def test_the_best_single_model_is_compared_on_its_own_questions() -> None:
     found = card_numbers(tables())["best_single"]
     # By the mean of its own questions m1 would lead with 100 %, above the oracle's 50 %.
-    assert found["model_id"] == "m0"
+    assert found["models"] == ["m0"]
     assert (found["accuracy"], found["oracle"]) == (0.5, 0.5)
     assert (found["labelled"], found["judged"]) == (4, 4)
 

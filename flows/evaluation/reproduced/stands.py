@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -34,7 +33,6 @@ def stands_of(
         also: Tables beside the releases.
         cache: Where embeddings and predictions are kept.
     """
-    how: dict[str, Any] = {"embeddings": None, "cache": cache, "encoder": ENCODER}
     embed = {releases[name] for name in releases if paper.benchmarks[name].embed}
     places = set(releases.values())
     learnt = {releases.get(paper.benchmarks[n].trained_on or "", p) for n, p in releases.items()}
@@ -42,7 +40,8 @@ def stands_of(
     tables = {}
     for place, own in whole.items():
         part = own if place in learnt else tested_part(own)
-        tables[place] = with_embeddings(part, embed=place in embed, **how)
+        lacks = place in embed and "embeddings" not in part
+        tables[place] = with_embeddings(part, None, lacks, cache, ENCODER if lacks else None)
     contexts: dict[tuple[Path, Path | None], Stand] = {}
     found = {}
     for name, place in releases.items():

@@ -50,7 +50,7 @@ class Collapse:
         gain: accuracy minus that of the single model that is best on the same
             train questions, with a paired interval and a Holm-corrected p-value. Where
             that model has no label the next best replaces it, as for the router.
-        top_model, top_share: the model it asks most, and how often.
+        top_model, top_share: the model it asks most (all of them where equal), and how often.
         entropy: selection entropy over log m; 0 is collapse.
     """
 
@@ -164,7 +164,9 @@ def _collapses(
                 gain_low=low,
                 gain_high=high,
                 p_adjusted=adjusted[k],
-                top_model=core.model_ids[int(np.argmax(profile))],
+                top_model=" and ".join(
+                    core.model_ids[m] for m in np.flatnonzero(profile == profile.max())
+                ),
                 top_share=float(profile.max()),
                 entropy=selection_entropy(profile),
             )

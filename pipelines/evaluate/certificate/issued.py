@@ -18,9 +18,10 @@ from routeyard.pipelines.experiment.effort import one_thread_each
 from routeyard.pipelines.experiment.fit import PredictionStore
 from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.core import Core, first_measure
-from routeyard.pipelines.matrix.ranking import mean_costs
+from routeyard.pipelines.matrix.ranking import counts_of, mean_costs
 from routeyard.pipelines.metrics.baselines import best_single
 from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.schemas.intervals import order_undecided
 from routeyard.schemas.notebook import html_card
 
 
@@ -40,6 +41,11 @@ class Certificate:
     routers are tried).
     They are over the `n_compared` questions on which the
     best single model has a label, so that they can be compared.
+
+    Attributes:
+        order_undecided: models whose order with `best_single` is open because labels are missing
+            or undecided, and for that reason alone.
+        encoder: what made the vectors that the reference routers learn from; None without any.
     """
 
     n_queries: int
@@ -61,6 +67,8 @@ class Certificate:
     test_in_train: Mapping[str, Mapping[str, int | None]]
     verdict: str
     words: str
+    order_undecided: Sequence[str] = ()
+    encoder: str | None = None
     rule: str = RULE
 
     def __repr__(self) -> str:
@@ -143,9 +151,10 @@ def certify(
         why = "fewer than two models share questions" if found is None else None
         figures[name] = Figure(found, reason=why)
     tried, why_not = crossfitted(compared, routers=routers, folds=folds, draws=draws, store=store)
+    undecided = order_undecided(counts_of(core.labels, core.model_ids), core.model_ids[single])
     verdict, words = verdict_of(
         core.model_ids[single], figures, tried, why_not,
-        folds=folds, compared=compared.n_queries, queries=core.n_queries,
+        folds=folds, compared=compared.n_queries, queries=core.n_queries, undecided=undecided,
     )  # fmt: skip
     return Certificate(
         n_queries=core.n_queries,
@@ -167,6 +176,8 @@ def certify(
         test_in_train={name: leaks(core, name) for name in sorted(core.splits)},
         verdict=verdict,
         words=words,
+        order_undecided=undecided,
+        encoder=core.encoder,
     )
 
 

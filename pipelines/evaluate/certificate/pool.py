@@ -30,6 +30,7 @@ from routeyard.pipelines.metrics.baselines import (
 from routeyard.pipelines.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.metrics.plateau import hard_subset, right, solvable
 from routeyard.pipelines.metrics.selection import Choice, at_choice
+from routeyard.schemas.intervals import widened
 
 #: (lower, upper): what no release can have the other way round.
 IN_ORDER = (
@@ -57,8 +58,9 @@ class Figure:
 
 @dataclass(frozen=True)
 class ModelFigure:
-    """One model: accuracy over the queries it has a label for, and the mean cost of its answers;
-    null where the cost of any labelled answer of the pool is unknown."""
+    """One model: accuracy over the queries it has a label for, with an interval that missing and
+    undecided labels widen (`schemas.intervals.widened`), and the mean cost of its answers; null
+    where the cost of any labelled answer of the pool is unknown."""
 
     model_id: str
     accuracy: float | None
@@ -190,7 +192,10 @@ def _models(
         cost_of = None if price is None else float(price[k])
         dominated_by = None if off is None else bool(off[k])
         n = int((~np.isnan(y[:, k])).sum())
-        accuracy = (found.value, found.low, found.high)
+        low, high = found.low, found.high
+        if low is not None and high is not None:
+            low, high = widened(low, high, n, len(y))
+        accuracy = (found.value, low, high)
         models.append(ModelFigure(name, *accuracy, n, cost_of, dominated_by))
     return models
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from routeyard.pipelines.evaluate.certificate.crossfit import Collapse
 from routeyard.pipelines.evaluate.certificate.pool import Figure
+from routeyard.schemas.intervals import undecided_words
 
 #: The oracle's gaps to the best single model, of which the smallest counts → what it is
 #: corrected for.
@@ -37,15 +38,20 @@ def verdict_of(
     folds: int,
     compared: int,
     queries: int,
+    undecided: Sequence[str] = (),
 ) -> tuple[str, str]:
     """Verdict and its words, by `RULE`.
 
     Args:
+        undecided: Models whose order with `best_single` is open because of missing labels.
         folds: In which the routers were tried.
         compared: Questions on which the best single model has a label, of all `queries`.
     """
     how = f"cross-fitted in {folds} folds over all {compared} questions"
-    verdict, words = _decided(best_single, figures, tried, why_not, how)
+    name = best_single if undecided else f"the best single model ({best_single})"
+    verdict, words = _decided(name, figures, tried, why_not, how)
+    if undecided:
+        words += f" {undecided_words(best_single, undecided)}"
     if compared < queries:
         words += (
             f" All of this is about the {compared} of {queries} questions on which that model has "
@@ -55,7 +61,7 @@ def verdict_of(
 
 
 def _decided(
-    best_single: str,
+    single: str,
     figures: Mapping[str, Figure],
     tried: Sequence[Collapse],
     why_not: str | None,
@@ -68,7 +74,7 @@ def _decided(
     resolvable = figures["resolvable_difference"].value
     limit = resolvable if resolvable is not None else math.inf
     start = (
-        f"A perfect router would beat the best single model ({best_single}) by "
+        f"A perfect router would beat {single} by "
         f"{_points(value)} (95 % CI {100 * low:.2f} to {100 * high:.2f}{GAPS[smallest]}). "
     ) + (
         f"This test set detects differences of {_points(limit)} or more."
@@ -82,9 +88,12 @@ def _decided(
     if not tried:
         return "headroom only", f"{start} No reference router was tried: {why_not}."
     winners = [r for r in tried if r.gain_low > 0 and r.p_adjusted < 0.05]
-    top = max(tried, key=lambda r: (r.gain, r.router))
+    top = max(tried, key=lambda r: r.gain)
+    # Routers that are equally good are all named, with the interval of the first alone.
+    alike = sorted(r.router for r in tried if round(top.gain - r.gain, 9) <= 0)
+    top = next(r for r in tried if r.router == alike[0])
     best = (
-        f"{top.router} gains {_points(top.gain)} "
+        f"{' and '.join(alike)} {'gains' if len(alike) == 1 else 'each gain'} {_points(top.gain)} "
         f"(95 % CI {100 * top.gain_low:.2f} to {100 * top.gain_high:.2f}, {how})"
     )
     if winners:

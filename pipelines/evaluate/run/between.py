@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from routeyard.pipelines.evaluate.cost_result import CostResult
 from routeyard.pipelines.evaluate.pairs import ModelPair, Traded, oracle_wanted, trade, wanted_of
 from routeyard.pipelines.evaluate.router_result import RouterResult
 from routeyard.pipelines.evaluate.rows import MetricRow, column_metric
-from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
-from routeyard.pipelines.metrics.selection import at_choice
+from routeyard.pipelines.metrics.selection import Choice, at_choice
 from routeyard.pipelines.routers.base import Queries
 
 #: Accuracy over the test questions that are not also in train.
@@ -74,7 +75,24 @@ def _accuracies(
     if not met[asked].all():
         # Where the best single model has no label it is compared with nobody.
         on["best single"] = {one.router: _over(data, one, met) for one in measured}
-    return compare(name, data.split, hits, on=on)
+    asks = {one.router: one.wanted for one in measured}
+    asks["best single"] = np.full(data.test.n_queries, data.single)
+    return [_unless_open(data, row, asks, asked) for row in compare(name, data.split, hits, on=on)]
+
+
+def _unless_open(
+    data: EvaluationData, row: Comparison, asks: Mapping[str, Choice], asked: Bools
+) -> Comparison:
+    """The comparison; not significant where missing or undecided labels leave the order open: the
+    difference if those of the better one were wrong and those of the other right."""
+    ahead, behind = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
+    better, worse = (at_choice(data.test.labels, asks[name]) for name in (ahead, behind))
+    if not row.significant or not np.isnan((better + worse)[asked]).any():
+        return row
+    least = np.nan_to_num(better, nan=0.0) - np.nan_to_num(worse, nan=1.0)
+    least = np.where(asks[ahead] == asks[behind], 0.0, least)
+    drawn = data.draws.means(np.where(asked, least, np.nan)[:, None])[:, 0]
+    return row if interval(drawn)[0] > 0 else replace(row, significant=False)
 
 
 def _over(data: EvaluationData, one: RouterResult, met: Bools) -> tuple[float, Floats]:

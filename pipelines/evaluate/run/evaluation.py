@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.compare import Comparison, compare, ranking
+from routeyard.pipelines.evaluate.compare import ALPHA, Comparison, compare, ranking
 from routeyard.pipelines.evaluate.pairs import Traded, default_pair, pair_of
 from routeyard.pipelines.evaluate.router_result import RouterResult, measure
 from routeyard.pipelines.evaluate.rows import (
@@ -84,8 +84,9 @@ class Evaluation:
     settings: EvaluationSettings
 
     def __repr__(self) -> str:
-        first = self.ranking[0] if self.ranking else None
-        best = f"; first {first['router']} with accuracy {first['value']:.4f}" if first else ""
+        most = max((one["value"] for one in self.ranking), default=None)
+        first = [one["router"] for one in self.ranking if one["value"] == most]
+        best = f"; first {' and '.join(first)} with accuracy {most:.4f}" if first else ""
         return f"Evaluation of {len(self.ranking)} routers{best}"
 
     def _repr_html_(self) -> str:
@@ -108,6 +109,7 @@ def evaluate(
     picks: Mapping[str, Mapping[str, float]] | None = None,
     clock: Callable[[], float] | None = None,
     store: PredictionStore | None = None,
+    own: Sequence[str] = (),
     **changes: Any,
 ) -> Evaluation:
     """Fit routers on train, choose on validation, measure on test.
@@ -121,6 +123,7 @@ def evaluate(
             not, for `answer_quality`.
         clock: for `decision_time`, in place of the system's where the settings are timed.
         store: where predictions are kept, so that none is made twice.
+        own: routers whose figures the report is about, in place of the best one.
         changes: settings that differ, by name.
 
     Raises:
@@ -171,6 +174,11 @@ def evaluate(
     values = {one.router: accuracy(data, one, headline)[0] for one in measured}
     told = facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools)
     told["missing"] += untold(len(measured), how.resamples)
+    told["order_undecided"]["routers"] = [
+        [row.first, row.second]
+        for row in compared
+        if row.metric == headline and row.p_adjusted < ALPHA and not row.significant
+    ]
     return Evaluation(
         metrics=table(counted(rows, data.test.n_queries), "metrics"),
         curves=table(curves, "curves"),
@@ -186,6 +194,8 @@ def evaluate(
             "headline": headline,
             **_told(done),
             "validation": done.validation,
+            "own": list(own),
+            "on_encoder": sorted(done.on_encoder) if core.encoder else [],
         },
         settings=how.but(scheme=scheme, pair=chosen),
     )

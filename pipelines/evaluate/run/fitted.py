@@ -29,6 +29,7 @@ class Fitted:
     `not_as_published`: router → what of its published settings its fit could not honour.
     `scales`: router → what it says that its scores mean.
     `published`: routers with the constants of their paper or its code.
+    `on_encoder`: routers that read the vectors of the questions.
     `validation`: router → accuracy on the validation questions, where it is known.
     """
 
@@ -39,6 +40,7 @@ class Fitted:
     not_as_published: dict[str, tuple[str, ...]]
     scales: dict[str, Scale]
     published: set[str] = field(default_factory=set)
+    on_encoder: set[str] = field(default_factory=set)
     validation: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -80,6 +82,8 @@ def fitted(
                 if (validated := _on_validation(data, fit)) is not None:
                     told.validation[name] = validated
                 told.scales[name] = fit.scale
+                if "embeddings" in getattr(getattr(fit.made, "traits", None), "needs", ()):
+                    told.on_encoder.add(name)
                 if getattr(fit.made, "as_published", False):
                     told.published.add(name)
                 beyond = no_chances(found)

@@ -13,6 +13,7 @@ from routeyard.pipelines.evaluate.run.sub_pool import in_words
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.costs import few
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
+from routeyard.schemas.intervals import undecided_words
 
 
 def costs_lacking(core: Core, data: EvaluationData) -> dict[str, dict[str, Any]]:
@@ -58,8 +59,9 @@ def missing(facts: Mapping[str, Any]) -> list[str]:
     words = []
     n, compared = facts["n_test"], facts["n_compared"]
     if compared < n:
+        single = "single model" if facts["order_undecided"]["train"] else "best single model"
         words.append(
-            f"best single model {facts['best_single']}: labels on {compared:,} of {n:,} test "
+            f"{single} {facts['best_single']}: labels on {compared:,} of {n:,} test "
             "questions; what is compared with it is over those"
         )
     lacking = {name: k for name, k in facts["labelled"].items() if k < n}
@@ -73,6 +75,9 @@ def missing(facts: Mapping[str, Any]) -> list[str]:
             + (", …" if len(least) > 3 else "")
             + f" of {n:,}; each model's own rows are over the questions it has a label for"
         )
+    for part, first in (("train", facts["best_single"]), ("test", facts["best_on_test"])):
+        if open_with := facts["order_undecided"][part]:
+            words.append(f"single models on {part}: {undecided_words(first, open_with)[:-1]}")
     if facts["leaked"]:
         words.append(
             f"{facts['leaked']:,} of {n:,} test questions are also in train, in the same words "

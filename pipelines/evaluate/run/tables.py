@@ -16,11 +16,13 @@ from routeyard.pipelines.evaluate.run.left_out import costs_lacking, missing
 from routeyard.pipelines.evaluate.run.sub_pool import SubPool
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.question_columns import unseen_images
+from routeyard.pipelines.matrix.ranking import counts_of
 from routeyard.pipelines.matrix.row_blocks import sums_of
 from routeyard.pipelines.metrics.baselines import query_oracle, task_oracle
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData, cheapest_and_dearest
 from routeyard.pipelines.metrics.plateau import exchange, hard_subset, selection_profile
 from routeyard.pipelines.metrics.selection import at_choice
+from routeyard.schemas.intervals import order_undecided
 
 
 def profiles(data: EvaluationData, measured: Sequence[RouterResult]) -> pa.Table:
@@ -115,6 +117,15 @@ def facts(
             for name, total, k in zip(core.model_ids, right, labelled, strict=True)
         },
         "best_on_test": core.model_ids[data.best_on_test],
+        # Models whose order with that model is open for want of labels, and for that alone.
+        "order_undecided": {
+            part: order_undecided(counts_of(labels, core.model_ids), core.model_ids[first])
+            for part, labels, first in (
+                ("train", data.train.labels, data.single),
+                ("test", y, data.best_on_test),
+            )
+        },
+        "encoder": core.encoder,
         "oracle_accuracy": float(at_choice(y, query_oracle(y)).mean()),
         "task_oracle_accuracy": float(
             at_choice(y, task_oracle(y, data.test.tasks, data.price, data.order)).mean()

@@ -42,6 +42,10 @@ class WrittenFacts(BaseModel):
     bands: Annotated[list[float], Len(4, 4)] | None = None
     costs_lacking: dict[str, list[str] | dict[str, Any]] | None = None
     validation: dict[str, float] | None = None
+    encoder: str | None = None
+    on_encoder: list[str] = []
+    own: list[str] = []
+    order_undecided: dict[str, list[str | list[str]]] = {}
 
 
 class WrittenRank(BaseModel):
