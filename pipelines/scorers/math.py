@@ -15,7 +15,12 @@ import re
 from functools import lru_cache
 
 from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.comparison.math_equality import evaluable, form, same_answer, scalars
+from routeyard.pipelines.scorers.comparison.math_equality import (
+    evaluable,
+    form,
+    same_answer,
+    scalars,
+)
 from routeyard.pipelines.scorers.comparison.number import numeric_answer
 from routeyard.pipelines.scorers.extraction.clauses import bounds, denied, supposes, wonders
 from routeyard.pipelines.scorers.extraction.commitment import (
