@@ -289,12 +289,13 @@ def symbolically(one: str, other: str) -> bool:
     return symbolic.same(first, second) is True if settled is None else settled
 
 
-def scalars(text: str) -> list[str]:
+@lru_cache(maxsize=65536)
+def scalars(text: str) -> tuple[str, ...]:
     """The parts of an answer that have none themselves, as LaTeX."""
     parts = [form(text)]
     while any(part.parts for part in parts):
         parts = [one for part in parts for one in part.parts or (part,)]
-    return [_latex(part.source or part.text) for part in parts]
+    return tuple(_latex(part.source or part.text) for part in parts)
 
 
 def evaluable(text: str) -> bool:
