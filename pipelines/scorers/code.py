@@ -146,7 +146,7 @@ def _prompt(asked: ScoringInput) -> str:
 def _program(
     output: str, prompt: str, entry: str, *, whole: bool
 ) -> tuple[str, tuple[int, int]] | None:
-    """The program, and its span in the output; none within finished thinking."""
+    """The program, and its span in the output; not one within finished thinking."""
     defining = re.compile(rf"^[ \t]{{0,8}}(?:async )?def {re.escape(entry)}\b", re.M)
     blocks = _blocks(output, prompt)
     # Tags in an output that is a program as it is are texts of the program.
@@ -163,19 +163,25 @@ def _program(
     if good:
         program, span = good[-1] if entry else max(good, key=lambda one: len(one[0]))
         return f"{prompt}\n{program}", span
-    if not whole and prompt and _is_program(text) and (end := _longest(text, prompt)):
-        # The rest of the function that the prompt begins.
-        return prompt + text[:end], (floor, floor + end)
-    if whole and not entry and _parses(text) and _is_program(text):
-        return text, (floor, floor + len(text))
-    return None
+    end = _unfenced(text, prompt, entry, whole)
+    program = ("" if whole else prompt) + text[:end]
+    return (program, (floor, floor + end)) if end else None
+
+
+def _unfenced(text: str, prompt: str, entry: str, whole: bool) -> int:
+    """How much of a text is a script, or the rest of the function that the prompt begins."""
+    if not _is_program(text):
+        return 0
+    if whole:
+        return len(text) if not entry and _parses(text) else 0
+    return _longest(text, prompt) if prompt else 0
 
 
 def _blocks(output: str, prompt: str) -> list[tuple[str, tuple[int, int]]]:
     """Fenced programs without the indentation of their fences, and their spans.
 
-    What no fence closes so that a program results is none: a fence that was left open, or only
-    closes, does not turn those behind it around. An unclosed last one runs to the end.
+    Only what parses is a block: a fence that was left open, or only closes, does not change how
+    those behind it are paired. An unclosed last block ends with the output.
     """
     blocks, done = [], 0
     fences = list(_FENCE.finditer(output))[-2 * MOST_BLOCKS :]
