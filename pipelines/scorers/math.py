@@ -5,8 +5,8 @@ by form first (`math_forms`): sets and lists unordered, tuples and intervals
 ordered and with their brackets, matrices by cell, equations by name and value.
 What is left are scalars, settled in this order: same text, exact numbers
 (`numeric.agree`), and only then symbolically with math-verify, in a worker
-process with a time limit. A comparison that exceeds it is an `error`, not a
-verdict.
+process with limits of time, memory and size. An answer that exceeds one is `incorrect`; `error`
+is where the reference alone does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ import re
 from functools import lru_cache
 
 from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.comparison.math_equality import form, same_answer
+from routeyard.pipelines.scorers.comparison.math_equality import (
+    evaluable,
+    form,
+    same_answer,
+    scalars,
+)
 from routeyard.pipelines.scorers.comparison.number import numeric_answer
 from routeyard.pipelines.scorers.extraction.clauses import bounds, denied, supposes, wonders
 from routeyard.pipelines.scorers.extraction.commitment import (
@@ -49,22 +54,26 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     marked = _marked(output, asked.truncated)
     if not marked:
         return ScoreResult("abstain", reason="no committed answer")
-    settled = settle(marked, output, lambda one, other: _not_apart(one, other, asked))
+    with symbolic.allowance():
+        settled = settle(marked, output, lambda one, other: _not_apart(one, other, asked))
     last, answer = marked[settled.index]
     if cut_within(last, output, truncated=asked.truncated):
         return ScoreResult("abstain", reason=f"{last.kind}: cut off within {last.text[:40]!r}")
     if _is_bound(output, last, answer, asked.question):
         return ScoreResult("abstain", reason=f"{last.kind}: only a bound, {last.text[:40]!r}")
     conflict, span = settled.conflict, (last.start, last.end)
-    try:
-        right = any(same_answer(answer, one, asked) for one in known)
-        run = adjacent([one for one, _ in marked], output, settled.index)
-        if not right and _in_parts(run, known, asked):
-            right, conflict = True, False
-    except symbolic.TookTooLong:
-        why = f"{last.kind}: comparison took more than {symbolic.LIMIT:g} s"
-        return ScoreResult("error", None, last.text, span, why)
+    right, beyond = _is_one_of(known, answer, asked)
+    run = adjacent([one for one, _ in marked], output, settled.index)
+    if not right and _in_parts(run, known, asked):
+        right, conflict = True, False
     reason = f"{last.kind}: {answer[:80]}"
+    if not right and beyond:
+        # The fault of a reference is not the answer's, and whatever answers it, it is one.
+        if faulty := [one for one in beyond if not evaluable(one)]:
+            why = f"the reference cannot be evaluated within the limits: {faulty[0][:80]}"
+            return ScoreResult("error", None, last.text, span, why)
+        reason += "; its comparison exceeds a limit of time, memory or size"
+        return ScoreResult.of(False, last.text, span, reason, conflict)
     if not right and _unread(answer) and not any(map(_RE["worded"].search, known)):
         return ScoreResult("abstain", reason=f"words that are no mathematics: {reason}")
     if conflict:
@@ -102,11 +111,26 @@ def _not_apart(one: str, other: str, asked: ScoringInput) -> bool:
         return True
 
 
+def _is_one_of(known: list[str], answer: str, asked: ScoringInput) -> tuple[bool, list[str]]:
+    """Whether an answer is a reference, and those with which the comparison exceeds a limit."""
+    beyond: list[str] = []
+    hopeless = False
+    for one in known:
+        try:
+            with symbolic.allowance(0 if hopeless else symbolic.LIMIT * len(scalars(one))):
+                if same_answer(answer, one, asked):
+                    return True, []
+        except symbolic.TookTooLong:
+            beyond.append(one)
+            hopeless = hopeless or (len(known) > 1 and not evaluable(answer))
+    return False, beyond
+
+
 def _in_parts(run: list[Committed], known: list[str], asked: ScoringInput) -> bool:
     """Whether adjacent boxes together are a reference that is a list, tuple or set."""
     together = ", ".join(one.text for one in run)
     several = [one for one in known if len(run) > 1 and form(one).kind in _SEVERAL]
-    return any(same_answer(one, r, asked) for r in several for one in (together, f"({together})"))
+    return any(_is_one_of(several, one, asked)[0] for one in (together, f"({together})"))
 
 
 def _marked(output: str, truncated: bool) -> list[tuple[Committed, str]]:
@@ -174,7 +198,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "13",
+    "14",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

@@ -66,7 +66,8 @@ class Label(Strict):
     """Accept that `code` runs model-written programs without isolation where the kernel offers
     none. They can then read and write what this user can."""
     code_modules: list[str] = Field(default_factory=list)
-    """Third-party modules that programs under test may import; installed by you, seen read-only."""
+    """Third-party modules that programs under test, and their tests, may import; installed by you,
+    seen read-only. A program that imports another one is wrong."""
 
     def policy_of(self, task: str) -> Policy:
         """The policy of a task, with what the section says for all."""

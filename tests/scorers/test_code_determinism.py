@@ -96,9 +96,11 @@ def test_hashes_and_draws_are_the_same_in_every_run() -> None:
         ),
     ],
 )
-def test_a_missing_module_is_an_error_that_names_it(asked: ScoringInput, program: str) -> None:
+def test_a_missing_module_is_wrong_and_named(asked: ScoringInput, program: str) -> None:
+    # not an `error`, which would leave the accuracy: any program could choose that
     reading = code.read(asked, f"```python\n{program}\n```")
-    assert (reading.outcome, reading.reason) == ("error", "needs nowhere_to_be_found")
+    said = "imports nowhere_to_be_found, which is not there"
+    assert (reading.outcome, reading.reason) == ("incorrect", said)
 
 
 def test_a_program_that_does_without_the_missing_module_is_judged() -> None:
@@ -109,10 +111,10 @@ def test_a_program_that_does_without_the_missing_module_is_judged() -> None:
 
 def test_named_modules_are_seen_and_others_are_not() -> None:
     program = "import numpy as np\nprint(int(np.array(input().split(), int).sum()))"
-    assert outcome(STDIO, program) == "error"
+    assert outcome(STDIO, program) == "incorrect"
     allowed = ScoringInput("Add.", (CASES,), options={code.MODULES: ["numpy"]})
     assert outcome(allowed, program) == "correct"
-    assert outcome(allowed, "import duckdb\n" + ADD) == "error"
+    assert outcome(allowed, "import duckdb\n" + ADD) == "incorrect"
     written = "import numpy\nopen(numpy.__file__, 'a').write('#')\n" + ADD
     assert outcome(allowed, written) == "incorrect"
     with pytest.raises(BadInput, match="nowhere_to_be_found"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib.util
 import json
 from collections.abc import Iterable
 from typing import Any, BinaryIO
@@ -37,7 +38,11 @@ class Failed(Exception):
 
 
 class Missing(BaseException):
-    """The program needs a module that is not there; tests must not catch it."""
+    """The program says that it needs a module that is not there; tests must not catch it."""
+
+
+class Unfit(BaseException):
+    """The question's own code fails, or lacks a module, whatever the program does."""
 
 
 class Program:
@@ -133,19 +138,28 @@ class Program:
 
 
 def examine(job: dict[str, Any], program: Program) -> tuple[bool, str, str | None]:
-    """Whether every test holds, what happened, and the module that the program lacks."""
+    """Whether every test holds, what happened, and what the question lacks to be examined."""
     try:
         _KINDS[job["kind"]](job, program)
         if program.ended is not None:
             raise program.ended
     except Missing as missing:
-        return False, f"needs {missing}", str(missing)
+        name = str(missing)
+        if name in job.get("needs", ()) and importlib.util.find_spec(name) is None:
+            return False, "", f"the question needs {name}, which is not there"
+        return False, f"imports {name}, which is not there", None
+    except Unfit as unfit:
+        return False, "", f"the question's own code fails: {unfit}"[:300]
     except Failed as failed:
         return False, str(failed), None
     except messages.Broken as broken:
         return False, str(broken), None
     except AssertionError:
         return False, "a test did not hold", None
+    except ModuleNotFoundError as error:
+        # That of a program has no name here: this is the tests'.
+        fault = f"the question's tests lack {error.name}" if error.name else None
+        return False, f"ModuleNotFoundError: {error}"[:300], fault
     except BaseException as error:  # a test that raises is a test that did not hold
         return False, f"{type(error).__name__}: {error}"[:300], None
     return True, "every test held", None
@@ -153,10 +167,10 @@ def examine(job: dict[str, Any], program: Program) -> tuple[bool, str, str | Non
 
 def _check(job: dict[str, Any], program: Program) -> None:
     """HumanEval: `check(candidate)`, next to the helpers that the prompt defines."""
+    trees, space = _prepared(job)
     if job["entry_point"] not in program.load(job["program"]):
         raise Failed(f"the program does not define {job['entry_point']}")
     candidate = program.function(job["entry_point"])
-    trees, space = _prepared(job)
     space[job["entry_point"]] = candidate
     reached = Reached()
     reached.watch(trees, {"check"}, space)
@@ -168,8 +182,8 @@ def _check(job: dict[str, Any], program: Program) -> None:
 
 def _asserts(job: dict[str, Any], program: Program) -> None:
     """MBPP: assert statements over names the program defines."""
-    defined = set(program.load(job["program"]))
     tests, space = _prepared(job)
+    defined = set(program.load(job["program"]))
     used = {n.id for tree in tests for n in ast.walk(tree) if isinstance(n, ast.Name)}
     wanted = {name for name in used & defined if name not in space}
     own = {name for name in wanted if not hasattr(builtins, name)}
@@ -190,10 +204,13 @@ def _asserts(job: dict[str, Any], program: Program) -> None:
 
 def _prepared(job: dict[str, Any]) -> tuple[list[ast.Module], dict[str, Any]]:
     """The tests, parsed, and the space they run in, which holds the question's own code."""
-    setup, *tests = [ast.parse(text) for text in (job["setup"], *job["tests"])]
     space: dict[str, Any] = {"__name__": "tests"}
-    changes.watch([setup, *tests], space)
-    exec(compile(setup, "setup", "exec"), space)  # noqa: S102 - the question's own code
+    try:
+        setup, *tests = [ast.parse(text) for text in (job["setup"], *job["tests"])]
+        changes.watch([setup, *tests], space)
+        exec(compile(setup, "setup", "exec"), space)  # noqa: S102 - the question's own code
+    except Exception as error:
+        raise Unfit(f"{type(error).__name__}: {error}") from error
     return tests, space
 
 

@@ -56,11 +56,12 @@ class ProgramLimits:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Whether every test held, and what happened; `missing` names a module that is not there."""
+    """Whether every test held, and what happened; `fault` says what the question or this machine
+    lacks, so that nothing is known about the program."""
 
     passed: bool
     reason: str
-    missing: str | None = None
+    fault: str | None = None
 
 
 def run(
@@ -102,8 +103,8 @@ def run(
             said["reason"] = f"holds only because the arguments were changed: {said['reason']}"
     if "passed" not in said:
         raise JailBroken(str(said.get("broken", said)))
-    missing = said.get("missing")
-    return Result(said["passed"] is True, str(said["reason"]), str(missing) if missing else None)
+    fault = said.get("fault")
+    return Result(said["passed"] is True, str(said["reason"]), str(fault) if fault else None)
 
 
 def _start(

@@ -112,14 +112,15 @@ def _examiner(settings: dict[str, Any], ids: tuple[int, int], result: int) -> No
     kernel.die_with_parent()  # a change of user id clears it
     kernel.hide_memory()
     _limit(settings, processes=settings["processes"] + 4)
+    _show(settings["modules"]["path"])  # tests may import what programs may
     with open(jobs, encoding="utf-8") as stream:
         job = json.load(stream)
     with os.fdopen(to_subject[1], "wb") as requests, os.fdopen(to_examiner[0], "rb") as replies:
         program = examiner.Program(
             requests, replies, carry=job.get("carry", True), apart=job.get("apart", ())
         )
-        passed, reason, missing = examiner.examine(job, program)
-        said = {"passed": passed, "reason": reason, "missing": missing}
+        passed, reason, fault = examiner.examine(job, program)
+        said = {"passed": passed, "reason": reason, "fault": fault}
         said |= {"changed": program.changed, "apart": sorted(program.left.met)}
         _report(result, said)
         os._exit(0)  # takes the subject's namespace down with it
@@ -136,13 +137,18 @@ def _subject(settings: dict[str, Any], user: int, requests: int, replies: int) -
     kernel.die_with_parent()  # a change of user id clears it
     _limit(settings, processes=settings["processes"] + 3)
     os.environ.clear()
-    # A numerical library's threads would count against the limit of processes.
-    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
-    sys.path += settings["modules"]["path"]
+    _show(settings["modules"]["path"])
     for name in ("exit", "quit"):  # `-S` leaves them out
         setattr(builtins, name, sys.exit)
     with os.fdopen(3, "rb") as incoming, os.fdopen(4, "wb") as outgoing:
         subject.serve(incoming, outgoing)
+
+
+def _show(path: list[str]) -> None:
+    """Let third-party modules be imported."""
+    # A numerical library's threads would count against the limit of processes.
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+    sys.path += path
 
 
 def _new_root(owner: int, settings: dict[str, Any]) -> None:

@@ -1,31 +1,137 @@
 """Symbolic comparison of two LaTeX texts; it runs in a limited process (`symbolic.py`).
 
-Some comparisons never end, and math-verify's own time-out works in a main thread only.
+Each comparison runs in a fork of that process: it begins in the same state whatever was compared
+before, and may end as it likes. math-verify's own time-out works in a main thread only.
 """
 
 from __future__ import annotations
 
+import gc
+import os
+import resource
+import signal
 import sys
+from collections.abc import Callable
+from math import inf, log10
 from random import Random
 from typing import Any
 
+from routeyard.pipelines.memory import OutOfMemory
+
 #: Digits before the point of a number that are compared at most.
 _MOST_DIGITS = 4_000
+#: Digits of the largest whole number that an expression may have computed on the way, and digits
+#: of the exponent of the largest other number.
+_LARGEST, _LONGEST_EXPONENT = 200_000, 300
+#: What a process that compares writes: equal, different, unreadable, equal at random points (so
+#: far), beyond a limit.
+_EQUAL, _DIFFERENT, _UNREADABLE, _AGREES, _LIMIT = b"T", b"F", b"N", b"A", b"L"
+#: Parsed once before the first comparison, so that each begins with the tables that parsing fills.
+_COMMON = (
+    r"\frac{1}{2}+3x_{1}^{2}-\sqrt{2}\pi\cdot 4.5",
+    r"2.5 y(x+1)/3-e^{2t}\cos(2t)",
+    r"\sin x\ln(2x)\times 10^{-3}",
+)
+
+
+class TooLarge(Exception):
+    """An expression whose value has too many digits to be computed."""
 
 
 def prepare() -> None:
     """What the limited process runs first: it imports sympy and its grammar."""
     sys.set_int_max_str_digits(20_000)
-    if equal("1", "1") is not True:
+    if _equal(*_constants(*map(_read, ("1", "1")))) is not True:
         raise RuntimeError("the symbolic comparison does not work: is math-verify whole?")
+    for text in _COMMON:
+        _read(text)
+    gc.freeze()  # a fork that collected garbage would copy every page
 
 
-def equal(one: str, other: str) -> bool | None:
-    """Whether two LaTeX scalars or relations are mathematically equal; None: unreadable."""
+def settled(cpu_s: float, *texts: str) -> tuple[bool | None, bool, float]:
+    """(whether two texts are equal or None, whether a limit ended the comparison, CPU-seconds).
+
+    Equal is what agrees at random points where only the proof exceeds the limit. Of one text:
+    whether it can be evaluated at all.
+
+    Raises:
+        OutOfMemory: the process was killed from outside, or may have less memory than its limits.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            gc.disable()
+            signal.setitimer(signal.ITIMER_PROF, cpu_s)  # its signal ends the process
+            os.write(writing, _said(texts, lambda said: os.write(writing, said)))
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, "rb") as stream:
+        said = stream.read()
+    _, status, used = os.wait4(child, 0)
+    took = used.ru_utime + used.ru_stime
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if status == signal.SIGKILL or (said.endswith(_LIMIT) and soft == hard >= 0):
+        raise OutOfMemory("a comparison of two answers had less memory than its limit")
+    last = said[-1:]
+    if last in (_EQUAL, _DIFFERENT, _UNREADABLE):
+        return {_EQUAL: True, _DIFFERENT: False}.get(last), False, took
+    return (True, False, took) if _AGREES in said else (None, True, took)
+
+
+def _said(texts: tuple[str, ...], say: Callable[[bytes], object]) -> bytes:
+    """What a comparison ends with."""
     try:
-        return _equal(*_constants(*map(_read, (one, other))))
+        sides = [_read(text) for text in texts]
+        if len(sides) > 1 and sides[0] == sides[-1]:
+            return _EQUAL
+        for side in sides:
+            _size(side)
+        first, last = _constants(sides[0], sides[-1])
+        return _EQUAL if _equal(first, last, say) else _DIFFERENT
+    except (TooLarge, MemoryError, RecursionError):
+        return _LIMIT
     except Exception:  # sympy raises anything, and its parser bare exceptions
-        return None
+        return _UNREADABLE
+
+
+def _size(node: Any) -> tuple[float, float]:
+    """Upper bounds: digits before the point, and of the whole numbers that make it up.
+
+    Raises:
+        TooLarge: more digits than can be computed: `9^{9^{9^{9}}}`, `(10^9)!`.
+    """
+    if getattr(node, "is_Rational", False):
+        above, below = (log10(max(abs(one), 1)) for one in (node.p, node.q))
+        return above - below, max(above, below)
+    if getattr(node, "is_Symbol", False):
+        return 1.0, 3.0  # of the values that are put in
+    sizes = [_size(part) for part in getattr(node, "args", ())]
+    points = [point for point, _ in sizes]
+    digits = [whole for _, whole in sizes]
+    name = type(node).__name__
+    if not sizes:
+        size = 1.0, 0.0
+    elif name == "Add":
+        size = max(points) + log10(len(points)), sum(digits)
+    elif name == "Mul":
+        size = sum(points), sum(digits)
+    elif name in ("Pow", "exp"):
+        times = 10 ** min(points[-1], _LONGEST_EXPONENT) if points[-1] > -9 else 0.0
+        base, whole = (points[0], digits[0]) if name == "Pow" else (1.0, 0.0)
+        whole = 0.0 if node.args[-1].free_symbols else whole
+        size = times * abs(base), times * whole
+        if points[-1] >= _LONGEST_EXPONENT:
+            size = inf, 0.0
+    elif "actorial" in name or name in ("binomial", "gamma"):
+        times = 10 ** min(points[-1], _LONGEST_EXPONENT) * max(points[0], 1.0)
+        size = times, times
+    else:
+        size = max(points), 0.0
+    if max(size) > 10.0**_LONGEST_EXPONENT or size[1] > _LARGEST:
+        raise TooLarge
+    return size
 
 
 def _read(text: str) -> Any:
@@ -35,7 +141,7 @@ def _read(text: str) -> Any:
     return latex2sympy(text, conversion_config=config)
 
 
-def _equal(first: Any, second: Any) -> bool:
+def _equal(first: Any, second: Any, say: Callable[[bytes], object] = bool) -> bool:
     from math_verify import verify
     from sympy import Expr
 
@@ -47,8 +153,10 @@ def _equal(first: Any, second: Any) -> bool:
         # math-verify is not symmetric and has called different answers equal:
         # both directions must agree, and no substitution may tell the two apart.
         # The substitutions come first because they cost the least.
-        if _told_apart(first, second, symbols):
-            return False
+        if (apart := _told_apart(first, second, symbols)) is not None:
+            if apart:
+                return False
+            say(_AGREES)
     return all(
         verify([a], [b], numeric_precision=30, timeout_seconds=None)
         for a, b in ((first, second), (second, first))
@@ -100,18 +208,22 @@ def _rational(value: Any) -> Any:
     return value.xreplace({one: Rational(str(one)) for one in value.atoms(Float)})
 
 
-def _told_apart(first: Any, second: Any, symbols: list[Any]) -> bool:
-    """Whether some substitution of the symbols gives the two different values."""
+def _told_apart(first: Any, second: Any, symbols: list[Any]) -> bool | None:
+    """Whether some substitution of the symbols tells the two apart; None: not all have values."""
     from sympy import Rational
 
     random = Random(20_260)
+    told: bool | None = False
     for _ in range(4):
         values = {symbol: Rational(random.randint(2, 999), 101) for symbol in symbols}
         try:
             a, b = (one.subs(values).evalf(30) for one in (first, second))
+        except (MemoryError, RecursionError):
+            raise
         except Exception:
-            return False
-        finite = a.is_number and b.is_number and a.is_finite and b.is_finite
-        if finite and abs(a - b) > max(abs(a), abs(b)) * 10**-15:
+            return None
+        if not (a.is_number and b.is_number and a.is_finite and b.is_finite):
+            told = None
+        elif abs(a - b) > max(abs(a), abs(b)) * 10**-15:
             return True
-    return False
+    return told

@@ -29,7 +29,7 @@ def same_answer(one: str, other: str, asked: ScoringInput | None = None) -> bool
     """Whether two answers are the same; symmetric.
 
     Raises:
-        symbolic.TookTooLong: a symbolic comparison did not end in time.
+        symbolic.TookTooLong: a symbolic comparison exceeds a limit.
     """
     if " ".join(one.split()) == " ".join(other.split()):
         return True
@@ -277,7 +277,7 @@ def symbolically(one: str, other: str) -> bool:
     """Whether two expressions or relations are equal to computer algebra; sentences never are.
 
     Raises:
-        symbolic.TookTooLong: the comparison did not end in time.
+        symbolic.TookTooLong: the comparison exceeds a limit.
     """
     bare = [_RE["group"].sub("", text) for text in (one, other)]  # `\\text{…}` is a unit
     words = [set(_RE["word"].findall(text)) for text in bare]
@@ -287,6 +287,25 @@ def symbolically(one: str, other: str) -> bool:
     first, second = sorted((_latex(one), _latex(other)))
     settled = exact.same(first, second)
     return symbolic.same(first, second) is True if settled is None else settled
+
+
+@lru_cache(maxsize=65536)
+def scalars(text: str) -> tuple[str, ...]:
+    """The parts of an answer that have none themselves, as LaTeX."""
+    parts = [form(text)]
+    while any(part.parts for part in parts):
+        parts = [one for part in parts for one in part.parts or (part,)]
+    return tuple(_latex(part.source or part.text) for part in parts)
+
+
+def evaluable(text: str) -> bool:
+    """Whether each part of an answer, compared with nothing, can be evaluated within the limits."""
+    try:
+        for part in scalars(text):
+            symbolic.same(part)
+    except symbolic.TookTooLong:
+        return False
+    return True
 
 
 def _latex(text: str) -> str:

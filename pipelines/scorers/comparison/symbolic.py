@@ -1,78 +1,73 @@
-"""Symbolic comparison within a time limit, which is kept by killing the process that compares."""
+"""Symbolic comparison within limits of time, memory and size (`latex_equality`)."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
-from routeyard.pipelines.isolation import LimitExceeded, Limits, ProcessEnded, Worker
+from routeyard.pipelines.isolation import Limits, ProcessEnded, Worker
 from routeyard.pipelines.scorers.comparison import latex_equality
 
-#: Seconds for one comparison.
-LIMIT = 5.0
+#: CPU-seconds of one comparison.
+LIMIT = 1.0
 #: Longer expressions are not handed on: parsing alone would take the limit.
 LONGEST = 600
-
-
-class TookTooLong(Exception):
-    """A comparison did not end within the limit; the worker has been killed."""
-
-
-_WORKER = Worker(Limits(memory=2 << 30, wall_s=LIMIT), latex_equality.prepare)
-
-
-#: Pairs that took too long, and how often each side did: they are not tried again.
-_slow_pairs: set[tuple[str, str]] = set()
-_slow_sides: Counter[str] = Counter()
-#: An expression that was part of so many time-outs is given up for this process: one bad
-#: reference would otherwise cost the limit once for every model.
-GIVEN_UP = 2
 _MOST_REMEMBERED = 65_536
 
 
-def same(one: str, other: str, limit: float = LIMIT) -> bool | None:
-    """Whether two LaTeX texts are equal; None when one cannot be read.
+class TookTooLong(Exception):
+    """A comparison exceeded a limit of time, memory or size: by what it compares."""
+
+
+# A comparison that is waited for so long had no processor: that is no answer's doing.
+_WORKER = Worker(Limits(memory=1 << 30, wall_s=120.0), latex_equality.prepare)
+
+#: Texts → what was found, and the CPU-seconds of finding it, which whoever asks again pays, too:
+#: otherwise a verdict would depend on what was compared before.
+_known: dict[tuple[str, ...], tuple[bool | None, bool, float]] = {}
+_left: ContextVar[float | None] = ContextVar("left", default=None)
+
+
+@contextmanager
+def allowance(seconds: float = LIMIT) -> Iterator[None]:
+    """All that is compared within takes at most so many CPU-seconds together."""
+    token = _left.set(seconds)
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def same(*texts: str) -> bool | None:
+    """Whether two LaTeX texts are equal, or one can be evaluated; None: it cannot be read.
 
     Raises:
-        TookTooLong: the comparison did not end within `limit` seconds, now or
-            before, or one side is known for that.
+        TookTooLong: an expression is too long or too large, or the allowance is used up.
     """
-    if len(one) > LONGEST or len(other) > LONGEST:
-        return None
-    if (one, other) in _slow_pairs or max(_slow_sides[one], _slow_sides[other]) >= GIVEN_UP:
+    allowed = _left.get()
+    left = LIMIT if allowed is None else min(allowed, LIMIT)
+    if max(map(len, texts)) > LONGEST or left <= 0:
         raise TookTooLong
+    equal, limited, took = _known.get(texts) or _settled(texts, left)
+    if allowed is not None:
+        _left.set(allowed - took)
+    if limited or took > left:
+        raise TookTooLong
+    return equal
+
+
+def _settled(texts: tuple[str, ...], left: float) -> tuple[bool | None, bool, float]:
     try:
-        return _same(one, other, limit)
-    except TookTooLong:
-        if len(_slow_pairs) >= _MOST_REMEMBERED:
-            _slow_pairs.clear()
-            _slow_sides.clear()
-        _slow_pairs.add((one, other))
-        _slow_sides.update((one, other))
-        raise
-
-
-@lru_cache(maxsize=65536)
-def _same(one: str, other: str, limit: float) -> bool | None:
-    try:
-        answer = _WORKER.call(
-            latex_equality.equal, one, other, limits=replace(_WORKER.limits, wall_s=limit)
-        )
-    except LimitExceeded as error:
-        if error.limit == "time":
-            raise TookTooLong from error
-        return None
-    except ProcessEnded:  # by its stack: this pair cannot be settled
-        return None
-    return None if answer is None else bool(answer)
-
-
-def forget() -> None:
-    """Forget time-outs, as a new process does."""
-    _slow_pairs.clear()
-    _slow_sides.clear()
-    _same.cache_clear()
+        found = _WORKER.call(latex_equality.settled, left, *texts)
+    except ProcessEnded:  # from outside: what is compared cannot end it
+        found = _WORKER.call(latex_equality.settled, left, *texts)
+    equal, limited, took = found
+    if not limited or took < left or left == LIMIT:  # else the whole limit may be enough
+        if len(_known) >= _MOST_REMEMBERED:
+            _known.clear()
+        _known[texts] = (equal, limited, took)
+    return equal, limited, took
 
 
 def close() -> None:
