@@ -58,7 +58,7 @@ _RE = patterns("numeric")
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the last committed number and compares it with the references."""
-    known = list(filter(None, map(_reference, asked.references)))
+    known = list(filter(None, map(reference, asked.references)))
     if not known:
         return ScoreResult("error", reason=f"no reference is a number: {list(asked.references)!r}")
     marks = committed(output)
@@ -116,7 +116,7 @@ def _not_a_number(last: Committed, asked: ScoringInput, known: list[Quantity]) -
 
 
 @lru_cache(maxsize=65536)
-def _reference(text: str) -> tuple[Quantity, Measure | None] | None:
+def reference(text: str) -> tuple[Quantity, Measure | None] | None:
     """A reference may be the number, a quantity, or a worked solution that ends in it."""
     stated = committed(text)
     last = stated[-1].text if stated else text.lstrip("# ")
