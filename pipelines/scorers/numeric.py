@@ -18,6 +18,7 @@ Comparison is exact, over rationals:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import factorial
@@ -84,6 +85,10 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if not right and (how := _almost(got, values, said, asked.question)):
         why = f"{reason}, which is a reference {how}"
         return ScoreResult("abstain", None, said, span, why)
+    if not right and said.startswith("- ") and output[: span[0]].endswith("\n"):
+        turned = replace(got, value=-got.value) if isinstance(got.value, Fraction) else got
+        if any(_agree(turned, said[2:], one, asked) for one in known):
+            return ScoreResult("abstain", None, said, span, f"{reason}, or an item of a list")
     if settled.conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
     return ScoreResult.of(right, said, span, reason, settled.conflict)
@@ -283,7 +288,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "13",
+    "14",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

@@ -41,7 +41,7 @@ def short_answer(
         last = marked[settled.index][0]
         if cut_within(last, output, truncated=truncated):
             return None
-        start, end = _unquoted(output, last.start, _list_end(output, last))
+        start, end = _unquoted(output, *_whole_list(output, last))
         if start < end:
             return clean(output[start:end]), (start, end), settled.conflict
     if len(output) > MOST_READ or breaks_off(output, truncated=truncated):
@@ -90,14 +90,14 @@ def _is_list(text: str) -> bool:
     return not _RE["function"].search(text)
 
 
-def _list_end(output: str, mark: Committed) -> int:
-    """Where a mark ends whose text is the first item of a list, one a line."""
+def _whole_list(output: str, mark: Committed) -> tuple[int, int]:
+    """The span of a mark, of a list of items, one a line, where its text is the first of them."""
     begin = output.rfind("\n", 0, mark.start) + 1
     if mark.kind in ("stated", "final", "label") and begin:
         for kind in ("items", "lines"):
             if (found := _RE[kind].match(output, begin)) and found.end() > mark.end:
-                return found.end()
-    return mark.end
+                return begin, found.end()
+    return mark.start, mark.end
 
 
 def _unquoted(text: str, start: int, end: int) -> tuple[int, int]:
