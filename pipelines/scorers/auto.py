@@ -52,41 +52,52 @@ PAIRS: tuple[tuple[str, ...], ...] = (
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the output the way its references ask for."""
-    references = [_unwrapped(one) for one in asked.references if one.strip()]
-    if not references:
+    own, fact = _kinds(asked.references, asked.question, bool(asked.choices))
+    if not own:
         return ScoreResult("error", reason="there is no reference")
-    letters = LETTERS[: len(listed_options(asked.question))].lower()
-    own: dict[str, list[str]] = {}
-    for one in references:
-        listed = bool(asked.choices) or (len(one.strip()) == 1 and one.strip() in letters)
-        own.setdefault(shape_of(one, asked.question, listed), []).append(one)
-    if own.keys() == {"number", "mathematics"}:
-        own = {"mathematics": references}
-    if "short text" in own or ("number" in own and _states(asked, own["number"], output)):
-        own["short text"] = references
+    if fact and "short text" not in own and _in_prose(output):
+        own = own | {"short text": tuple(one for ones in own.values() for one in ones)}
     read_as = {
-        shape: _READERS[shape](replace(asked, references=tuple(own[shape])), output)
-        for shape in _READERS
-        if shape in own
+        shape: _READERS[shape](replace(asked, references=references), output)
+        for shape, references in own.items()
     }
-    outcomes = [one.outcome for one in read_as.values()]
-    if "correct" in outcomes:
-        found = next(one for one in read_as.values() if one.outcome == "correct")
-    elif "short text" in read_as:
+    found = next((one for one in read_as.values() if one.outcome == "correct"), None)
+    if found is None and "short text" in read_as:
         found = read_as["short text"]
-    else:  # the least sure reading: several kinds are wrong only together
+    elif found is None:  # the least sure reading: several kinds are wrong only together
         order = ("abstain", "incorrect", "error")
         found = min(read_as.values(), key=lambda one: order.index(one.outcome))
     return replace(found, reason=f"read as {' or '.join(read_as)}: {found.reason}")
 
 
-def _states(asked: ScoringInput, numbers: list[str], output: str) -> bool:
-    """Whether an answer states in prose, unmarked, a number that is not asked to be computed."""
-    question = asked.question
+@lru_cache(maxsize=65536)
+def _kinds(
+    references: tuple[str, ...], question: str, has_choices: bool
+) -> tuple[dict[str, tuple[str, ...]], bool]:
+    """Shape → the references of that shape, and whether a number among them states a fact.
+
+    A fact is a number that the question gives no other number, and no other year, to compute from.
+    """
+    known = [_unwrapped(one) for one in references if one.strip()]
+    letters = LETTERS[: len(listed_options(question))].lower()
+    shapes = [
+        shape_of(one, question, has_choices or (len(one.strip()) == 1 and one.strip() in letters))
+        for one in known
+    ]
+    if {*shapes} == {"number", "mathematics"}:
+        shapes = ["mathematics"] * len(shapes)
+    own = {
+        shape: tuple(one for one, of in zip(known, shapes, strict=True) if of == shape)
+        for shape in _READERS
+        if shape in shapes
+    }
+    if "short text" in own:
+        own["short text"] = tuple(known)
+    numbers = own.get("number", ())
     dated = _RE["when"].search(question) and all(map(_RE["year"].fullmatch, numbers))
     given = _RE["year"].search(question) if dated else re.search(r"\d", question)
-    fact = question.strip() and not given and (dated or not spoken(question))
-    return bool(fact) and _in_prose(output)
+    fact = numbers and question.strip() and not given and (dated or not spoken(question))
+    return own, bool(fact)
 
 
 def _in_prose(output: str) -> bool:

@@ -85,13 +85,21 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if not right and (how := _almost(got, values, said, asked.question)):
         why = f"{reason}, which is a reference {how}"
         return ScoreResult("abstain", None, said, span, why)
-    if not right and said.startswith("- ") and output[: span[0]].endswith("\n"):
-        turned = replace(got, value=-got.value) if isinstance(got.value, Fraction) else got
-        if any(_agree(turned, said[2:], one, asked) for one in known):
-            return ScoreResult("abstain", None, said, span, f"{reason}, or an item of a list")
+    if not right and output[: span[0]].endswith("\n") and _is_item(got, said, known, asked):
+        return ScoreResult("abstain", None, said, span, f"{reason}, or an item of a list")
     if settled.conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
     return ScoreResult.of(right, said, span, reason, settled.conflict)
+
+
+def _is_item(
+    got: Quantity, said: str, known: list[tuple[Quantity, Measure | None]], asked: ScoringInput
+) -> bool:
+    """Whether "- 12" on a line is a reference if its dash begins the item of a list."""
+    if not said.startswith("- ") or isinstance(got.value, str):
+        return False
+    turned = replace(got, value=-got.value)
+    return any(_agree(turned, said[2:], one, asked) for one in known)
 
 
 def _no_value(last: Committed, output: str, asked: ScoringInput) -> str:

@@ -16,6 +16,8 @@ _RE = patterns("marks")
 #: A stated answer is read no further than this, but for the digits of one long
 #: number; longer texts are prose.
 LONGEST = 2000
+#: A line that only announces the next one is shorter.
+_ANNOUNCED = 60
 _MARKUP = " \t*_#>-`【["
 
 
@@ -136,7 +138,7 @@ def line(text: str, start: int, end: int) -> tuple[int, int]:
     before = text.rfind("\n", max(0, start - 8), start)
     if before >= 0 and not text[before:start].strip():
         start, stop = _nextline(text, start, end)
-    elif _RE["announces"].fullmatch(text, start, stop):
+    elif stop - start < _ANNOUNCED and _RE["announces"].fullmatch(text, start, stop):
         start, stop = _nextline(text, stop, end)
     start, stop = trim(text, start, stop)
     return trim(text, start, without_closers(text, start, stop))
