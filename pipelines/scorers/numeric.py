@@ -82,11 +82,11 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     said = output[slice(*span)]
     right = any(_agree(got, said, one, asked) for one in known)
     reason = f"{last.kind}: {_shown(got)}"
-    if not right and (how := _almost(got, values, said, asked.question)):
+    listed = output[: span[0]].endswith("\n") and _is_item(got, said, known, asked)
+    how = "as the item of a list" * listed or _almost(got, values, said, asked.question)
+    if not right and how:
         why = f"{reason}, which is a reference {how}"
         return ScoreResult("abstain", None, said, span, why)
-    if not right and output[: span[0]].endswith("\n") and _is_item(got, said, known, asked):
-        return ScoreResult("abstain", None, said, span, f"{reason}, or an item of a list")
     if settled.conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
     return ScoreResult.of(right, said, span, reason, settled.conflict)
