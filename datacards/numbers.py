@@ -19,6 +19,7 @@ _COUNTED = {
     "splits": ("splits",),
     "duplicates": ("duplicates",),
     "removals": ("removals",),
+    "verdicts": ("read_as",),
 }
 _ONE_ROW = {"counts", "oracle", "cost", "best_single"}
 

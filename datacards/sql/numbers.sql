@@ -65,6 +65,14 @@ ORDER BY lead DESC, labelled DESC, round(accuracy, 9) DESC, round(oracle, 9) DES
 SELECT coalesce(decided_by, 'undecided') AS decided_by, count(*) AS labels
 FROM labels GROUP BY ALL ORDER BY labels DESC, decided_by
 
+-- name: read_as
+-- How `auto` read: its verdict says so in front of the reason, unless the source withholds texts.
+SELECT coalesce(nullif(regexp_extract(reason, '^read as ([a-z ]+):', 1), ''), 'not known') AS shape,
+       count(*) AS answers, count(*) FILTER (outcome = 'correct') AS correct,
+       count(*) FILTER (outcome = 'incorrect') AS incorrect,
+       count(*) FILTER (outcome NOT IN ('correct', 'incorrect')) AS unread
+FROM verdicts WHERE scorer = 'auto' GROUP BY ALL ORDER BY answers DESC, shape
+
 -- name: cost
 SELECT count(*) AS responses, count(cost_usd) AS priced, sum(cost_usd) AS cost_usd,
        sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,

@@ -80,7 +80,7 @@ def _unglued(answer: Text) -> Iterable[Text]:
 
 SCORER = Scorer(
     "contains",
-    "6",
+    "7",
     read,
     instruction="Answer in one short sentence.",
     escalate_on="not_correct",

@@ -18,6 +18,7 @@ Comparison is exact, over rationals:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import factorial
@@ -58,7 +59,7 @@ _RE = patterns("numeric")
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
     """Reads the last committed number and compares it with the references."""
-    known = list(filter(None, map(_reference, asked.references)))
+    known = list(filter(None, map(reference, asked.references)))
     if not known:
         return ScoreResult("error", reason=f"no reference is a number: {list(asked.references)!r}")
     marks = committed(output)
@@ -81,12 +82,24 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     said = output[slice(*span)]
     right = any(_agree(got, said, one, asked) for one in known)
     reason = f"{last.kind}: {_shown(got)}"
-    if not right and (how := _almost(got, values, said, asked.question)):
+    listed = output[: span[0]].endswith("\n") and _is_item(got, said, known, asked)
+    how = "as the item of a list" * listed or _almost(got, values, said, asked.question)
+    if not right and how:
         why = f"{reason}, which is a reference {how}"
         return ScoreResult("abstain", None, said, span, why)
     if settled.conflict:
         reason += "; commits to several answers: " + ", ".join(_shown(q) for _, q in readable)
     return ScoreResult.of(right, said, span, reason, settled.conflict)
+
+
+def _is_item(
+    got: Quantity, said: str, known: list[tuple[Quantity, Measure | None]], asked: ScoringInput
+) -> bool:
+    """Whether "- 12" on a line is a reference if its dash begins the item of a list."""
+    if not said.startswith("- ") or isinstance(got.value, str):
+        return False
+    turned = replace(got, value=-got.value)
+    return any(_agree(turned, said[2:], one, asked) for one in known)
 
 
 def _no_value(last: Committed, output: str, asked: ScoringInput) -> str:
@@ -116,7 +129,7 @@ def _not_a_number(last: Committed, asked: ScoringInput, known: list[Quantity]) -
 
 
 @lru_cache(maxsize=65536)
-def _reference(text: str) -> tuple[Quantity, Measure | None] | None:
+def reference(text: str) -> tuple[Quantity, Measure | None] | None:
     """A reference may be the number, a quantity, or a worked solution that ends in it."""
     stated = committed(text)
     last = stated[-1].text if stated else text.lstrip("# ")
@@ -283,7 +296,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "13",
+    "14",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

@@ -78,18 +78,28 @@ def suggest(
     ]
     if any(choices):
         return _suggestion("mcq", "the rows have options", asked)
-    tried = [_suggestion(name, why, asked) for name, why in _candidates(references, flat, outputs)]
+    tried = [
+        _suggestion(name, why, asked)
+        for name, why in _candidates(questions, references, flat, outputs)
+    ]
     return max(tried, key=lambda one: one.right - one.wrong)  # the first of the best
 
 
 def _candidates(
-    references: Sequence[Sequence[str]], flat: Sequence[str], outputs: Sequence[str]
+    questions: Sequence[str],
+    references: Sequence[Sequence[str]],
+    flat: Sequence[str],
+    outputs: Sequence[str],
 ) -> list[tuple[str, str]]:
     """Scorers to try, and why, by the shapes and lengths of the references and answers."""
     from routeyard.pipelines.scorers.auto import shape_of
     from routeyard.pipelines.scorers.em import SHORT
 
-    shapes = Counter(shape_of(texts[0]) for texts in references if texts and texts[0].strip())
+    found = [
+        {shape_of(text, question) for text in texts if text.strip()}
+        for question, texts in zip(questions, references, strict=True)
+    ]
+    shapes = Counter(min(one) if len(one) == 1 else "short text" for one in found if one)
     mixed = [name for name, n in shapes.most_common() if n >= 0.1 * shapes.total()]
     words = _middle_length(flat)
     numbers = _share(flat, lambda text: bool(_NUMBER.match(_bare(text))))

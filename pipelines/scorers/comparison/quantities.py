@@ -39,7 +39,11 @@ def agree(got: Quantity, reference: Quantity, asked: ScoringInput | None = None)
 def rounds_to(got: Quantity, reference: Quantity) -> bool:
     """Whether a number is a decimal reference when it is rounded to the reference's places."""
     a, b, places = got.value, reference.value, reference.decimals
-    if isinstance(a, str) or isinstance(b, str) or not places or got.percent != reference.percent:
+    if isinstance(a, str) or isinstance(b, str) or got.percent != reference.percent:
+        return False
+    if _one_float(a, b):  # 499.99999999999994 for the whole number 500
+        return True
+    if not places:
         return False
     return b.denominator > 1 and abs(a - b) * 10**places * 2 <= 1 and 20 * abs(a - b) <= abs(b)
 
@@ -58,7 +62,7 @@ def _same_text(one: Fraction | str, other: Fraction | str) -> bool:
 def _equal(
     a: Fraction, b: Fraction, got: Quantity, reference: Quantity, metadata: Mapping[str, object]
 ) -> bool:
-    if a == b:
+    if a == b or (_one_float(a, b) and a.denominator > 1 < b.denominator):
         return True
     for key, size in (("tolerance", abs(b)), ("absolute_tolerance", 1)):
         allowed = metadata.get(key)
@@ -79,6 +83,21 @@ def _rounded(decimal: Fraction, exact: Fraction, places: int | None) -> bool:
     if len(str(abs(int(decimal / step)))) < 3:
         return False
     return abs(decimal - exact) <= step / 2 or 0 <= abs(exact) - abs(decimal) < step
+
+
+def _one_float(a: Fraction, b: Fraction) -> bool:
+    """Whether two values differ in the last digits of a float: 0.6666666666666666 and ...67."""
+    if not 0 < abs(a - b) * 2**50 <= max(abs(a), abs(b)):
+        return False
+    return any(15 <= _digits(one) <= 17 and one.denominator > 1 for one in (a, b))
+
+
+def _digits(value: Fraction) -> int:
+    """Significant digits of a decimal; 0 of one that never ends."""
+    if _repeats(value):
+        return 0
+    whole = abs(value.numerator) * 10 ** value.denominator.bit_length() // value.denominator
+    return len(str(whole).strip("0"))
 
 
 def _repeats(value: Fraction) -> bool:

@@ -59,6 +59,8 @@ _CHOOSING = listed("choose", rows=ROWS[1:])
 _OTHER = Words(filterfalse(str.isascii, _CHOOSING))
 #: Marks that nothing follows but the answer, and those that hold nothing but the answer.
 _SURE = frozenset({"field", "hash", "final", "label"})
+#: A letter again and again, as some prompts ask: "DDDDD", "D, D, D, D".
+REPEATED = _RE["repeated"]
 _WHOLE = frozenset({"field", "key", "boxed", "hash"})
 _STATED = frozenset({"stated", "final"})
 #: A longer last sentence says more than a letter.
@@ -162,10 +164,12 @@ def _glued(one: Committed, allowed: str) -> NamedOption | None:
     said = one.text.strip(" .*`\"'()[]（）$")
     if not said or said[0] not in allowed:
         return None
-    if len(said) > 1 and (not set(said) <= set(allowed) or list(said) != sorted(set(said))):
+    again = REPEATED.fullmatch(said)
+    ordered = set(said) <= set(allowed) and list(said) == sorted(set(said))
+    if len(said) > 1 and not (ordered or again):
         return None
     start = one.start + one.text.index(said)
-    return NamedOption(said, start, start + len(said), one.kind, True)
+    return NamedOption(again[1] if again else said, start, start + len(said), one.kind, True)
 
 
 def _named(

@@ -12,7 +12,7 @@ from routeyard.pipelines.scorers.extraction.commitment import breaks_off, cut_wi
 from routeyard.pipelines.scorers.extraction.envelopes import after_draft
 from routeyard.pipelines.scorers.extraction.marks import MOST_READ, committed
 from routeyard.pipelines.scorers.extraction.run_on import end_of_answer
-from routeyard.pipelines.scorers.extraction.statements import trim
+from routeyard.pipelines.scorers.extraction.statements import Committed, trim
 from routeyard.pipelines.scorers.patterns import patterns
 
 _RE = patterns("short_answer")
@@ -34,14 +34,14 @@ def short_answer(
     marked = [
         (one, clean(one.text))
         for one in committed(output)
-        if one.kind not in ("stated", "final") or len(one.text) <= 120
+        if one.kind not in ("stated", "final") or len(one.text) <= 120 or _is_list(one.text)
     ]
     if marked:
         settled = settle(marked, output, lambda one, other: one == other)
         last = marked[settled.index][0]
         if cut_within(last, output, truncated=truncated):
             return None
-        start, end = _unquoted(output, last.start, last.end)
+        start, end = _unquoted(output, *_whole_list(output, last))
         if start < end:
             return clean(output[start:end]), (start, end), settled.conflict
     if len(output) > MOST_READ or breaks_off(output, truncated=truncated):
@@ -74,8 +74,30 @@ def whole_answer(output: str) -> tuple[str, tuple[int, int], bool] | None:
 
 def clean(text: str) -> str:
     """The text without LaTeX text wrappers, quotes, markdown and a closing full stop."""
+    if len(_RE["item"].findall(text)) > 1 and _RE["item"].match(text):
+        text = _RE["item"].sub(", ", text).strip(", ")
     text = _RE["text"].sub(r"\1", text).strip(_QUOTES)
     return text[:-1].rstrip(_QUOTES) if text.endswith((".", "。")) else text
+
+
+def _is_list(text: str) -> bool:
+    """Whether a long text lists words or short items, and is no sentence."""
+    if _RE["sentence"].search(text):
+        return False
+    items = _RE["separator"].split(text)
+    if len(items) > 3:
+        return all(len(one.split()) <= 5 for one in items)
+    return not _RE["function"].search(text)
+
+
+def _whole_list(output: str, mark: Committed) -> tuple[int, int]:
+    """The span of a mark, of a list of items, one a line, where its text is the first of them."""
+    begin = output.rfind("\n", 0, mark.start) + 1
+    if mark.kind in ("stated", "final", "label") and begin:
+        for kind in ("items", "lines"):
+            if (found := _RE[kind].match(output, begin)) and found.end() > mark.end:
+                return begin, found.end()
+    return mark.start, mark.end
 
 
 def _unquoted(text: str, start: int, end: int) -> tuple[int, int]:

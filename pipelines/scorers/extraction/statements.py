@@ -16,6 +16,8 @@ _RE = patterns("marks")
 #: A stated answer is read no further than this, but for the digits of one long
 #: number; longer texts are prose.
 LONGEST = 2000
+#: A line that only announces the next one is shorter.
+_ANNOUNCED = 60
 _MARKUP = " \t*_#>-`【["
 
 
@@ -133,7 +135,10 @@ def line(text: str, start: int, end: int) -> tuple[int, int]:
     if struck := STRUCK.match(text, start + (text[start : start + 1] == " "), end):
         start = struck.end()
     stop = line_end(text, start, end)
-    if not text[start:stop].strip(" \t*_:$") or text[start:stop].strip() == "\\[":
+    before = text.rfind("\n", max(0, start - 8), start)
+    if before >= 0 and not text[before:start].strip():
+        start, stop = _nextline(text, start, end)
+    elif stop - start < _ANNOUNCED and _RE["announces"].fullmatch(text, start, stop):
         start, stop = _nextline(text, stop, end)
     start, stop = trim(text, start, stop)
     return trim(text, start, without_closers(text, start, stop))
@@ -154,7 +159,11 @@ def _nextline(text: str, start: int, end: int) -> tuple[int, int]:
     if line in ("\\[", "$$", "\\("):  # a display formula opens on a separate line
         inner = stop + 1
         return inner, line_end(text, inner, end)
-    return index, stop
+    if fenced := _RE["fenced"].match(text, index, end):
+        return fenced.span("said")
+    item = _RE["item"].match(text, index, stop)
+    several = item and _RE["items"].match(text, min(stop + 1, end), end)
+    return (item.end() if item and not several else index), stop
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
