@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ingest.results.values import unknown_words
 from routeyard.pipelines.io.staging import place, staging
-from routeyard.schemas.statuses import ANSWERLESS, status_of
+from routeyard.schemas.statuses import ANSWERLESS, FAILED, status_of
 
 #: More tokens than any model takes or gives, and more seconds than any call takes.
 _MOST_TOKENS, _MOST_SECONDS = 100_000_000, 1_000_000.0
@@ -111,7 +112,7 @@ def answers_table(
         if name in ("query", "model") or column.null_count < len(column)
     }
     if decided:
-        del fields["status"]
+        fields.pop("status", None)
         fields.pop("error", None)
     if len(pc.unique(table.column("sample"))) <= 1:
         fields.pop("sample")
@@ -119,10 +120,17 @@ def answers_table(
 
 
 def _statuses(table: pa.Table, scores: np.ndarray) -> tuple[pa.Array, list[str]]:
-    """Statuses in our words, and a sentence where the source counts a missing answer as wrong."""
+    """Statuses in our words, and a sentence where the source counts a missing answer as wrong.
+
+    A word that nobody knows beside no text stays, so that the build asks; so does `failed`, which
+    the rest of the row explains.
+    """
     words = table.column("status").to_pylist()
     known = {word: status_of(word) for word in set(words) if word is not None}
+    known |= {word: word for word in known if word.strip().lower() in FAILED}
     found = [known.get(word) for word in words]
+    if asked := unknown_words(table):
+        return pa.array([w if w in asked else s for w, s in zip(words, found, strict=True)]), []
     counted = Counter(
         status for status, score in zip(found, scores, strict=True)
         if status in ANSWERLESS and not np.isnan(score)

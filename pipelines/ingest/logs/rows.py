@@ -13,12 +13,12 @@ import yaml
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.trajectories.chains import Chains
 from routeyard.pipelines.trajectories.times import epoch, iso_time
+from routeyard.schemas.statuses import ANSWERLESS, status_of
 
 _NUMBERS = (
     "prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens",
     "reasoning_tokens",
 )  # fmt: skip
-_FAILED = ("failure", "error", "failed", "errored", "canceled", "expired")
 #: Unit of a cost → how many make a USD.
 _COSTS = {"cost_microdollars": 1e6, "cost_cents": 100, "cost_usd": 1}
 
@@ -202,8 +202,7 @@ def _cost(call: LoggedCall, tokens: int | None) -> float | None:
 
 def _failed(status: Any) -> bool:
     """Whether a status says so, by a word or as HTTP does."""
-    text = str(status).lower()
-    return text in _FAILED or (text.isdigit() and int(text) >= 400)
+    return status_of(status) in ANSWERLESS
 
 
 def _latency(call: LoggedCall) -> float | None:

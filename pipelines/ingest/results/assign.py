@@ -22,6 +22,7 @@ from routeyard.pipelines.ingest.results.scores import (
     CLEAR,
     find_score,
     is_right_or_wrong,
+    no_status_as_score,
     taken,
 )
 from routeyard.pipelines.ingest.results.values import (
@@ -52,6 +53,7 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
         misnumbered(done)
     _no_reference(done, given)
     _texts_of(done, around)
+    no_status_as_score(done)
     for role in _OF_ROWS:
         if role not in done.roles:
             found = candidates(done.table, role, taken(done) | frozenset(around))
@@ -263,7 +265,10 @@ def _fitting(done: Assigned, role: str, found: list[Candidate]) -> list[Candidat
     """Of columns of texts those that differ by answer, or for a question's own do not."""
     if role == "text":
         of_answers = [c for c in found if not _of_question(done, c.column)]
-        alone = done.unique("arm") < 2
+        # All arms may say the same; beside a reference of its own such a column holds answers.
+        named = {c.column for c in found}
+        other = any(c.column not in named for c in candidates(done.table, "reference"))
+        alone = done.unique("arm") < 2 or other
         return of_answers or ([c for c in found if not is_weak(c.column)] if alone else [])
     whole = role == "prompt" and done.per_question
     return [c for c in found if whole or _of_question(done, c.column, otherwise=True)]

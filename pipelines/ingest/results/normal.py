@@ -23,6 +23,7 @@ from routeyard.pipelines.ingest.results.values import (
     scale_of,
     snake_case,
     texts,
+    unknown_words,
 )
 from routeyard.pipelines.usage import APART, usage_of
 from routeyard.schemas.recording import recording
@@ -136,15 +137,23 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     others: dict[str, pa.Array] = {}
     if "score" in done.roles:
         groups = [columns["arm"], columns["suite"]]
-        found = scored(done, done.roles["score"], groups, aloud=True)
-        if found is None:
+        score = scored(done, done.roles["score"], groups, aloud=True)
+        if score is None:
             del done.roles["score"]
         else:
-            columns["score"] = found
+            columns["score"] = score
         for name in done.others:
             if (more := scored(done, name, groups, aloud=False)) is not None:
                 others[name] = more
-    return recording(columns), others
+    found = recording(columns)
+    for word, rows in unknown_words(found).items():
+        done.note(
+            "question",
+            f"{rows:,} empty answers end as {word!r}, which is no known status: are they missing? "
+            f"Write `statuses: {{{word}: error}}` (or ok, refused, truncated) beside their `fields`",
+            "status", rows,
+        )  # fmt: skip
+    return found, others
 
 
 def _with_cached(done: Assigned, name: str, values: np.ndarray) -> np.ndarray:

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.schemas.statuses import ANSWERLESS, status_of
+
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 #: Words of a score, without case, spaces and signs.
 WORDS = {
@@ -98,7 +100,7 @@ def some(column: Column, most: int = 2000) -> list[Any]:
         return []
     there = column.drop_null()
     step = max(1, len(there) // most)
-    values: list[Any] = there.take(pa.array(range(0, len(there), step))).to_pylist()
+    values: list[Any] = there.take(pa.array(range(0, len(there), step), pa.int64())).to_pylist()
     return values
 
 
@@ -123,7 +125,7 @@ def word(text: str) -> float | None:
         number = float(stripped.removesuffix("%").strip())
         return number / 100 if stripped.endswith("%") else number
     except ValueError:
-        return math.nan
+        return None if status_of(text) in ANSWERLESS else math.nan
 
 
 #: Sign behind an amount → factor.
@@ -261,6 +263,23 @@ RATE = re.compile(
     r"second)(?:_|$)|(?:per|/)_?(?:\d+_?[km]?|k|m|thousand|million)_",
 )
 FOREIGN = re.compile(r"(?:^|_)(?:eur|euros?|gbp|pounds?|cny|rmb|yuan|jpy|yen|inr|rupees?)(?:_|$)")
+
+
+def unknown_words(table: pa.Table) -> dict[str, int]:
+    """Word of a status that nobody knows → rows where it is beside an empty answer.
+
+    Without any text, no answer is known to be empty.
+    """
+    text = pc.utf8_trim_whitespace(table.column("text"))
+    if text.null_count == len(text):
+        return {}
+    blank = pc.equal(pc.fill_null(text, ""), "")
+    counted = pc.value_counts(table.column("status").filter(blank).drop_null()).to_pylist()
+    return {
+        one["values"]: one["counts"]
+        for one in counted
+        if one["values"].strip() and status_of(one["values"]) is None
+    }
 
 
 def factor(name: str, field: str) -> float:
