@@ -27,7 +27,8 @@ _WORDS = {
     "incomplete cut_off context_length",
     "refused": "content_filter safety refusal recitation prohibited_content blocked filtered "
     "blocklist spii",
-    "empty": "no_content no_output blank",
+    "empty": "no_content no_output blank empty_patch empty_response empty_answer empty_output "
+    "empty_completion empty_text no_patch no_text",
     "error": "errored failed failure fail unsuccessful exception crash crashed "
     "expired invalidrequesterror runtimeerror runtime_error unknown_error internal",
     "timeout": "timeouterror readtimeout",

@@ -91,7 +91,7 @@ ASKED = ("question", "unread", "repeated")
 
 def plain(text: str) -> str:
     """A text without case, spaces and signs."""
-    return re.sub(r"[\s_\-.:/()\[\]|,'\"@%$€£#?]+", "", text).lower()
+    return re.sub(r"[\s_\-.:/()\[\]|,'\"@%$€£¥₹¢#?]+", "", text).lower()
 
 
 def some(column: Column, most: int = 2000) -> list[Any]:
@@ -262,18 +262,34 @@ RATE = re.compile(
     r"(?:per|/)_?(?:\d+_?)?(?:k|m|mm|mtok|ktok|million|thousand|tok|tokens?|hour|h|min|minute|sec|"
     r"second)(?:_|$)|(?:per|/)_?(?:\d+_?[km]?|k|m|thousand|million)_",
 )
-FOREIGN = re.compile(r"(?:^|_)(?:eur|euros?|gbp|pounds?|cny|rmb|yuan|jpy|yen|inr|rupees?)(?:_|$)")
+FOREIGN = re.compile(
+    r"(?:^|_)(?:eur|euros?|gbp|pounds?|cny|rmb|yuan|jpy|yen|inr|rupees?|chf|francs?|aud|cad|sgd|"
+    r"krw|brl|sek|nok|dkk|pln)(?:_|$)"
+)
+#: Sign of money → word for it.
+_COINS = {"€": " eur ", "£": " gbp ", "¥": " jpy ", "₹": " inr ", "¢": " cents ", "$": " usd "}
+#: What names of columns say of money.
+_MONEYED = re.compile(
+    r"(?:^|_)(?:\w*costs?|price[ds]?|spen[dt]|charged?|usd|dollars?|cents?|fees?|bill(?:ed|ing)?|"
+    r"expenses?|paid|payment|money)(?:_|$)"
+)
+
+
+def looks_like_money(name: str) -> bool:
+    """Whether a column's name speaks of costs, in any currency."""
+    snake = snake_case(name)
+    return _MONEYED.search(snake) is not None or FOREIGN.search(snake) is not None
 
 
 def unknown_words(table: pa.Table) -> dict[str, int]:
-    """Word of a status that nobody knows → rows where it is beside an empty answer.
+    """Word of a status that nobody knows → rows where it is beside an empty answer without a score.
 
-    Without any text, no answer is known to be empty.
+    Without any text, no answer is known to be empty; a score says how its source counts one.
     """
     text = pc.utf8_trim_whitespace(table.column("text"))
     if text.null_count == len(text):
         return {}
-    blank = pc.equal(pc.fill_null(text, ""), "")
+    blank = pc.and_(pc.equal(pc.fill_null(text, ""), ""), table.column("score").is_null())
     counted = pc.value_counts(table.column("status").filter(blank).drop_null()).to_pylist()
     return {
         one["values"]: one["counts"]
@@ -296,6 +312,7 @@ def snake_case(name: str) -> str:
     ('latency_ms', 'cost_cents')
     """
     leaf = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.rpartition(".")[2]).lower()
+    leaf = re.sub("[€£¥₹¢$]", lambda sign: _COINS[sign[0]], leaf)
     return re.sub(r"[\s()\[\]\-_:|]+", "_", leaf).strip("_")
 
 

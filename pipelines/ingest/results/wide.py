@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +15,11 @@ from routeyard.pipelines.ingest.results.values import (
     Column,
     amount,
     factor,
+    looks_like_money,
     numbers,
     plain,
     scale_of,
+    snake_case,
 )
 
 #: Roles that a column of one model can have.
@@ -111,13 +113,46 @@ def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[
         elif ("." not in name or _ends_with_model(name)) and _is_score(table, name):
             bare.append(name)
     whole = [model for model, found in fields.items() if "score" in found]
-    figures = re.compile("|".join(rf"{re.escape(one)}{_SIGNS}" for one in whole) or "$^")
-    bare = [n for n in bare if n in whole or not figures.match(n)]  # `m_correct`, `m_probs`
+    own = set(bare) if not whole else {*whole}
+    _named_with_model(table, sorted(own), fields)
+    figures = {n for n in bare if n not in whole for _, rest in models_in(n, own - {n})
+               if whole or _field(rest) or looks_like_money(rest)}  # fmt: skip
+    bare = [n for n in bare if n not in figures]  # `m_correct`, `m_probs`, `usd_m`
     fields = _without_parent(fields)
     for name in bare:
         if "score" not in fields.get(name, {}) and (FAMILY.search(name) or name in fields):
             fields[name]["score"] = name
     return fields, bare
+
+
+def _named_with_model(
+    table: pa.Table, models: Sequence[str], fields: dict[str, dict[str, str]]
+) -> None:
+    """Add columns whose names hold a model's, wherever it is, and the field: `cost ($) gpt-4o`."""
+    used = {column for one in models for column in fields.get(one, {}).values()} | {*models}
+    for name in table.column_names:
+        held = [] if name in used or name.startswith("(") else models_in(name, models)
+        if not held:
+            continue
+        role = _field(held[0][1])
+        if role is not None and role != "score" and _is_of(table.column(name), role):
+            fields[held[0][0]].setdefault(role, name)
+
+
+def models_in(name: str, models: Iterable[str]) -> list[tuple[str, str]]:
+    """(model, rest of the name) for each model that a column's name holds, the longest first."""
+    found = []
+    for model in sorted(models, key=lambda one: (-len(one), one)):
+        held = re.search(rf"(?<![^\W_]){re.escape(model)}(?![^\W_])", name, re.IGNORECASE)
+        if held is not None and held.span() != (0, len(name)):
+            rest = f"{name[: held.start()]} {name[held.end() :]}"
+            found.append((model, rest if plain(rest) else snake_case(rest)))
+    return found
+
+
+def _is_of(column: Column, role: str) -> bool:
+    """Whether values can be those of a role: amounts, but for texts, a status and an error."""
+    return role in ("text", "status", "error") or numbers(column, amount) is not None
 
 
 def _ends_with_model(name: str) -> bool:
@@ -205,11 +240,18 @@ def unpivot(table: pa.Table, models: dict[str, dict[str, str]]) -> pa.Table:
         for field in wanted:
             column = fields.get(field)
             values = (
-                pa.nulls(n) if column is None else _in_units(table.column(column), column, field)
+                pa.nulls(n)
+                if column is None
+                else _in_units(table.column(column), _rest(column, model), field)
             )
             part = part.append_column(f"({field})", values)
         parts.append(_of_its_files(part, [f"({field})" for field in wanted]))
     return pa.concat_tables(same_types(parts), promote_options="permissive")
+
+
+def _rest(column: str, model: str) -> str:
+    """A column's name without its model's, which may hold a dot."""
+    return next((rest for _, rest in models_in(column, [model])), column)
 
 
 def _of_its_files(part: pa.Table, fields: Sequence[str]) -> pa.Table:
