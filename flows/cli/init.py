@@ -103,6 +103,7 @@ def command(
     tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}
     data = {"recipe": str(recipe), "fields": done.guess.fields, "why": done.guess.reasons}
     data |= {**tried, "pool": done.pool, "lacks": done.lacks, "unread": done.unread}
+    data["unused"] = done.guess.unused
     return Output(data, _lines(done))
 
 

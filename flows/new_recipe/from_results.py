@@ -26,6 +26,8 @@ from routeyard.pipelines.ingest.results import AggregatesOnly, Results, read_res
 from routeyard.pipelines.ingest.results.roles import is_weak
 from routeyard.pipelines.ingest.results.values import ASKED
 
+#: Kinds of notes that the card repeats.
+_ISSUES = ("left_out", "value", "status", "unpriced", "columns")
 #: Questions that a scorer is tried on.
 _TRIED = 200
 
@@ -145,7 +147,7 @@ def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
     folder = recipe.with_name(f"{recipe.stem}-data")
     write_tables(folder, questions, answers)
     asked = [note.says for note in results.notes if note.kind in ASKED]
-    known = [note.says for note in results.notes if note.kind in ("left_out", "value", "status")]
+    known = [note.says for note in results.notes if note.kind in _ISSUES]
     models = sorted(set(answers["model"].to_pylist()))
     recorded: dict[str, Any] = {"path": relative(folder / "responses.parquet", recipe)}
     if asked_otherwise(table, ids):
@@ -158,11 +160,12 @@ def from_results(results: Results, origin: str, recipe: Path) -> ResultsRecipe:
             pool={"models": [{"model_id": name} for name in models]},
             collect=collect,
             words=f"{len(models)} models that {Path(origin).name} holds answers of",
-            waivers=_waivers(fields),
+            waivers=_waivers(fields, [one.says for one in results.notes if one.about == "cost"]),
             lacks=[f"your word: {one}" for one in [*asked, *doubts]],
             graded=graded,
             known_issues=[*known, *issues],
             has_texts=has_texts,
+            unread=[one.says for one in results.notes if one.kind in ("columns", "unpriced")],
         ),
         scorer=scorer,
         guess=Guess(
@@ -208,10 +211,16 @@ def _source(
     return source
 
 
-def _waivers(fields: dict[str, str]) -> list[dict[str, str]]:
-    """The gate of the metering: nobody here has metered the answers of others."""
+def _waivers(fields: dict[str, str], unread: Sequence[str]) -> list[dict[str, str]]:
+    """The gate of the metering: nobody here has metered the answers of others.
+
+    Args:
+        unread: What is said of columns that may hold costs, and were not read.
+    """
     lacks = [n for n in ("prompt_tokens", "completion_tokens", "cost_usd") if n not in fields]
     reason = "Usage and prices are those that the source states; the findings are listed."
-    if lacks:
+    if "cost_usd" in lacks and unread:
+        reason = f"Costs are unknown: {unread[0]}; the findings on the rest are listed."
+    elif lacks:
         reason = f"The source does not state {few(lacks)}; the findings on the rest are listed."
     return [{"gate": "metering", "reason": reason}]

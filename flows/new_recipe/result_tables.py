@@ -115,7 +115,7 @@ def answers_table(
         fields.pop("status", None)
         fields.pop("error", None)
     if len(pc.unique(table.column("sample"))) <= 1:
-        fields.pop("sample")
+        del fields["sample"], found["sample"]
     return found, fields, issues
 
 

@@ -35,7 +35,7 @@ class NewRecipe:
         rows: Rows that the guess read.
         pool: Where the models come from.
         lacks: What a person has to add before the recipe builds.
-        unread: Files of the folder that are not read.
+        unread: Files of the folder and columns of answers that are not read.
         left_out: Which rows the recipe leaves out, a sentence each.
     """
 
@@ -114,7 +114,16 @@ def start_recipe(
         _name(recipe), source, answers, guess, suggested, lacks, left_out, near_duplicates
     )
     _write(recipe, text)
-    return NewRecipe(recipe, len(rows), guess, suggested, answers.words, lacks, unread, left_out)
+    return NewRecipe(
+        recipe,
+        len(rows),
+        guess,
+        suggested,
+        answers.words,
+        lacks,
+        [*unread, *answers.unread],
+        left_out,
+    )
 
 
 def _left_out(
@@ -161,7 +170,8 @@ def _of_results(made: ResultsRecipe, recipe: Path, near_duplicates: bool) -> New
         near_duplicates,
     )
     _write(recipe, text)
-    return NewRecipe(recipe, made.rows, made.guess, scorer, answers.words, answers.lacks, [], [])
+    return NewRecipe(recipe, made.rows, made.guess, scorer, answers.words, answers.lacks,
+                     list(answers.unread), [])  # fmt: skip
 
 
 def _name(recipe: Path) -> str:

@@ -96,6 +96,7 @@ class RecordedFileReader:
         for number, row in enumerate(files.rows(self.path, self.entry.format), 1):
             line = getattr(row, "line", None)
             place = f"{file}, line {line}" if line else f"{file}, row {number}"
+            self.sparse.see(row)
             response = self._response(self.read.read(row, place), place)
             if response is not None:
                 yield response

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from routeyard.pipelines.ingest.results.roles import (
     Candidate,
     candidates,
     constant,
+    is_judges,
     is_weak,
     rank_of,
 )
@@ -28,6 +28,7 @@ from routeyard.pipelines.ingest.results.scores import (
 from routeyard.pipelines.ingest.results.values import (
     FOREIGN,
     RATE,
+    looks_like_money,
     numbers,
     snake_case,
     some,
@@ -114,15 +115,22 @@ def _unread_usage(done: Assigned, around: set[str]) -> None:
             continue
         for name in done.table.column_names:
             known = name in around or name.startswith("(") or not some(done.table.column(name), 1)
-            if known or (reason := _why_unread(name, role)) is None:
+            if known or name in taken(done):
                 continue
-            done.note("left_out", f"{name!r} {reason}: it was not read", role, done.table.num_rows)
+            if (reason := _why_unread(name, role)) is not None:
+                says = f"{name!r} {reason}: it was not read"
+                done.note("left_out", says, role, done.table.num_rows)
+            elif role == "cost" and looks_like_money(name) and not is_judges(name):
+                says = (
+                    f"{name!r} looks like a cost and was not read: call it cost_usd, or say whose "
+                )
+                done.note("unpriced", says + "it is (MODEL_cost_usd)", role, done.table.num_rows)
 
 
 def _why_unread(name: str, role: str) -> str | None:
     """Why a column of such a name was not read; None where it is called otherwise."""
     snake = snake_case(name)
-    if role == "cost" and re.search(r"cost|price|spend|charge", snake):
+    if role == "cost" and looks_like_money(name):
         if FOREIGN.search(snake):
             return "is not in US dollars"
         if RATE.search(snake):

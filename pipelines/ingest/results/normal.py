@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -146,6 +147,7 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
             if (more := scored(done, name, groups, aloud=False)) is not None:
                 others[name] = more
     found = recording(columns)
+    done.notes += unread_columns(done, around)
     for word, rows in unknown_words(found).items():
         done.note(
             "question",
@@ -156,6 +158,29 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     return found, others
 
 
+#: Columns that were not read which a note names, and those under one key that it names as one.
+_NAMED, _TOGETHER = 30, 3
+
+
+def unread_columns(done: Assigned, around: set[str]) -> list[ReadingNote]:
+    """A note that names the columns that hold something and of which nothing was read."""
+    read = {*done.roles.values(), *done.others, *done.used, *around, done.of_status}
+    free = [n for n in done.table.column_names if n not in read and not n.startswith("(")]
+    told = " ".join(note.says for note in done.notes if note.about != "arm")
+    free = [n for n in free if done.table.column(n).null_count < done.table.num_rows
+            and repr(n) not in told]  # fmt: skip
+    inside = Counter(name.rpartition(".")[0] for name in free)
+    names = list(dict.fromkeys(
+        f"{key}.*" if (key := name.rpartition(".")[0]) and inside[key] >= _TOGETHER else name
+        for name in free
+    ))  # fmt: skip
+    if not names:
+        return []
+    shown = ", ".join(map(repr, names[:_NAMED]))
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return [ReadingNote("columns", f"columns that were not read: {shown}{more}")]
+
+
 def _with_cached(done: Assigned, name: str, values: np.ndarray) -> np.ndarray:
     """Prompt tokens with those of the cache, where the counts beside them leave these out.
 
@@ -164,6 +189,9 @@ def _with_cached(done: Assigned, name: str, values: np.ndarray) -> np.ndarray:
     before, dot, own = name.rpartition(".")
     inside = {n: n.removeprefix(before + dot) for n in done.table.column_names
               if n.startswith(before + dot) and not n.startswith("(")}  # fmt: skip
+    done.used |= {
+        n for n, k in inside.items() if k in APART or plain(k.rpartition(".")[2]) in CACHED
+    }
     whole = _whole_prompts(done, {n: k for n, k in inside.items() if k in APART or k == own})
     if whole is None:
         whole = values

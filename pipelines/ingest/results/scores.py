@@ -104,6 +104,7 @@ def _of_total(done: Assigned, name: str) -> None:
         share = pa.array(values / whole, from_pandas=True)
         done.table = table.append_column("(score)", share)
         done.roles["score"] = "(score)"
+        done.used |= {name, most}
         done.note("choice", f"{name!r} is divided by {most!r}", "score")
         return
 
@@ -116,6 +117,7 @@ def _counted(done: Assigned) -> bool:
         return False
     done.table = done.table.append_column("(score)", pa.array(right / whole))
     done.roles["score"] = "(score)"
+    done.used |= {"c", "n"}
     done.note("choice", "'c' right ones of 'n' samples are taken for the score", "score")
     return True
 
@@ -165,6 +167,7 @@ def _negated(done: Assigned, around: set[str]) -> bool:
     values = numbers(done.table.column(name))
     done.table = done.table.append_column("(score)", pa.array(1 - values, from_pandas=True))  # type: ignore[operator]
     done.roles["score"] = "(score)"
+    done.used.add(name)
     done.note("choice", f"{name!r} says that an answer is wrong: the score is 1 minus it", "score")
     return True
 

@@ -129,7 +129,7 @@ def _named_with_model(
     table: pa.Table, models: Sequence[str], fields: dict[str, dict[str, str]]
 ) -> None:
     """Add columns whose names hold a model's, wherever it is, and the field: `cost ($) gpt-4o`."""
-    used = {column for one in models for column in fields.get(one, {}).values()} | {*models}
+    used = {column for one in models for column in fields.get(one, {}).values()}
     for name in table.column_names:
         held = [] if name in used or name.startswith("(") else models_in(name, models)
         if not held:
