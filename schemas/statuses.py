@@ -57,7 +57,9 @@ _FAMILIES = tuple(
     for pattern, status in (
         (r"time ?outs?|timed ?out|deadline exceeded|e?timed ?out", "timeout"),
         # The service failed, whatever it was to do.
-        (r"rate ?limit\w*|rate \w+ limit\w*|throttl\w*|too many (?:requests|calls|connections|tokens|concurrent \w+)|[tr]p[md]|quotas?|overload\w*|"
+        (r"rate ?limit\w*|rate \w+ limit\w*|throttl\w*|"
+         r"too many (?:requests|calls|connections|tokens|concurrent \w+)|[tr]p[md]|quotas?|"
+         r"overload\w*|"
          r"(?:at|over|no|exceeded|server|engine) capacity|capacity exceeded|resource exhausted|"
          r"(?:server|engine|model|service|system) busy|unavailable|outage|maintenance|"
          r"insufficient (?:quota|funds|balance|credits?)|payment required|billing|"
@@ -189,11 +191,8 @@ def attempt_status(
     Raises:
         LookupError: beside no answer there is a word that is not known; it is the argument.
     """
-    said = word is not None and word == word and bool(str(word).strip())
-    there = text is not None and bool(str(text).strip())
-    stated = status_of(word) if said else None
-    if said and stated is None:
-        raise LookupError(word)
+    there = _says(text)
+    stated = _stated(word) if _says(word) else None
     if stated == "error" and str(word).strip().lower() in FAILED:
         stated = "ok" if (there and not says_failed(text)) or score is not None else "error"
     ended = status_of(finish)
@@ -201,14 +200,24 @@ def attempt_status(
         return ended
     if there or score is not None or stated not in (None, "ok"):
         return stated
-    if finish is not None and finish == finish and str(finish).strip():
-        if ended is None:
-            raise LookupError(finish)
-        stated = ended
+    if _says(finish):
+        stated = _stated(finish)
     if error is not None and str(error).strip().lower() not in _NO_ERROR:
         ended = status_of(error)
         return ended if ended in (*ANSWERLESS, "refused") else "error"
     return stated
+
+
+def _says(value: object) -> bool:
+    """Whether a value is no null, no NaN and no text of blanks."""
+    return value is not None and value == value and bool(str(value).strip())
+
+
+def _stated(word: object) -> str:
+    """The status of a word; `LookupError` where it is not known."""
+    if (found := status_of(word)) is None:
+        raise LookupError(word)
+    return found
 
 
 def response_status(status: str, text: str | None, error_class: str | None = None) -> str:

@@ -215,7 +215,7 @@ def _waivers(fields: dict[str, str], unread: Sequence[str]) -> list[dict[str, st
     """The gate of the metering: nobody here has metered the answers of others.
 
     Args:
-        unread: What is said of columns that may hold costs, and were not read.
+        unread: Sentences on columns that may hold costs, and were not read.
     """
     lacks = [n for n in ("prompt_tokens", "completion_tokens", "cost_usd") if n not in fields]
     reason = "Usage and prices are those that the source states; the findings are listed."

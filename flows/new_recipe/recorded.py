@@ -112,8 +112,7 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
             next_step="call the columns 'model' and 'output' (or 'score'), or write "
             "collect.recorded by hand: docs/howto/import.md",
         )
-    told = " ".join(found.values())
-    unread = [one for one in first.columns if not mentions(told, one) and present(first.seen(one))]
+    unread = _unread(first, " ".join(found.values()))
     lacks = []
     if "query" not in found:
         lacks.append(f"no column of the recording names the question: fields.query ({columns})")
@@ -134,6 +133,11 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
         graded="text" not in found or ("score" in found and "references" not in guess.fields),
         outputs=[str(text) for text in first.values(found.get("text", "")) if text],
     )
+
+
+def _unread(first: Table, mapped: str) -> list[str]:
+    """Columns that hold something, and that no mapping names."""
+    return [one for one in first.columns if not mentions(mapped, one) and present(first.seen(one))]
 
 
 def _named(paths: Sequence[Path], found: Mapping[str, str]) -> tuple[set[str], set[str], list[str]]:

@@ -121,10 +121,8 @@ def _unread_usage(done: Assigned, around: set[str]) -> None:
                 says = f"{name!r} {reason}: it was not read"
                 done.note("left_out", says, role, done.table.num_rows)
             elif role == "cost" and looks_like_money(name) and not is_judges(name):
-                says = (
-                    f"{name!r} looks like a cost and was not read: call it cost_usd, or say whose "
-                )
-                done.note("unpriced", says + "it is (MODEL_cost_usd)", role, done.table.num_rows)
+                says = f"{name!r} looks like a cost and was not read: call it cost_usd "
+                done.note("unpriced", says + "or MODEL_cost_usd", role, done.table.num_rows)
 
 
 def _why_unread(name: str, role: str) -> str | None:

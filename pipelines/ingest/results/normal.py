@@ -152,7 +152,7 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
         done.note(
             "question",
             f"{rows:,} empty answers end as {word!r}, which is no known status: are they missing? "
-            f"Write `statuses: {{{word}: error}}` (or ok, refused, truncated) beside their `fields`",
+            f"Write `statuses: {{{word}: error}}` (or ok, refused, …) beside their `fields`",
             "status", rows,
         )  # fmt: skip
     return found, others

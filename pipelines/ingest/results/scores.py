@@ -251,7 +251,7 @@ _NOTHING = ("nan", "none", "null", "na", "nil", "", "missing", "unknown")
 
 
 def _says_none(word: str, short: str) -> bool:
-    """Whether a word of a score says that there is none."""
+    """Whether a word of a score says that the score is missing."""
     return short in ABSENT or (short not in WORDS and status_of(word) in ANSWERLESS)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,6 +40,8 @@ _WORDS = (
     r"passed|resolved|success|reward|(?:total_?|model_?)?(?:response|answer|output|generation|cost|price|"
     r"latency|duration|tokens|error|status)(?:_usd|_cents?|_micro_?(?:usd|dollars)|_ms|_s|_sec(?:ond)?s)?|(?:input|prompt|output|completion)_tokens)"
 )
+#: Words of a column's name that are looked at for a model's.
+_WORDS_OF_NAME = 24
 _AFTER = re.compile(rf"^(?P<model>.*?\S){_SIGNS}(?P<field>{_WORDS})$", re.IGNORECASE)
 _BEFORE = re.compile(rf"^(?P<field>{_WORDS}){_SIGNS}(?P<model>\S.*)$", re.IGNORECASE)
 
@@ -112,12 +114,7 @@ def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[
             fields[model].setdefault(field, name)
         elif ("." not in name or _ends_with_model(name)) and _is_score(table, name):
             bare.append(name)
-    whole = [model for model, found in fields.items() if "score" in found]
-    own = set(bare) if not whole else {*whole}
-    _named_with_model(table, sorted(own), fields)
-    figures = {n for n in bare if n not in whole for _, rest in models_in(n, own - {n})
-               if whole or _field(rest) or looks_like_money(rest)}  # fmt: skip
-    bare = [n for n in bare if n not in figures]  # `m_correct`, `m_probs`, `usd_m`
+    bare = _named_with_model(table, fields, bare)
     fields = _without_parent(fields)
     for name in bare:
         if "score" not in fields.get(name, {}) and (FAMILY.search(name) or name in fields):
@@ -126,28 +123,44 @@ def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[
 
 
 def _named_with_model(
-    table: pa.Table, models: Sequence[str], fields: dict[str, dict[str, str]]
-) -> None:
-    """Add columns whose names hold a model's, wherever it is, and the field: `cost ($) gpt-4o`."""
-    used = {column for one in models for column in fields.get(one, {}).values()}
+    table: pa.Table, fields: dict[str, dict[str, str]], bare: list[str]
+) -> list[str]:
+    """Add columns whose names hold a model's and a field, in any order (`cost ($) gpt-4o`).
+
+    Returns those of `bare` that are no such columns (`usd_m`), and no other figure of a model whose
+    score has a column (`m_probs`).
+    """
+    scored = [model for model, found in fields.items() if "score" in found]
+    models = {one.lower(): one for one in scored or bare}
+    used = {column for one in scored for column in fields[one].values()}
+    figures = set()
     for name in table.column_names:
-        held = [] if name in used or name.startswith("(") else models_in(name, models)
-        if not held:
+        held = None if name in used or name.startswith("(") else model_in(name, models)
+        if held is None:
             continue
-        role = _field(held[0][1])
-        if role is not None and role != "score" and _is_of(table.column(name), role):
-            fields[held[0][0]].setdefault(role, name)
+        model, rest = held
+        role = _field(rest)
+        if role not in (None, "score") and _is_of(table.column(name), role or ""):
+            fields[model].setdefault(str(role), name)
+        if scored or role is not None or looks_like_money(rest):
+            figures.add(name)
+    return [name for name in bare if name in scored or name not in figures]
 
 
-def models_in(name: str, models: Iterable[str]) -> list[tuple[str, str]]:
-    """(model, rest of the name) for each model that a column's name holds, the longest first."""
-    found = []
-    for model in sorted(models, key=lambda one: (-len(one), one)):
-        held = re.search(rf"(?<![^\W_]){re.escape(model)}(?![^\W_])", name, re.IGNORECASE)
-        if held is not None and held.span() != (0, len(name)):
-            rest = f"{name[: held.start()]} {name[held.end() :]}"
-            found.append((model, rest if plain(rest) else snake_case(rest)))
-    return found
+def model_in(name: str, models: Mapping[str, str]) -> tuple[str, str] | None:
+    """The longest model that is part of a column's name, whole words of it, and the rest of that.
+
+    Args:
+        models: Name in lower case → name.
+    """
+    words = [found.span() for found in re.finditer(r"[^\W_]+", name)][:_WORDS_OF_NAME]
+    spans = [(first, last) for k, (first, _) in enumerate(words) for _, last in words[k:]]
+    for first, last in sorted(spans, key=lambda span: span[0] - span[1]):
+        model = models.get(name[first:last].lower())
+        if model is not None and (first, last) != (0, len(name)):
+            rest = f"{name[:first]} {name[last:]}"
+            return model, rest if plain(rest) else snake_case(rest)
+    return None
 
 
 def _is_of(column: Column, role: str) -> bool:
@@ -251,7 +264,8 @@ def unpivot(table: pa.Table, models: dict[str, dict[str, str]]) -> pa.Table:
 
 def _rest(column: str, model: str) -> str:
     """A column's name without its model's, which may hold a dot."""
-    return next((rest for _, rest in models_in(column, [model])), column)
+    found = model_in(column, {model.lower(): model})
+    return column if found is None else found[1]
 
 
 def _of_its_files(part: pa.Table, fields: Sequence[str]) -> pa.Table:
