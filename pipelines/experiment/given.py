@@ -103,8 +103,9 @@ class Predictions:
         values = self._numbers(DECISION).to_numpy(zero_copy_only=False)
         use = rows >= 0
         low, high = np.full(len(ids), np.inf), np.full(len(ids), -np.inf)
-        np.minimum.at(low, rows[use], values[use])
-        np.maximum.at(high, rows[use], values[use])
+        with np.errstate(invalid="ignore"):  # a cost that is missing
+            np.minimum.at(low, rows[use], values[use])
+            np.maximum.at(high, rows[use], values[use])
         wrong = np.flatnonzero(~(np.isfinite(low) & (low >= 0) & (low == high)))
         if len(wrong):
             raise self._broken(
