@@ -19,7 +19,7 @@ MODELS = ("gpt-4o", "claude-3")
 def wide(
     path: Path, cost: str, score: str = "{m}_correct", models: tuple[str, ...] = MODELS
 ) -> Path:
-    """A row per question, and two columns per model; the mean cost is 0.015 USD in `cost`'s unit."""
+    """A row per question, two columns per model; the mean cost is 0.015 USD in `cost`'s unit."""
     unit = 100 if "cents" in cost or "¢" in cost else 1
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -42,7 +42,6 @@ def wide(
         ("$ {m}", "{m} score"),
         ("cents {m}", "{m} acc"),
         ("cost (¢) {m}", "score_{m}"),
-        ("{m}|cost|usd", "{m}_correct"),
         ("Cost {m} (USD)", "{m}_correct"),
         ("{m}_usd", "{m}"),
         ("{m}_fee", "{m}_correct"),
@@ -122,6 +121,20 @@ def test_recorded_answers_and_questions_of_a_recipe_name_what_nobody_reads(
     assert "columns that were not read: 'hint'" in told
     assert "columns that were not read: 'usd_spent'" in told
     assert "'ref'" not in told  # an expression reads it
+
+
+def test_keys_of_a_log_that_nobody_reads_are_named(tmp_path: Path, call: Any) -> None:
+    calls = [
+        {"id": f"c{k}", "call_type": "acompletion", "startTime": f"2026-11-01T00:00:{k:02}Z",
+         "endTime": f"2026-11-01T00:00:{k + 1:02}Z", "model": "m", "session_id": f"s{k % 3}",
+         "spend": 0.01, "prompt_tokens": 9, "completion_tokens": 3, "surcharge_usd": 0.5}
+        for k in range(9)
+    ]  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in calls))
+    pool = {"models": [{"model_id": "m", "price_in": 1.0, "price_out": 2.0}]}
+    (tmp_path / "pool.yaml").write_text(json.dumps(pool))
+    told = call("replay", tmp_path / "log.jsonl", "--pool", tmp_path / "pool.yaml", "--json")
+    assert "surcharge_usd" in told.stdout, told.stderr
 
 
 def metrics(release: Path, *files: Path) -> tuple[dict[tuple[str, str], float], Any]:

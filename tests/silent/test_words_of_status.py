@@ -14,14 +14,15 @@ import pytest
 
 import routeyard
 
-#: Families of meaning in many spellings: rate, connection, server, quota, cancelled, codes, timeout.
+#: Families of meaning in many spellings: rate, connection, server, quota, codes, timeout.
 NOT_ANSWERED = (
     """RateLimitError|APIConnectionError|HTTP 429|rate_limit_exceeded|ServiceUnavailable
 overloaded_error|openai.RateLimitError|503|http_500|502 Bad Gateway|Error code: 429|5xx
 InternalServerError|ECONNRESET|connection refused|ThrottlingException|RESOURCE_EXHAUSTED
 engine-overloaded|insufficient_quota|AuthenticationError|user cancelled|aborted|NetworkError
 ContextWindowExceededError|litellm.exceptions.ServiceUnavailableError|429 Too Many Requests
-APITimeoutError|DeadlineExceeded|ReadTimeout|gateway timeout|failed|HTTP Error 503: Service Unavailable
+APITimeoutError|DeadlineExceeded|ReadTimeout|gateway timeout|failed
+HTTP Error 503: Service Unavailable
 """.replace("\n", "|")
     .strip("|")
     .split("|")

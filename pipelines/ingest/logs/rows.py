@@ -82,6 +82,14 @@ def _paths(name: str, keys: tuple[str, ...]) -> dict[str, list[tuple[str, ...]]]
     }
 
 
+@lru_cache(maxsize=1024)
+def unread_keys(name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of a record's keys of which a format reads nothing."""
+    lists = (paths for paths in formats()[name].values() if isinstance(paths, list))
+    read = {path[0] for paths in lists for path in paths}
+    return tuple(key for key in keys if key not in read)
+
+
 @cache
 def formats() -> dict[str, dict[str, Any]]:
     path = Path(__file__).with_name("formats.yaml")
