@@ -134,8 +134,8 @@ class Sparse:
 
     def __init__(self, mapped: Iterable[str] | None = None) -> None:
         self._mapped = None if mapped is None else " ".join(mapped)
-        self._known: set[object] = set()
-        self._empty: set[object] = set()
+        self._known: set[str] = set()
+        self._empty: set[str] = set()
         self._unread: set[str] = set()
         self._read: Counter[str] = Counter()
         self._without: Counter[str] = Counter()
@@ -178,7 +178,7 @@ class Sparse:
             self._empty.update(name for name in new if not mentions(self._mapped, str(name)))
         if self._empty:
             filled = [name for name in self._empty if row.get(name) not in (None, "")]
-            self._unread.update(map(str, filled))
+            self._unread.update(filled)
             self._empty.difference_update(filled)
 
     def whole(self, names: Iterable[str]) -> None:
