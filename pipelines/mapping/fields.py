@@ -178,7 +178,7 @@ class Sparse:
             self._empty.update(name for name in new if not mentions(self._mapped, str(name)))
         if self._empty:
             filled = [name for name in self._empty if row.get(name) not in (None, "")]
-            self._unread.update(filled)
+            self._unread.update(map(str, filled))
             self._empty.difference_update(filled)
 
     def whole(self, names: Iterable[str]) -> None:
