@@ -7,6 +7,7 @@ is where no scorer could read an answer.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from routeyard.schemas.tables import CONTRACTS
 
@@ -20,31 +21,203 @@ NO_CREDIT = ("truncated", "refused", "empty")
 #: Status → words that servers, harnesses and files use for it, besides its name.
 _WORDS = {
     "ok": "stop stopped success successful succeeded completed complete done finished eos end_turn "
-    "stop_sequence tool_calls function_call answered passed",
+    "stop_sequence tool_calls function_call answered passed resolved solved correct right accepted "
+    "incorrect wrong unresolved unsolved not_resolved not_solved no_error",
     "truncated": "length max_tokens max_output_tokens max_length model_length token_limit "
     "incomplete cut_off context_length",
     "refused": "content_filter safety refusal recitation prohibited_content blocked filtered "
     "blocklist spii",
-    "empty": "no_content no_output blank",
-    "error": "errored failed failure fail exception crash crashed api_error server_error "
-    "harness_error invalid_request_error invalidrequesterror runtimeerror",
-    "timeout": "timed_out time_out timeouterror timeout_error deadline_exceeded readtimeout",
-    "unanswered": "not_answered not_attempted missing skipped",
+    "empty": "no_content no_output blank empty_patch empty_response empty_answer empty_output "
+    "empty_completion empty_text no_patch no_text",
+    "error": "errored failed failure fail unsuccessful exception crash crashed "
+    "expired invalidrequesterror runtimeerror runtime_error unknown_error internal",
+    "timeout": "timeouterror readtimeout",
+    "unanswered": "not_answered not_attempted missing skipped no_response no_answer no_generation "
+    "not_run not_submitted",
     "ungraded": "not_graded unscored not_scored pending",
 }
 _STATUS_OF = {word: status for status, words in _WORDS.items() for word in (status, *words.split())}
+#: Words that say of an answer that it is wrong, and of a call that it failed: the rest of the row
+#: tells which.
+FAILED = ("failed", "failure", "fail", "unsuccessful")
+#: What an error is of, and what it says of that.
+_OF = (
+    r"(?:api|https?|servers?|service|network|connection|connect|socket|dns|ssl|tls|proxy|gateway|"
+    r"upstream|backend|provider|client|request|transport|protocol|stream|host|harness|sandbox|"
+    r"docker|container|infra\w*|env\w*|setup|install|auth\w*|permission|credentials?|account|"
+    r"key|engine|inference|generation|openai|azure|anthropic|google|bedrock|vertex|litellm|llm)"
+)
+_BAD = (
+    r"(?:errors?|exceptions?|issue|fail\w*|fault|refused|reset|abort\w*|closed|lost|dropped|broken|"
+    r"down|crash\w*|problem|denied|disconnect\w*|terminated|unreachable|not found|invalid|blocked)"
+)
+#: Families of meaning, the first that fits counts. A text is in lower case, its words apart.
+_FAMILIES = tuple(
+    (re.compile(rf"(?<![a-z0-9])(?:{pattern})(?![a-z0-9])"), status)
+    for pattern, status in (
+        (r"time ?outs?|timed ?out|deadline exceeded|e?timed ?out", "timeout"),
+        # The service failed, whatever it was to do.
+        (r"rate ?limit\w*|rate \w+ limit\w*|throttl\w*|"
+         r"too many (?:requests|calls|connections|tokens|concurrent \w+)|[tr]p[md]|quotas?|"
+         r"overload\w*|"
+         r"(?:at|over|no|exceeded|server|engine) capacity|capacity exceeded|resource exhausted|"
+         r"(?:server|engine|model|service|system) busy|unavailable|outage|maintenance|"
+         r"insufficient (?:quota|funds|balance|credits?)|payment required|billing|"
+         r"(?:usage|spend\w*|credit) limit", "error"),
+        (r"content (?:policy |management )?(?:filter\w*|violation|policy|risk|blocked)|"
+         r"(?:finish reason )?content ?filter\w*|safety\w*|moderat\w*|(?:ai )?policy violation|"
+         r"violat\w+|guardrails?|data inspection|sensitive|prohibited|recitation|flagged|"
+         r"(?:prompt|response|output|input|answer) (?:was )?(?:blocked|filtered)|refusal|"
+         r"(?:model|assistant) refused", "refused"),
+        (rf"{_OF} (?:\w+ ){{0,2}}{_BAD}|{_BAD} (?:by |of |in )?(?:the )?{_OF}|"
+         r"internal (?:\w+ )?(?:error|fault)|bad (?:gateway|request)|invalid (?:request|argument|"
+         r"(?:api )?key|model)|unauthori[sz]ed|unauthenticated|forbidden|not found|"
+         r"unprocessable\w*|unimplemented|failed precondition|data loss|cancell?ed|cancell?ation|"
+         r"abort\w*|killed|interrupted|preempted|evicted|unreachable|disconnect\w*|hang up|"
+         r"broken pipe|e?conn(?:ection)? ?(?:reset|refused|aborted)|enotfound|epipe|oom|"
+         r"out of memory|crash\w*|context (?:length|window|size|limit)\w* ?(?:exceeded|error)\w*|"
+         r"context (?:length|window) \w+ error|prompt too long|(?:unknown|unexpected) (?:error|"
+         r"exception)", "error"),
+        (r"length finish|max(?:imum)? (?:\w+ ){0,2}(?:tokens?|length)(?: reached| exceeded)?|"
+         r"(?:token|length|output) limit(?: reached| exceeded)?|cut ?off|truncated", "truncated"),
+        (r"refus\w*|declined", "refused"),
+    )
+)  # fmt: skip
+#: Beside these alone a number is a code of HTTP; `4xx` is one anywhere.
+_CODE = frozenset(
+    [
+        "http",
+        "https",
+        "status",
+        "code",
+        "error",
+        "err",
+        "e",
+        "response",
+        "resp",
+        "exception",
+        "statuscode",
+    ]
+)
+#: Words from which a status is a sentence.
+_SENTENCE = 10
+#: What turns the meaning of a word round.
+_NEGATION = re.compile(r"(?<![a-z])(?:no|not|non|never|without|un)(?![a-z])(?! found)")
 
 
 def status_of(word: object) -> str | None:
     """The status that a word of a server, a harness or a file means; None where it is not known.
 
-    Case, spaces and hyphens do not count, nor does an enumeration's name before a dot
-    (`FinishReason.MAX_TOKENS`).
+    Case, signs and an enumeration's or a module's name before a dot do not count
+    (`FinishReason.MAX_TOKENS`, `openai.RateLimitError`). Words that are not listed are understood
+    by families of meaning, and numbers as codes of HTTP.
     """
-    if word is None:
+    return None if word is None else _status_of(str(word)[:400])
+
+
+@lru_cache(maxsize=8192)
+def _status_of(word: str) -> str | None:
+    plain = re.sub(r"[\s-]+", "_", word.strip().lower())
+    apart = _apart(word)
+    last = _apart(re.split(r"[.:](?=\w)", word.strip())[-1])
+    for known in (plain.rpartition(".")[2], apart.replace(" ", "_"), last.replace(" ", "_")):
+        if known in _STATUS_OF:
+            return _STATUS_OF[known]
+    if (code := _code(apart)) is not None and code != "error":
+        return code
+    if _NEGATION.search(apart):
         return None
-    plain = re.sub(r"[\s-]+", "_", str(word).strip().lower())
-    return _STATUS_OF.get(plain.rpartition(".")[2])
+    found = next((status for pattern, status in _FAMILIES if pattern.search(apart)), code)
+    # A sentence may speak of a filter or a limit, and mean something else.
+    return None if found in NO_CREDIT and apart.count(" ") >= _SENTENCE else found
+
+
+def _apart(word: str) -> str:
+    """The words of a name in any spelling, in lower case with spaces between them."""
+    word = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[45]\d\d\b)",
+                  " ", word)  # fmt: skip
+    return " ".join(re.findall(r"[^\W_]+", word.lower()))
+
+
+def _code(apart: str) -> str | None:
+    """What a code of HTTP means; None where no number is one."""
+    words = [one for one in apart.split() if one != "0"] or [apart]  # `429.0` of a table
+    if any(one in ("4xx", "5xx") for one in words):
+        return "error"
+    numbers = [one for one in words if re.fullmatch(r"[1-5]\d\d", one)]
+    if not numbers or not (words[0] == numbers[0] or _CODE & {*words}):
+        return None
+    if numbers[0][0] in "45":
+        return "error" if _CODE & {*words} or len(words) == 1 else None
+    return "ok" if numbers[0][0] == "2" and {*words} <= {*_CODE, numbers[0], "ok"} else None
+
+
+#: A text in place of an answer that says that the call failed. Anchored: an answer may speak of
+#: errors. RE2 and Python read it alike.
+FAILED_TEXT = (
+    r"^\W{0,4}((api|http|internal|server|request|connection|openai|anthropic|litellm|\w{0,24}\.)?"
+    r"[ _.]?(\w{0,24}error|\w{0,24}exception)\b\W{0,4}(code\b|status\b|\d{3}\b|"
+    r"[a-z_. ]{0,40}(rate|limit|timed?[ -]?out|context|connection|overload|unavailable|quota|"
+    r"gateway|content))|"
+    r"(openai|anthropic|litellm|httpx|requests|aiohttp|google|boto\w*)\.\S{0,60}(error|exception)|"
+    r"(RateLimit|API|APIConnection|APITimeout|InternalServer|ServiceUnavailable|APIStatus)Error\b|"
+    r"(error|http)\W{0,3}(code\W{0,3})?[45]\d\d\b|"
+    r"[45]\d\d (bad gateway|service unavailable|too many|internal server|gateway time)|"
+    r"(request|connection|read) (timed out|time-?out|aborted|reset)|"
+    r"(rate limit|quota) (exceeded|reached)|(bad gateway|service unavailable)\W*$|"
+    r"internal server error\W*$|traceback \(most recent call last\))"
+)
+_FAILED_TEXT = re.compile(FAILED_TEXT, re.IGNORECASE)
+
+
+def says_failed(text: object) -> bool:
+    """Whether a text in place of an answer says that the call failed."""
+    return len(said := str(text or "")) <= 2_000 and _FAILED_TEXT.search(said) is not None
+
+
+#: Values of an error's column that say that there was none.
+_NO_ERROR = frozenset(["", "none", "null", "nan", "false", "no", "0", "0.0", "n/a", "na", "-", "{}",
+                       "[]", "ok", "success", "no error", "no_error"])  # fmt: skip
+
+
+def attempt_status(
+    word: object, *, text: object, score: object, finish: object = None, error: object = None
+) -> str | None:
+    """The status of an attempt by all that its row says of it; None where it says nothing.
+
+    `failed` beside an answer or a score is how somebody graded it: the answer counts. Without an
+    answer, its finish reason and its error's message say how it ended.
+
+    Raises:
+        LookupError: beside no answer there is a word that is not known; it is the argument.
+    """
+    there = _says(text)
+    stated = _stated(word) if _says(word) else None
+    if stated == "error" and str(word).strip().lower() in FAILED:
+        stated = "ok" if (there and not says_failed(text)) or score is not None else "error"
+    ended = status_of(finish)
+    if stated in (None, "ok") and ended in ("truncated", "refused"):
+        return ended
+    if there or score is not None or stated not in (None, "ok"):
+        return stated
+    if _says(finish):
+        stated = _stated(finish)
+    if error is not None and str(error).strip().lower() not in _NO_ERROR:
+        ended = status_of(error)
+        return ended if ended in (*ANSWERLESS, "refused") else "error"
+    return stated
+
+
+def _says(value: object) -> bool:
+    """Whether a value is no null, no NaN and no text of blanks."""
+    return value is not None and value == value and bool(str(value).strip())
+
+
+def _stated(word: object) -> str:
+    """The status of a word; `LookupError` where it is not known."""
+    if (found := status_of(word)) is None:
+        raise LookupError(word)
+    return found
 
 
 def response_status(status: str, text: str | None, error_class: str | None = None) -> str:

@@ -54,7 +54,8 @@ def command(
     Args:
         router: Reference router by name; again for more. Default: six simple ones.
         router_from: module:Class or file.py:Class, a router of your own. This RUNS it.
-        predictions: CSV or Parquet: query_id, model_id[, score], or one column per model.
+        predictions: CSV or Parquet: query_id, model_id[, score], or one column per model; and, if
+            you know it, decision_cost_usd, what the router itself costs on the question.
         picks: CSV or Parquet: query_id, router: whom a judge preferred.
         certificate: Put the routability certificate into the report.
         only_given: Only the routers named here; no default ones.
@@ -91,5 +92,5 @@ def command(
     if certified:
         lines.append(f"certificate: {certified['verdict']}")
     data = {"ranking": done.ranking, "certificate": certified, "report": page}
-    data["settings"] = done.settings.to_json()
+    data |= {"settings": done.settings.to_json(), "not_read": done.facts.get("not_read", {})}
     return Output(data, [*lines, f"report: {page}"])

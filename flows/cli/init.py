@@ -108,6 +108,7 @@ def command(
     }
     data |= {**tried, "pool": done.pool, "lacks": done.lacks, "unread": done.unread}
     data |= {"known_issues": done.known, "waivers": done.waivers}
+    data["unused"] = done.guess.unused
     return Output(data, _lines(done))
 
 

@@ -123,6 +123,8 @@ def evaluate_tables(
             f"the scores of {name!r} {beyond}: they are not probabilities, so utility at a weight "
             'is unknown. Scale them to [0, 1], or declare `traits = Traits(scale="strength")`',
         )
+    for name, columns in done.facts.get("not_read", {}).items():
+        line("note", f"columns of {name!r} that were not read: {', '.join(map(repr, columns))}")
     for name, unlike in done.facts.get("not_as_published", {}).items():
         line("note", f"{name!r} is not as published: {'; '.join(unlike)}")
     line("evaluate", f"encoder: {done.facts['encoder'] or 'none'}")

@@ -28,6 +28,8 @@ from routeyard.pipelines.ingest.results import AggregatesOnly, Results, read_res
 from routeyard.pipelines.ingest.results.roles import is_weak
 from routeyard.pipelines.ingest.results.values import ASKED
 
+#: Kinds of notes that the card repeats.
+_ISSUES = ("left_out", "value", "status", "unpriced", "columns")
 #: Questions that a scorer is tried on.
 _TRIED = 200
 
@@ -154,9 +156,12 @@ def from_results(
     folder = recipe.with_name(f"{recipe.stem}-data")
     write_tables(folder, questions, answers)
     asked = [note.says for note in results.notes if note.kind in ASKED]
-    known = [note.says for note in results.notes if note.kind in ("left_out", "value", "status")]
+    known = [note.says for note in results.notes if note.kind in _ISSUES]
     models = sorted(set(answers["model"].to_pylist()))
     waivers = {one["gate"]: one["reason"] for one in metering_waivers(questions, answers)}
+    unread = [one.says for one in results.notes if one.about == "cost"]
+    if unread and "metering:price_unknown" in waivers:
+        waivers["metering:price_unknown"] += f"; costs are unknown: {unread[0]}"
     waivers |= {gate: f"Accepted as it is: {says}" for gate, says in accepted.items()}
     recorded: dict[str, Any] = {"path": relative(folder / "responses.parquet", recipe)}
     if asked_otherwise(table, ids):
@@ -174,6 +179,7 @@ def from_results(
             graded=graded,
             known_issues=[*known, *issues],
             has_texts=has_texts,
+            unread=[one.says for one in results.notes if one.kind in ("columns", "unpriced")],
         ),
         scorer=scorer,
         guess=Guess(

@@ -11,9 +11,11 @@ from routeyard.flows.new_recipe.first_rows import LOOKED_AT, drawn, few, relativ
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ingest.guessing.guess import Guess, Table
 from routeyard.pipelines.ingest.guessing.recordings import answers_of, holds_answers
+from routeyard.pipelines.ingest.guessing.values import present
 from routeyard.pipelines.ingest.results.roles import FAMILY, rank_of
+from routeyard.pipelines.ingest.results.values import looks_like_money
 from routeyard.pipelines.io import files, named_files
-from routeyard.pipelines.mapping.fields import compile_field
+from routeyard.pipelines.mapping.fields import compile_field, mentions
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class AnswerSource:
         known_issues: What the card says of the answers.
         has_texts: Questions have texts, and not only ids.
         unreadable: What becomes of answers that no scorer can read, where it is not the default.
+        unread: What of the answers was not read.
         outputs: Some answers, as the models wrote them: their length says which scorers fit.
     """
 
@@ -39,6 +42,7 @@ class AnswerSource:
     has_texts: bool = True
     unreadable: str | None = None
     outputs: Sequence[str] = ()
+    unread: Sequence[str] = ()
 
 
 def refuse_answers(
@@ -108,6 +112,7 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
             next_step="call the columns 'model' and 'output' (or 'score'), or write "
             "collect.recorded by hand: docs/howto/import.md",
         )
+    unread = _unread(first, " ".join(found.values()))
     lacks = []
     if "query" not in found:
         lacks.append(f"no column of the recording names the question: fields.query ({columns})")
@@ -122,11 +127,17 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
         pool={"models": [{"model_id": name} for name in sorted(models)]},
         collect={"provider": "recorded", "recorded": [entry]},
         words=f"{len(models)} models that {place.name} holds answers of",
-        waivers=_waivers(found, count),
+        waivers=_waivers(found, count, [one for one in unread if looks_like_money(one)]),
+        unread=[f"column {one!r} of the recording" for one in unread],
         lacks=lacks + nameless,
         graded="text" not in found or ("score" in found and "references" not in guess.fields),
         outputs=[str(text) for text in first.values(found.get("text", "")) if text],
     )
+
+
+def _unread(first: Table, mapped: str) -> list[str]:
+    """Columns that hold something, and that no mapping names."""
+    return [one for one in first.columns if not mentions(mapped, one) and present(first.seen(one))]
 
 
 def _named(
@@ -174,11 +185,12 @@ def _join(asked: set[str], query: str, guess: Guess, table: Table) -> list[str]:
     return []
 
 
-def _waivers(found: Mapping[str, str], rows: int) -> list[dict[str, str]]:
+def _waivers(found: Mapping[str, str], rows: int, unread: Sequence[str]) -> list[dict[str, str]]:
     """Gates that a recording without these columns cannot pass; the card prints the reasons.
 
     Args:
         rows: Rows of the recording, all of which a waiver is about.
+        unread: Columns that look like costs, and were not read.
     """
     usage = {"prompt_tokens", "completion_tokens"} <= found.keys()
     waivers = {}
@@ -191,4 +203,8 @@ def _waivers(found: Mapping[str, str], rows: int) -> list[dict[str, str]]:
             if usage
             else f"{rows:,} answers are recorded without costs."
         )
+        if unread:
+            waivers["metering:price_unknown"] = (
+                f"Costs are unknown: {few(unread)} look like costs and were not read."
+            )
     return [{"gate": gate, "reason": reason} for gate, reason in waivers.items()]

@@ -16,9 +16,10 @@ from routeyard.flows.new_recipe.first_rows import few
 from routeyard.pipelines.audit.answers import Answers
 from routeyard.pipelines.audit.errors import scored_without_answer
 from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.ingest.results.values import unknown_words
 from routeyard.pipelines.io.staging import place, staging
 from routeyard.pipelines.metering.findings import MeteringFinding
-from routeyard.schemas.statuses import ANSWERLESS, status_of
+from routeyard.schemas.statuses import ANSWERLESS, FAILED, status_of
 
 #: More tokens than any model takes or gives, and more seconds than any call takes.
 _MOST_TOKENS, _MOST_SECONDS = 100_000_000, 1_000_000.0
@@ -123,7 +124,7 @@ def answers_table(
         if name in ("query", "model") or column.null_count < len(column)
     }
     if len(pc.unique(table.column("sample"))) <= 1:
-        fields.pop("sample")
+        del fields["sample"], found["sample"]
     return found, fields, issues
 
 
@@ -133,10 +134,13 @@ def _statuses(
     """Statuses in our words, and sentences on answers that are missing and have a score.
 
     What the audit calls defective is missing, unless its kind was accepted; other answers that
-    their source scores without having them count as it counts them.
+    their source scores without having them count as it counts them. A word that nobody knows
+    beside no text stays, so that the build asks; so does `failed`, which the rest of the row
+    explains.
     """
     words = table.column("status").to_pylist()
     known = {word: status_of(word) for word in set(words) if word is not None}
+    known |= {word: word for word in known if word.strip().lower() in FAILED}
     found = [known.get(word) for word in words]
     left, kept = Counter[str](), Counter[str]()
     for kind, rows in scored_without_answer(Answers.of(table)).items():
@@ -160,7 +164,9 @@ def _statuses(
         )
     if kept:
         says.append(f"answers that ended so count as their source counts them: {_counted(kept)}")
-    return pa.array(found, pa.string()), says
+    asked = unknown_words(table)
+    shown = [w if w in asked else s for w, s in zip(words, found, strict=True)]
+    return pa.array(shown, pa.string()), says
 
 
 def _counted(statuses: Counter[str]) -> str:

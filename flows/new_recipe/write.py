@@ -36,7 +36,7 @@ class NewRecipe:
         rows: Rows that the guess read.
         pool: Where the models come from.
         lacks: What a person has to add before the recipe builds.
-        unread: Files of the folder that are not read.
+        unread: Files of the folder and columns of answers that are not read.
         left_out: Which rows the recipe leaves out, a sentence each.
         known: What the recipe states of the answers, such as values that were left out.
         waivers: Findings that the recipe waives: gate, and how many there are of what.
@@ -123,8 +123,8 @@ def start_recipe(
     )
     _write(recipe, text)
     return NewRecipe(
-        recipe, len(rows), guess, suggested, answers.words, lacks, unread, left_out,
-        answers.known_issues, answers.waivers,
+        recipe, len(rows), guess, suggested, answers.words, lacks, [*unread, *answers.unread],
+        left_out, answers.known_issues, answers.waivers,
     )  # fmt: skip
 
 
@@ -173,8 +173,8 @@ def _of_results(made: ResultsRecipe, recipe: Path, near_duplicates: bool) -> New
     )
     _write(recipe, text)
     return NewRecipe(
-        recipe, made.rows, made.guess, scorer, answers.words, answers.lacks, [], [],
-        answers.known_issues, answers.waivers,
+        recipe, made.rows, made.guess, scorer, answers.words, answers.lacks,
+        list(answers.unread), [], answers.known_issues, answers.waivers,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.audit.answers import Answers, Codes, Floats, Mask, counts
 from routeyard.pipelines.audit.finding import Found
-from routeyard.schemas.statuses import status_of
+from routeyard.schemas.statuses import FAILED_TEXT, status_of
 
 #: What an error's name or message says where the infrastructure failed. A program's own exception
 #: (`AssertionError`) is the model's.
@@ -22,20 +22,6 @@ FAILED = (
     r"rate[\W_]?limit|time[\W_]?out|timed[\W_]out|overloaded|quota|too many requests|"
     r"\b(429|50[0-4]|529)\b|(context|token)[\W_](length|limit|window)|out of memory|"
     r"\b(base|setup|env\w*|harness|install|image)_failed"
-)
-#: The same in a text that takes the place of an answer. Anchored: an answer may speak of errors.
-FAILED_TEXT = (
-    r"^\W{0,4}((api|http|internal|server|request|connection|openai|anthropic|litellm|\w{0,24}\.)?"
-    r"[ _.]?(\w{0,24}error|\w{0,24}exception)\b\W{0,4}(code\b|status\b|\d{3}\b|"
-    r"[a-z_. ]{0,40}(rate|limit|timed?[ -]?out|context|connection|overload|unavailable|quota|"
-    r"gateway|content))|"
-    r"(openai|anthropic|litellm|httpx|requests|aiohttp|google|boto\w*)\.\S{0,60}(error|exception)|"
-    r"(RateLimit|API|APIConnection|APITimeout|InternalServer|ServiceUnavailable|APIStatus)Error\b|"
-    r"(error|http)\W{0,3}(code\W{0,3})?[45]\d\d\b|"
-    r"[45]\d\d (bad gateway|service unavailable|too many|internal server|gateway time)|"
-    r"(request|connection|read) (timed out|time-?out|aborted|reset)|"
-    r"(rate limit|quota) (exceeded|reached)|(bad gateway|service unavailable)\W*$|"
-    r"internal server error\W*$|traceback \(most recent call last\))"
 )
 #: Words of a status that say that an answer is wrong, and those that say nobody graded it, beside
 #: the ones of `schemas/statuses.py`.

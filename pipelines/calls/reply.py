@@ -15,7 +15,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal
 
 from routeyard.pipelines.usage import usage_of
-from routeyard.schemas.statuses import status_of
+from routeyard.schemas.statuses import ANSWERLESS, status_of
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_TOKENS = 2**40
@@ -167,6 +167,8 @@ def _choice(item: Mapping[str, Any], tools: bool) -> ReplyChoice:
         text = text or refusal
     if called is not None and status == "ok":
         return ReplyChoice(called, status, TOOL_CALLS, _logprobs(item.get("logprobs")))
+    if status == "ok" and finish and not (text or "").strip() and ended in (None, *ANSWERLESS):
+        text = None  # no empty answer: the call failed, or nobody knows how it ended
     return ReplyChoice(text, status, finish, _logprobs(item.get("logprobs")))
 
 

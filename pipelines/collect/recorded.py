@@ -63,7 +63,10 @@ def import_recorded(
     readers: list[RecordedFileReader] = []
     sparse_notes: list[str] = []
     for entry in entries:
-        index, sparse = _index(queries, entry), Sparse()
+        index, sparse = (
+            _index(queries, entry),
+            Sparse(entry.fields.model_dump(exclude_none=True).values()),
+        )
         for path in named_files.expand(entry.path, base=base, where="collect.recorded"):
             reader = RecordedFileReader(entry, index, pool, repeats, path, sparse)
             rows: list[Mapping[str, Any]] = []

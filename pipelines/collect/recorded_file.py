@@ -26,13 +26,15 @@ from routeyard.pipelines.io import files
 from routeyard.pipelines.mapping.fields import Sparse
 from routeyard.pipelines.mapping.texts import expression
 from routeyard.schemas.recipe import Recorded
-from routeyard.schemas.statuses import ANSWERLESS
+from routeyard.schemas.statuses import ANSWERLESS, STATUSES
 
 #: Ids and places that a note or an error shows.
 _SHOWN = 3
 #: Policy of a status → the status that it becomes, and what the build says.
-_POLICIES = {"missing": "unanswered", "wrong": "truncated", "scored": None}
-_COUNT_AS = {"missing": "missing", "wrong": "wrong", "scored": "their source scores them"}
+_POLICIES = {"missing": "unanswered", "wrong": "truncated", "scored": None,
+             **{name: name for name in STATUSES}}  # fmt: skip
+_COUNT_AS = {"missing": "missing", "wrong": "wrong", "scored": "their source scores them",
+             **{name: f"`{name}`" for name in STATUSES}}  # fmt: skip
 #: Fields of what an answer took, and the columns of a recording that maps none of them.
 _MEASURES = frozenset(
     [
@@ -94,6 +96,7 @@ class RecordedFileReader:
         for number, row in enumerate(files.rows(self.path, self.entry.format), 1):
             line = getattr(row, "line", None)
             place = f"{file}, line {line}" if line else f"{file}, row {number}"
+            self.sparse.see(row)
             response = self._response(self.read.read(row, place), place)
             if response is not None:
                 yield response
@@ -183,11 +186,17 @@ class RecordedFileReader:
 
     def _by_policy(self, said: dict[str, Any], score: float | None) -> float | None:
         """The score by what the recipe says of the row's status, which is translated in place."""
-        policy = self.policy.get(_as_word(said.get("status"))) if self.policy else None
-        if policy is None:
+        if not self.policy:
             return score
-        self.ended[str(said["status"]), policy] += 1
+        for name in ("status", "finish_reason"):
+            if (policy := self.policy.get(_as_word(said.get(name)))) is not None:
+                break
+        else:
+            return score
+        self.ended[str(said[name]), policy] += 1
         said["status"] = _POLICIES[policy]
+        if name == "finish_reason":
+            said["ended"] = None  # its meaning is stated; the word is kept
         return 0.0 if policy == "wrong" else score
 
     def _other_question(self, said: dict[str, Any], asked: RecipeQuestion, place: str) -> bool:

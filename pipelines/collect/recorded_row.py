@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from routeyard.pipelines.mapping.texts import text_of
 from routeyard.pipelines.scorers.scorer import GIVEN
 from routeyard.schemas.leaks import same_words
 from routeyard.schemas.recipe import Recorded
-from routeyard.schemas.statuses import STATUSES, response_status, status_of
+from routeyard.schemas.statuses import STATUSES, attempt_status, response_status
 
 #: More tokens than any call takes or gives.
 MOST_TOKENS = 100_000_000
@@ -103,26 +104,27 @@ def recorded_status(
 ) -> str | None:
     """How a recorded attempt ended; None where the row holds neither text, score nor status.
 
-    The row's own word counts first, then its finish reason, then what there is: a text of blanks
-    is `empty`, and one without a score for a question that only its source grades is `ungraded`.
+    The row's own word counts first, then its finish reason and its error, then what there is: a
+    text of blanks is `empty`, and one without a score for a question that only its source grades
+    is `ungraded`.
 
     Raises:
-        RecordedError: the word means no status that is known.
+        RecordedError: a word means no status that is known.
     """
     word, text = said.get("status"), said.get("text")
-    stated = None
-    if word is not None and word == word and str(word).strip():
-        stated = status_of(word)
-        if stated is None:
-            raise RecordedError(
-                f"the status {str(word)[:60]!r} is not one of {', '.join(STATUSES)}",
-                where=f"{place}, fields.status",
-                next_step="translate it in the mapping, e.g. status: \"{{ {'bad': 'error'}"
-                '.get(status, status) }}"',
-            )
-    if stated in (None, "ok"):
-        ended = status_of(said.get("finish_reason"))
-        stated = ended if ended in ("truncated", "refused") else stated
+    finish = said.get("ended", said.get("finish_reason"))
+    try:
+        stated = attempt_status(
+            word, text=text, score=score, finish=finish, error=said.get("error")
+        )
+    except LookupError as error:
+        bad = str(error.args[0])[:60]
+        raise RecordedError(
+            f"the status {bad!r} is not one of {', '.join(STATUSES)}, nor a word for one",
+            where=f"{place}, fields.{'status' if error.args[0] is word else 'finish_reason'}",
+            next_step="say what it means, beside `fields` of this file in collect.recorded: "
+            f"statuses: {{{_yaml(bad)}: error}} (or ok, refused, truncated, …)",
+        ) from None
     if stated is None and text is None and score is None:
         return None
     if stated in (None, "ok", "ungraded"):
@@ -132,6 +134,11 @@ def recorded_status(
             return "empty"
         return "ungraded" if score is None and (scorer == GIVEN or stated == "ungraded") else "ok"
     return stated
+
+
+def _yaml(word: str) -> str:
+    """A word as a key of YAML."""
+    return word if re.fullmatch(r"[A-Za-z][\w.-]*", word) else json.dumps(word, ensure_ascii=False)
 
 
 def score_of(value: Any, place: str) -> float | None:

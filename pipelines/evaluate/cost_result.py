@@ -92,7 +92,7 @@ def _at_budget(routed: Routed, points: int) -> tuple[list[MetricRow], Choice]:
     if data.measure is None:
         return [], routed.choice
     name = f"accuracy_at_budget[{data.measure}]"
-    within = at_budget(data, routed.scores, points)
+    within = at_budget(routed, points)
     if within is None:
         why = "the most accurate single model has no answer with a label and a known cost"
         return [metric(routed.router, name, split, None, reason=why)], routed.choice

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,16 +55,21 @@ def swept_choices(data: EvaluationData, scores: Floats, name: str, points: int) 
 
 
 def joint(
-    data: EvaluationData, scores: dict[str, Floats], points: int
+    data: EvaluationData,
+    scores: dict[str, Floats],
+    points: int,
+    decision_usd: Mapping[str, Floats] | None = None,
 ) -> tuple[dict[str, float], dict[str, tuple[Floats, Floats]]]:
     """measure → largest mean cost of any router's sweep, and points of their joint frontier."""
     largest: dict[str, float] = {}
     frontier: dict[str, tuple[Floats, Floats]] = {}
     for name in data.prices:
         paid, right = [], []
-        for found in scores.values():
+        for router, found in scores.items():
             choices = swept_choices(data, found, name, points)
-            paid.append(curve_columns(data.test.costs[name], choices).mean(axis=0))
+            own = (decision_usd or {}).get(router) if name == "usd" else None
+            spent = curve_columns(data.test.costs[name], choices).mean(axis=0)
+            paid.append(spent if own is None else spent + own.mean())
             right.append(curve_columns(data.test.labels, choices).mean(axis=0))
         if paid:
             largest[name] = float(max(one.max() for one in paid))
@@ -83,9 +89,8 @@ class _Drawn:
     against: BestSingleCurve
 
 
-def _draw(
-    data: EvaluationData, name: str, swept: Choices, bought: Choices, cheapest: int
-) -> _Drawn:
+def _draw(routed: Routed, name: str, swept: Choices, bought: Choices, cheapest: int) -> _Drawn:
+    data, own = routed.data, routed.decisions(name)
     y, cost, goal = data.test.labels, data.test.costs[name], data.best_on_test
     points = swept.shape[1]
     best = [data.own(goal), data.own(goal, name)]
@@ -95,6 +100,8 @@ def _draw(
     columns = allocate((len(y), 3 * points))
     curve_columns(y, swept, columns[:, :points])
     paid = curve_columns(cost, swept, columns[:, points : 2 * points])
+    if not np.isscalar(own):
+        paid += np.asarray(own)[:, None]
     curve_columns(y, bought, columns[:, 2 * points :])
     unit = _exact_unit(paid)
     np.rint(np.divide(paid, unit, out=paid), out=paid)
@@ -129,8 +136,9 @@ def deferral(routed: Routed, name: str, points: int) -> Deferral:
     budgets = np.linspace(low, high, points)
     swept = swept_choices(data, routed.scores, name, points)
     can, price = data.available(name), data.prices[name]
-    bought = within_budget(routed.scores, can, price, budgets, data.order)
-    drawn = _draw(data, name, swept, bought, cheapest)
+    left = budgets - float(np.mean(routed.decisions(name)))
+    bought = within_budget(routed.scores, can, price, left, data.order)
+    drawn = _draw(routed, name, swept, bought, cheapest)
     value, replicates, one = drawn.value, drawn.replicates, drawn.against
     first, firsts = drawn.cheapest, drawn.cheapests
     acc, paid, within = (slice(k * points, (k + 1) * points) for k in range(3))
@@ -179,20 +187,22 @@ def deferral(routed: Routed, name: str, points: int) -> Deferral:
     return Deferral(rows, curves, (area, areas), view, swept)
 
 
-def at_budget(data: EvaluationData, scores: Floats, points: int) -> Choice | None:
+def at_budget(routed: Routed, points: int) -> Choice | None:
     """(n,) choices of the last setting whose mean cost is within the best single model's.
 
     All routers are held to the same money, over the questions on which that model has a
     label and a known cost (None without any); where even the cheapest setting costs more,
     that one is taken.
     """
-    name = data.measure or ""
+    data, name = routed.data, routed.data.measure or ""
     goal, cost = data.best_on_test, data.test.costs[name]
     met = ~np.isnan(data.own(goal, name))
     if not met.any():
         return None
-    swept = swept_choices(data, scores, name, points)
+    swept = swept_choices(data, routed.scores, name, points)
     every = curve_columns(cost, swept)
+    if not np.isscalar(own := routed.decisions(name)):
+        every = every + np.asarray(own)[:, None]
     paid = (every if met.all() else every[met]).mean(axis=0)
     budget = float(data.own_means(name)[goal]) * (1 + 1e-12)
     within = np.flatnonzero(paid <= budget)
@@ -218,7 +228,9 @@ def utilities(routed: Routed, name: str, scaling: str) -> list[MetricRow]:
     """
     data, router, scores = routed.data, routed.router, routed.scores
     scale = SCALINGS[scaling](data.train.costs[name])
-    paid = np.asarray(by_rows(scale, data.test.costs[name]))
+    own = routed.decisions(name)
+    costs = data.test.costs[name] + (own if np.isscalar(own) else np.asarray(own)[:, None])
+    paid = np.asarray(by_rows(scale, costs))
     can = data.available(name)
     spent = np.asarray(by_rows(lambda known, cost: np.where(known, cost, 0.0), can, paid))
     beyond = routed.no_chances

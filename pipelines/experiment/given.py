@@ -16,6 +16,8 @@ from routeyard.pipelines.io.untrusted import bounded
 from routeyard.pipelines.matrix.dense import codes, dense
 from routeyard.pipelines.routers.base import Examples, Queries
 
+#: Column of what a router itself costs on each question.
+DECISION = "decision_cost_usd"
 #: Columns of names.
 _IDS = frozenset({"query_id", "model_id", "router"})
 
@@ -68,15 +70,49 @@ class Predictions:
     * `query_id, model_id`: only the choice. It counts as score 1 for the
       chosen model and 0 for the others, so under a growing weight of cost it
       gives way to the cheapest.
+
+    `decision_cost_usd`, in any of them, is what the router itself costs on the question: it is
+    added to the costs of what it routes.
+
+    Attributes:
+        unread: Columns that are none of these.
     """
 
     def __init__(self, table: pa.Table, name: str):
         self.name = name
         self._table = table
+        self.unread: list[str] = []
 
     def fit(self, train: Examples) -> Predictions:
         self._models = pa.array(train.model_ids, pa.string())
+        long = "model_id" in self._table.column_names
+        read = ["query_id", DECISION, *(["model_id", "score"] if long else train.model_ids)]
+        self.unread = [name for name in self._table.column_names if name not in read]
         return self
+
+    def decision_usd(self, queries: Queries) -> Floats | None:
+        """(n,) USD of deciding about each question; None where the table states none.
+
+        Raises:
+            BadInput: a cost is missing, negative or no number, or a question has several.
+        """
+        if DECISION not in self._table.column_names:
+            return None
+        ids = pa.array(queries.query_ids, pa.string())
+        rows = codes(self._table.column("query_id").cast(pa.string()), ids)
+        values = self._numbers(DECISION).to_numpy(zero_copy_only=False)
+        use = rows >= 0
+        low, high = np.full(len(ids), np.inf), np.full(len(ids), -np.inf)
+        with np.errstate(invalid="ignore"):  # a cost that is missing
+            np.minimum.at(low, rows[use], values[use])
+            np.maximum.at(high, rows[use], values[use])
+        wrong = np.flatnonzero(~(np.isfinite(low) & (low >= 0) & (low == high)))
+        if len(wrong):
+            raise self._broken(
+                f"has no one {DECISION} of 0 or more for {len(wrong)} questions, "
+                f"such as {ids[int(wrong[0])]}"
+            )
+        return low
 
     def scores(self, queries: Queries) -> Floats:
         """Raises BadInput: a query, model or score is missing, or a cell is not a number."""
@@ -136,5 +172,5 @@ class Predictions:
             f"the predictions table {what}",
             where=self.name,
             next_step="columns: query_id, model_id, score; or query_id and one column per model; "
-            "or query_id, model_id for choices alone",
+            f"or query_id, model_id for choices alone; and {DECISION} in every row or in none",
         )

@@ -134,6 +134,7 @@ def to_queries(
             break
         if not filtered.takes(row):
             continue
+        reader.sparse.see(row)
         place = place_of(row, where, number)
         source_id, question = reader.question(row, number)
         if filtered.excludes(row):

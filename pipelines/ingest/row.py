@@ -40,7 +40,7 @@ class SourceRowReader:
         self.fields, self.scorer_name = _complete(source)
         self.scorer = _scorer(self.scorer_name, where=f"source {source.name!r}")
         #: Which keys rows leave out; checked and reported once all rows were read.
-        self.sparse = Sparse()
+        self.sparse = Sparse(_named(source) if source.kind == "files" else None)
         may_lack = {"question"} if source.missing_question == "remove" else set()
         self._read = {
             name: self.sparse.reader(name, read, needed=name in _NEEDED and name not in may_lack)
@@ -190,6 +190,14 @@ def each_item(source: Source, rows: Iterable[Row], *, where: str) -> Iterator[Ro
             if place := getattr(row, "place", None):
                 one.place = place
             yield one
+
+
+def _named(source: Source) -> list[str]:
+    """What a source's mappings and filters name."""
+    fields = source.fields.model_dump(exclude_none=True) if source.fields else {}
+    listed = (one if isinstance(one, list) else [one] for one in fields.values())
+    return [*(str(name) for names in listed for name in names), *source.where, *source.exclude,
+            source.each or ""]  # fmt: skip
 
 
 def _complete(source: Source) -> tuple[Fields, str]:

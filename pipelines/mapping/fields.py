@@ -17,6 +17,8 @@ from routeyard.pipelines.mapping import limits
 from routeyard.pipelines.mapping.expressions import ENVIRONMENT, Field, Row, evaluator
 
 _LONGEST = 10_000_000
+#: Columns that were not read which a note names.
+_SHOWN = 30
 #: How Jinja says that there is no such filter or test.
 _UNKNOWN = re.compile(r"No (filter|test) named '([^']*)'")
 
@@ -91,6 +93,11 @@ def is_column(text: str) -> bool:
     return "{{" not in text and "{%" not in text
 
 
+def mentions(mapped: str, column: str) -> bool:
+    """Whether a text of mappings names a column."""
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", mapped) is not None
+
+
 def not_nan(value: Any) -> Any:
     """The value, or None for NaN."""
     return None if isinstance(value, float) and math.isnan(value) else value
@@ -118,10 +125,18 @@ def _no_column(row: Row, what: str, where: str, name: str = "") -> NoColumn:
 class Sparse:
     """Fields of rows that may leave keys out, as JSON lines do: missing is null, and counted.
 
-    Wraps the readers of one source or recording; `check` and `notes` follow the last row.
+    Wraps the readers of one source or recording; `check` and `notes` follow the last row. Columns
+    that hold something and that no mapping names are noted.
+
+    Args:
+        mapped: Names and expressions that are read; None notes no columns.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mapped: Iterable[str] | None = None) -> None:
+        self._mapped = None if mapped is None else " ".join(mapped)
+        self._known: set[str] = set()
+        self._empty: set[str] = set()
+        self._unread: set[str] = set()
         self._read: Counter[str] = Counter()
         self._without: Counter[str] = Counter()
         self._first: dict[str, NoColumn] = {}
@@ -153,6 +168,19 @@ class Sparse:
 
         return of
 
+    def see(self, row: Row) -> None:
+        """Look at a row for columns that no mapping names."""
+        if self._mapped is None:
+            return
+        if not self._known.issuperset(row):
+            new = [name for name in row if name not in self._known]
+            self._known.update(new)
+            self._empty.update(name for name in new if not mentions(self._mapped, str(name)))
+        if self._empty:
+            filled = [name for name in self._empty if row.get(name) not in (None, "")]
+            self._unread.update(map(str, filled))
+            self._empty.difference_update(filled)
+
     def whole(self, names: Iterable[str]) -> None:
         """Count a row that has a key for each of some fields, read without their readers."""
         for name in names:
@@ -172,8 +200,11 @@ class Sparse:
                 raise self._first[name]
 
     def notes(self) -> list[str]:
-        """One sentence per field that some rows have no key for."""
-        return [
+        """One sentence per field that some rows have no key for, and one on unread columns."""
+        unread = sorted(self._unread)
+        more = f" and {len(unread) - _SHOWN:,} more" if len(unread) > _SHOWN else ""
+        named = f"columns that were not read: {', '.join(map(repr, unread[:_SHOWN]))}{more}"
+        return [named] * bool(unread) + [
             f"{count:,} of {self._read[name]:,} rows have no key for fields.{name}: "
             "taken as missing"
             for name, count in sorted(self._without.items())

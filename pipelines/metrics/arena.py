@@ -46,9 +46,8 @@ def arena_score_metric(routed: Routed) -> MetricValue | None:
     test = routed.data.test
     if "usd" not in test.costs:
         return None
-    columns = np.stack(
-        [at_choice(test.labels, routed.choice), at_choice(test.costs["usd"], routed.choice)], axis=1
-    )
+    paid = at_choice(test.costs["usd"], routed.choice) + routed.decisions("usd")
+    columns = np.stack([at_choice(test.labels, routed.choice), paid], axis=1)
     if np.isnan(columns[:, 1]).any():
         return MetricValue(float("nan"), None, "the cost of a chosen answer is unknown")
     value, drawn = columns.mean(axis=0), routed.data.draws.means(columns)
@@ -100,6 +99,7 @@ def opt_cost_metric(routed: Routed) -> MetricValue | None:
     test = routed.data.test
     cost = test.costs[routed.data.measure]
     paid, least = at_choice(cost, routed.choice), cheapest_right(test.decided, cost)
+    paid = paid + routed.decisions(routed.data.measure)
     return _ratio(routed, least, paid, _right(routed) & ~np.isnan(paid), _UNKNOWN)
 
 

@@ -25,7 +25,12 @@ def decision_time_metric(routed: Routed) -> MetricValue | None:
 
 @metric
 def decision_cost_metric(routed: Routed) -> MetricValue | None:
-    """Decision time at the price per hour of the machine that routes."""
+    """What the router itself costs: `decision_cost_usd` of its predictions, which costs of routed
+    questions then hold, or decision time at the price per hour of the machine that routes.
+    """
+    stated = routed.shared.decision_usd.get(routed.router)
+    if stated is not None:
+        return MetricValue(1000 * float(stated.mean()))
     seconds, price = routed.shared.seconds.get(routed.router), routed.shared.usd_per_hour
     if seconds is None or price is None:
         return None

@@ -92,6 +92,7 @@ class SharedFacts:
         reference: position of the model V_R compares with.
         seconds: router → seconds per decision, when a clock was handed over.
         usd_per_hour: price of the machine that routes, None when unknown.
+        decision_usd: router → (n,) USD that its own decisions cost, where it states them.
         picks: router → (n,) 1 where a judge preferred its answer, NaN unjudged.
         scales: router → what it says that its scores mean; unnamed ones are chances.
     """
@@ -102,6 +103,7 @@ class SharedFacts:
     reference: int | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
     usd_per_hour: float | None = None
+    decision_usd: Mapping[str, Floats] = field(default_factory=dict)
     picks: Mapping[str, Floats] = field(default_factory=dict)
     scales: Mapping[str, Scale] = field(default_factory=dict)
 
@@ -128,6 +130,10 @@ class Routed:
             self._made[compute] = compute(self)
         made: Made = self._made[compute]
         return made
+
+    def decisions(self, measure: str) -> Floats | float:
+        """(n,) what the router's own decisions cost in a measure; 0 where it states nothing."""
+        return self.shared.decision_usd.get(self.router, 0.0) if measure == "usd" else 0.0
 
     @property
     def no_chances(self) -> str | None:

@@ -33,8 +33,10 @@ class RecordedFields(Strict):
     """Column of the reason why the answer ended."""
     status: str | None = Field(default=None, exclude_if=lambda given: given is None)
     """Column of how the attempt ended, in the source's own words: `ok`, `truncated`, `refused`,
-    `empty`, `error`, `timeout`, `unanswered`, `ungraded`, and words that mean one of them. An
-    error, a timeout or an unanswered row has no label, whatever its score."""
+    `empty`, `error`, `timeout`, `unanswered`, `ungraded`, and words that mean one of them, such as
+    `RateLimitError`, `HTTP 503` or `content-filter`. An error, a timeout or an unanswered row has
+    no label, whatever its score. `failed` beside an answer or a score is how somebody graded it.
+    The build asks about a word that it does not know: `statuses`."""
     error: str | None = Field(default=None, exclude_if=lambda given: given is None)
     """Column of the error's message, kept where the attempt has no answer."""
     served_model: str | None = None
@@ -78,12 +80,26 @@ class Recorded(Strict):
     )
     """What to do with rows that answer what another row has answered: stop, take the first or the
     last of them, or leave pairs with different answers without one. The card says how many."""
-    statuses: dict[str, Literal["missing", "wrong", "scored"]] = Field(
-        default_factory=dict, exclude_if=lambda given: not given
-    )
-    """What the source's own words of `fields.status` count as in this benchmark, as in
-    {max_steps: wrong, timeout: missing}: an answer that is missing has no label, one that is wrong
-    has the score 0, and one that is scored has what its source gave it. Other words mean what
-    `fields.status` says. The build prints how many answers each word decided."""
+    statuses: dict[
+        str,
+        Literal[
+            "missing",
+            "wrong",
+            "scored",
+            "ok",
+            "truncated",
+            "refused",
+            "empty",
+            "error",
+            "timeout",
+            "unanswered",
+            "ungraded",
+        ],
+    ] = Field(default_factory=dict, exclude_if=lambda given: not given)
+    """What the source's own words of `fields.status` and `fields.finish_reason` count as in this
+    benchmark, as in {max_steps: wrong, timeout: missing, gave_up: error}: an answer that is missing
+    has no label, one that is wrong has the score 0, one that is scored has what its source gave
+    it, and the name of a status means that. Other words mean what `fields.status` says. The build
+    prints how many answers each word decided."""
     fields: RecordedFields
     """Which column is what."""

@@ -22,6 +22,8 @@ def source(folder: Path, rows: list[dict[str, Any]] = ROWS, **changes: Any) -> S
     (folder / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = {"name": "s", "path": "q.jsonl", "scorer": "numeric"}
     said["fields"] = {"id": "id", "question": "question", "references": "answer"}
+    # A column that nothing reads would be noted.
+    said["fields"]["metadata"] = ["kind", "level"]
     return Source.model_validate(said | changes)
 
 
@@ -71,7 +73,9 @@ def test_an_exclude_by_a_column_that_no_row_has_is_said_with_the_columns(tmp_pat
 
 def test_a_row_that_lacks_the_column_is_not_excluded(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [ROWS[0], {k: v for k, v in ROWS[1].items() if k != "kind"}]
-    done = ingest([source(tmp_path, rows, exclude={"kind": "sum"})], base=tmp_path)
+    fields = {"id": "id", "question": "question", "references": "answer", "metadata": ["level"]}
+    one = source(tmp_path, rows, exclude={"kind": "sum"}, fields=fields)
+    done = ingest([one], base=tmp_path)
     assert (done.queries.column("source_id").to_pylist(), done.notes) == (["b"], ())
 
 

@@ -30,6 +30,7 @@ def test_an_optional_key_is_missing_and_counted(tmp_path: Path) -> None:
     done = ingest([source(tmp_path, [FULL, without("topic")])], base=tmp_path)
     assert done.queries.column("domain").to_pylist() == ["sums", "math"]
     assert done.notes == (
+        "source 's': columns that were not read: 'level'",
         "source 's': 1 of 2 rows have no key for fields.domain: taken as missing",
     )
 

@@ -209,7 +209,8 @@ def _check_names(routers: Mapping[str, Maker]) -> None:
 
 def _told(done: Fitted) -> dict[str, Any]:
     """What is to be reported about routers, where there is anything."""
-    found = {"no_chances": done.no_chances, "not_as_published": done.not_as_published}
+    found = {"no_chances": done.no_chances, "not_as_published": done.not_as_published,
+             "not_read": done.not_read}  # fmt: skip
     return {name: said for name, said in found.items() if said}
 
 
@@ -239,7 +240,7 @@ def _shared(
     picks: Mapping[str, Mapping[str, float]],
 ) -> SharedFacts:
     """Facts that all routers of the evaluation share."""
-    largest, frontier = joint(data, done.scores, how.points)
+    largest, frontier = joint(data, done.scores, how.points, done.decision_usd)
     ids, of = data.test.query_ids, how.reference
     return SharedFacts(
         largest=largest,
@@ -248,6 +249,7 @@ def _shared(
         reference=None if of is None else data.test.place(of),
         seconds={name: one + how.embed_seconds for name, one in done.seconds.items()},
         usd_per_hour=how.usd_per_hour,
+        decision_usd=done.decision_usd,
         scales=done.scales,
         picks={
             router: np.array([judged.get(query, np.nan) for query in ids])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from routeyard.pipelines.experiment.fit import Fit
 from routeyard.pipelines.matrix.memmap import on_disk_if_large
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.metrics.selection import at_choice, best
-from routeyard.pipelines.routers.base import no_chances
+from routeyard.pipelines.routers.base import Queries, no_chances
 from routeyard.pipelines.routers.listed import Scale
 
 
@@ -30,6 +31,8 @@ class Fitted:
     `scales`: router → what it says that its scores mean.
     `published`: routers with the constants of their paper or its code.
     `on_encoder`: routers that read the vectors of the questions.
+    `decision_usd`: router → (n,) USD that its own decisions cost, where it states them.
+    `not_read`: router that is a table → its columns that nobody read.
     `validation`: router → accuracy on the validation questions, where it is known.
     """
 
@@ -42,6 +45,8 @@ class Fitted:
     published: set[str] = field(default_factory=set)
     on_encoder: set[str] = field(default_factory=set)
     validation: dict[str, float] = field(default_factory=dict)
+    decision_usd: dict[str, Floats] = field(default_factory=dict)
+    not_read: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def as_published(self) -> bool:
@@ -84,6 +89,10 @@ def fitted(
                 told.scales[name] = fit.scale
                 if "embeddings" in getattr(getattr(fit.made, "traits", None), "needs", ()):
                     told.on_encoder.add(name)
+                if (own := decision_usd(fit.made, queries)) is not None:
+                    told.decision_usd[name] = own
+                if unread := getattr(fit.made, "unread", None):
+                    told.not_read[name] = list(unread)
                 if getattr(fit.made, "as_published", False):
                     told.published.add(name)
                 beyond = no_chances(found)
@@ -101,6 +110,13 @@ def fitted(
                 ]
             )
     return told
+
+
+def decision_usd(router: Any, queries: Queries) -> Floats | None:
+    """(n,) USD that a router's own decisions cost; None where it states nothing."""
+    stated = getattr(router, "decision_usd", None)
+    found: Floats | None = stated(queries) if callable(stated) else None
+    return found
 
 
 def _on_validation(data: EvaluationData, fit: Fit) -> float | None:

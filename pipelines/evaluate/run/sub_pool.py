@@ -18,6 +18,7 @@ from routeyard.pipelines.evaluate.compare import Comparison
 from routeyard.pipelines.evaluate.cost_result import over_costs, routed_of
 from routeyard.pipelines.evaluate.rows import MetricRow
 from routeyard.pipelines.evaluate.run.between import cost_comparisons
+from routeyard.pipelines.evaluate.run.fitted import decision_usd
 from routeyard.pipelines.evaluate.run.references import cost_references, reference_scores
 from routeyard.pipelines.evaluate.sweep import joint, mix_curve
 from routeyard.pipelines.experiment.experiment import Experiment
@@ -85,7 +86,13 @@ def sub_pools(
                 for router in experiment.routers
             }
             scales = {router: experiment.fit_of(router).scale for router in own}
-            found.append(_measured(data, part, own, scales, name, how))
+            stated = {
+                router: usd
+                for router in own
+                if (usd := decision_usd(experiment.fit_of(router).made, part.test.queries()))
+                is not None
+            }
+            found.append(_measured(data, part, own, scales, name, how, stated))
     return found
 
 
@@ -113,9 +120,10 @@ def _measured(
     scales: Mapping[str, Scale],
     name: str,
     how: EvaluationSettings,
+    stated: Mapping[str, Floats],
 ) -> SubPool:
-    largest, frontier = joint(part, scores, how.points)
-    shared = SharedFacts(largest=largest, frontier=frontier, scales=scales)
+    largest, frontier = joint(part, scores, how.points, stated)
+    shared = SharedFacts(largest=largest, frontier=frontier, scales=scales, decision_usd=stated)
     ours, references = (
         [
             over_costs(routed_of(part, router, one, shared), points=how.points, scaling=how.scaling)

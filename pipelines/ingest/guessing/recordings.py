@@ -63,8 +63,21 @@ def _column(table: pa.Table, role: str, taken: frozenset[str]) -> str | None:
     elif role == "sample":
         found = [name for name in found if rank_of(name, "sample") < 8]  # type: ignore[operator]
     elif role == "status":
-        found = [name for name in found if all(map(status_of, some(table.column(name))))]
+        found = [name for name in found if _is_status(table, name, taken)]
     return next(iter(found), None)
+
+
+def _is_status(table: pa.Table, name: str, taken: frozenset[str]) -> bool:
+    """Whether a column says how answers ended: by its words, or beside answers that are empty.
+
+    A word that nobody knows beside an empty answer is no reason to leave the column out: the build
+    asks what it means.
+    """
+    column = table.column(name)
+    texts = [one for one in taken if rank_of(one, "text") is not None]
+    empty = [table.column(one).is_null() for one in texts]
+    beside = [v for where in empty for v in some(column.filter(where))]
+    return all(map(status_of, some(column))) or bool(beside)
 
 
 def _is_model(table: pa.Table, name: str) -> bool:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from routeyard.pipelines.arrays import Floats
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.logs.rows import LoggedCall, format_of, formats, row_of
+from routeyard.pipelines.ingest.logs.rows import LoggedCall, format_of, formats, row_of, unread_keys
 from routeyard.pipelines.io import files
 from routeyard.pipelines.trajectories.arrays import seconds
 from routeyard.pipelines.trajectories.chains import Chains, longest_first
@@ -23,6 +23,8 @@ from routeyard.schemas import STEPS
 _FILES = ("**/*.jsonl", "**/*.json", "**/*.csv", "**/*.parquet", "**/*.ndjson", "**/*.jsonl.gz")
 #: Rows of a table between two turns into Arrow: rows as Python objects are large.
 _TOGETHER = 20_000
+#: Keys that were not read which a doubt names.
+_SHOWN = 30
 
 
 @dataclass
@@ -33,6 +35,7 @@ class Log:
         formats: Format → number of its records.
         left_out: Reason → number of records that were not taken.
         doubts: What a reader must know, one sentence each.
+        unread: Keys of records that hold something, and that their format does not read.
         prompts: What the user asked first in the call of each step; None where it is not kept.
     """
 
@@ -41,6 +44,7 @@ class Log:
     formats: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     doubts: list[str] = field(default_factory=list)
+    unread: set[str] = field(default_factory=set)
 
 
 def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -> Log:
@@ -63,6 +67,7 @@ def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -
             log.left_out["records of no listed format"] += 1
             continue
         log.formats[name] += 1
+        log.unread.update(key for key in unread_keys(name, tuple(record)) if record[key])
         rows.append(row_of(LoggedCall(record, name, where), session, prompts=prompts))
         if len(rows) == _TOGETHER:
             parts.append(_table(rows))
@@ -75,6 +80,9 @@ def read_log(path: Path, *, session: str | None = None, prompts: bool = False) -
             next_step="listed: " + "; ".join(f"{n}: {f['title']}" for n, f in formats().items()),
         )
     log.steps = _numbered(pa.concat_tables(parts), log)
+    if unread := sorted(log.unread - {(session or "").partition(".")[0]}):
+        more = f" and {len(unread) - _SHOWN:,} more" if len(unread) > _SHOWN else ""
+        log.doubts.append(f"keys that were not read: {', '.join(unread[:_SHOWN])}{more}")
     if batch := log.formats["batch"]:
         log.doubts.append(
             f"{batch:,} calls are of a batch, which most providers bill at half the price: list "

@@ -13,12 +13,12 @@ import yaml
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.trajectories.chains import earlier_prompts, prefix_hashes
 from routeyard.pipelines.trajectories.times import epoch, iso_time
+from routeyard.schemas.statuses import ANSWERLESS, status_of
 
 _NUMBERS = (
     "prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens",
     "reasoning_tokens",
 )  # fmt: skip
-_FAILED = ("failure", "error", "failed", "errored", "canceled", "expired")
 #: Unit of a cost → how many make a USD.
 _COSTS = {"cost_microdollars": 1e6, "cost_cents": 100, "cost_usd": 1}
 
@@ -80,6 +80,14 @@ def _paths(name: str, keys: tuple[str, ...]) -> dict[str, list[tuple[str, ...]]]
         for field, paths in formats()[name].items()
         if isinstance(paths, list) and (there := [path for path in paths if path[0] in keys])
     }
+
+
+@lru_cache(maxsize=1024)
+def unread_keys(name: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of a record's keys of which a format reads nothing."""
+    lists = (paths for paths in formats()[name].values() if isinstance(paths, list))
+    read = {path[0] for paths in lists for path in paths}
+    return tuple(key for key in keys if key not in read)
 
 
 @cache
@@ -210,8 +218,7 @@ def _cost(call: LoggedCall, tokens: int | None) -> float | None:
 
 def _failed(status: Any) -> bool:
     """Whether a status says so, by a word or as HTTP does."""
-    text = str(status).lower()
-    return text in _FAILED or (text.isdigit() and int(text) >= 400)
+    return status_of(status) in ANSWERLESS
 
 
 def _latency(call: LoggedCall) -> float | None:

@@ -24,6 +24,8 @@ class Assigned:
         others: Further columns of scores.
         keys: Names of columns that are keys of maps.
         per_question: Rows are questions, and models were columns.
+        used: Columns that were read and have no role.
+        of_status: Column of a status whose words were taken for the score.
     """
 
     table: pa.Table
@@ -31,6 +33,8 @@ class Assigned:
     others: list[str] = field(default_factory=list)
     notes: list[ReadingNote] = field(default_factory=list)
     per_question: bool = False
+    of_status: str | None = None
+    used: set[str] = field(default_factory=set)
 
     def unique(self, role: str) -> int:
         """Number of different values of a role's column; 0 where none has it."""

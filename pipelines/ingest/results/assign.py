@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from routeyard.pipelines.ingest.results.roles import (
     Candidate,
     candidates,
     constant,
+    is_judges,
     is_weak,
     rank_of,
 )
@@ -22,11 +22,13 @@ from routeyard.pipelines.ingest.results.scores import (
     CLEAR,
     find_score,
     is_right_or_wrong,
+    no_status_as_score,
     taken,
 )
 from routeyard.pipelines.ingest.results.values import (
     FOREIGN,
     RATE,
+    looks_like_money,
     numbers,
     snake_case,
     some,
@@ -52,6 +54,7 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
         misnumbered(done)
     _no_reference(done, given)
     _texts_of(done, around)
+    no_status_as_score(done)
     for role in _OF_ROWS:
         if role not in done.roles:
             found = candidates(done.table, role, taken(done) | frozenset(around))
@@ -112,15 +115,20 @@ def _unread_usage(done: Assigned, around: set[str]) -> None:
             continue
         for name in done.table.column_names:
             known = name in around or name.startswith("(") or not some(done.table.column(name), 1)
-            if known or (reason := _why_unread(name, role)) is None:
+            if known or name in taken(done):
                 continue
-            done.note("left_out", f"{name!r} {reason}: it was not read", role, done.table.num_rows)
+            if (reason := _why_unread(name, role)) is not None:
+                says = f"{name!r} {reason}: it was not read"
+                done.note("left_out", says, role, done.table.num_rows)
+            elif role == "cost" and looks_like_money(name) and not is_judges(name):
+                says = f"{name!r} looks like a cost and was not read: call it cost_usd "
+                done.note("unpriced", says + "or MODEL_cost_usd", role, done.table.num_rows)
 
 
 def _why_unread(name: str, role: str) -> str | None:
     """Why a column of such a name was not read; None where it is called otherwise."""
     snake = snake_case(name)
-    if role == "cost" and re.search(r"cost|price|spend|charge", snake):
+    if role == "cost" and looks_like_money(name):
         if FOREIGN.search(snake):
             return "is not in US dollars"
         if RATE.search(snake):
@@ -263,7 +271,10 @@ def _fitting(done: Assigned, role: str, found: list[Candidate]) -> list[Candidat
     """Of columns of texts those that differ by answer, or for a question's own do not."""
     if role == "text":
         of_answers = [c for c in found if not _of_question(done, c.column)]
-        alone = done.unique("arm") < 2
+        # All arms may say the same; beside a reference of its own such a column holds answers.
+        named = {c.column for c in found}
+        other = any(c.column not in named for c in candidates(done.table, "reference"))
+        alone = done.unique("arm") < 2 or other
         return of_answers or ([c for c in found if not is_weak(c.column)] if alone else [])
     whole = role == "prompt" and done.per_question
     return [c for c in found if whole or _of_question(done, c.column, otherwise=True)]

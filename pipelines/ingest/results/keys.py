@@ -64,6 +64,7 @@ def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
         done.note("choice", f"{sampled!r} tells repeated answers apart: they are samples", "sample")
         done.roles["sample"] = sampled
         sample, key = values, [*key, values]
+    done.used |= {sampled} - {None}  # type: ignore[arg-type]
     arm, key = _settings(done, arm, key, used | {sampled})
     question = key[2]
     if distinct(key) < n:
@@ -357,6 +358,7 @@ def _settings(
         name = _telling(table, "setting", key, {*used, *taken})
         if name is None and not taken and (asked := _other_question(done, key, used)) is not None:
             values = texts(table.column(asked)).fill_null("")
+            done.used.add(asked)
             question = pc.binary_join_element_wise(key[2], values, "#")
             done.note(
                 "choice", f"{asked!r} is part of the question's id, and not of the arm", "question"
@@ -377,6 +379,7 @@ def _settings(
         values = texts(table.column(name)).fill_null("")
         arm = pc.binary_join_element_wise(arm, values, " · ")
         taken.append(name)
+        done.used.add(name)
         key = [arm, *key[1:], values]
     if taken:
         done.note(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -23,6 +24,7 @@ from routeyard.pipelines.ingest.results.values import (
     scale_of,
     snake_case,
     texts,
+    unknown_words,
 )
 from routeyard.pipelines.usage import APART, usage_of
 from routeyard.schemas.recording import recording
@@ -136,15 +138,47 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     others: dict[str, pa.Array] = {}
     if "score" in done.roles:
         groups = [columns["arm"], columns["suite"]]
-        found = scored(done, done.roles["score"], groups, aloud=True)
-        if found is None:
+        score = scored(done, done.roles["score"], groups, aloud=True)
+        if score is None:
             del done.roles["score"]
         else:
-            columns["score"] = found
+            columns["score"] = score
         for name in done.others:
             if (more := scored(done, name, groups, aloud=False)) is not None:
                 others[name] = more
-    return recording(columns), others
+    found = recording(columns)
+    done.notes += unread_columns(done, around)
+    for word, rows in unknown_words(found).items():
+        done.note(
+            "question",
+            f"{rows:,} empty answers end as {word!r}, which is no known status: are they missing? "
+            f"Write `statuses: {{{word}: error}}` (or ok, refused, …) beside their `fields`",
+            "status", rows,
+        )  # fmt: skip
+    return found, others
+
+
+#: Columns that were not read which a note names, and those under one key that it names as one.
+_NAMED, _TOGETHER = 30, 3
+
+
+def unread_columns(done: Assigned, around: set[str]) -> list[ReadingNote]:
+    """A note that names the columns that hold something and of which nothing was read."""
+    read = {*done.roles.values(), *done.others, *done.used, *around, done.of_status}
+    free = [n for n in done.table.column_names if n not in read and not n.startswith("(")]
+    told = " ".join(note.says for note in done.notes if note.about != "arm")
+    free = [n for n in free if done.table.column(n).null_count < done.table.num_rows
+            and repr(n) not in told]  # fmt: skip
+    inside = Counter(name.rpartition(".")[0] for name in free)
+    names = list(dict.fromkeys(
+        f"{key}.*" if (key := name.rpartition(".")[0]) and inside[key] >= _TOGETHER else name
+        for name in free
+    ))  # fmt: skip
+    if not names:
+        return []
+    shown = ", ".join(map(repr, names[:_NAMED]))
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return [ReadingNote("columns", f"columns that were not read: {shown}{more}")]
 
 
 def _with_cached(done: Assigned, name: str, values: np.ndarray) -> np.ndarray:
@@ -155,6 +189,9 @@ def _with_cached(done: Assigned, name: str, values: np.ndarray) -> np.ndarray:
     before, dot, own = name.rpartition(".")
     inside = {n: n.removeprefix(before + dot) for n in done.table.column_names
               if n.startswith(before + dot) and not n.startswith("(")}  # fmt: skip
+    done.used |= {
+        n for n, k in inside.items() if k in APART or plain(k.rpartition(".")[2]) in CACHED
+    }
     whole = _whole_prompts(done, {n: k for n, k in inside.items() if k in APART or k == own})
     if whole is None:
         whole = values

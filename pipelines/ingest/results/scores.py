@@ -21,11 +21,14 @@ from routeyard.pipelines.ingest.results.values import (
     ABSENT,
     ABSTAINED,
     COMPARED,
+    WORDS,
     numbers,
     plain,
     scale_of,
     some,
+    texts,
 )
+from routeyard.schemas.statuses import ANSWERLESS, FAILED, status_of
 
 #: Names of columns that say which metric a score is of.
 _METRICS = ("metric", "metricname", "scorer", "grader", "evaluator", "scoretype", "metrictype")
@@ -101,6 +104,7 @@ def _of_total(done: Assigned, name: str) -> None:
         share = pa.array(values / whole, from_pandas=True)
         done.table = table.append_column("(score)", share)
         done.roles["score"] = "(score)"
+        done.used |= {name, most}
         done.note("choice", f"{name!r} is divided by {most!r}", "score")
         return
 
@@ -113,6 +117,7 @@ def _counted(done: Assigned) -> bool:
         return False
     done.table = done.table.append_column("(score)", pa.array(right / whole))
     done.roles["score"] = "(score)"
+    done.used |= {"c", "n"}
     done.note("choice", "'c' right ones of 'n' samples are taken for the score", "score")
     return True
 
@@ -162,6 +167,7 @@ def _negated(done: Assigned, around: set[str]) -> bool:
     values = numbers(done.table.column(name))
     done.table = done.table.append_column("(score)", pa.array(1 - values, from_pandas=True))  # type: ignore[operator]
     done.roles["score"] = "(score)"
+    done.used.add(name)
     done.note("choice", f"{name!r} says that an answer is wrong: the score is 1 minus it", "score")
     return True
 
@@ -174,10 +180,41 @@ def _of_status(done: Assigned, around: set[str]) -> bool:
             continue
         done.table = done.table.append_column("(score)", pa.array(values, from_pandas=True))
         done.roles["score"] = "(score)"
+        done.of_status = one.column
         done.note("question", f"{one.column!r} is taken for the score: its words are right or "
                   "wrong", "score")  # fmt: skip
         return True
     return False
+
+
+def no_status_as_score(done: Assigned) -> None:
+    """Take a status that says how calls ended for no score, once texts and references are known.
+
+    `failed` beside answers that references can grade, or beside no answer alone, is no score of 0.
+    """
+    name = done.of_status
+    if name is None or done.roles.get("score") != "(score)" or "text" not in done.roles:
+        return
+    words = pc.unique(done.table.column(name).drop_null()).to_pylist()
+    if not all(status_of(word) for word in words) or not {
+        *map(str.lower, map(str.strip, map(str, words)))
+    } & {*FAILED}:
+        return
+    text = pc.utf8_trim_whitespace(texts(done.table.column(done.roles["text"])))
+    blank = pc.equal(pc.fill_null(text, ""), "")
+    wrong = pc.equal(done.table.column("(score)"), 0)
+    unanswered = pc.all(pc.equal(pc.and_(wrong, blank), wrong)).as_py()
+    if "reference" not in done.roles and not unanswered:
+        return
+    del done.roles["score"]
+    done.notes = [one for one in done.notes if one.about != "score" or repr(name) not in one.says]
+    done.note(
+        "choice",
+        f"{name!r} says how answers ended and is no score: "
+        + ("the answers are graded by their references" if "reference" in done.roles
+           else "no answer is beside those that failed"),
+        "score",
+    )  # fmt: skip
 
 
 #: Ranks of names that are those of scores, and hardly of anything else; most grades of a scale.
@@ -213,6 +250,11 @@ def is_right_or_wrong(column: pa.ChunkedArray) -> bool:
 _NOTHING = ("nan", "none", "null", "na", "nil", "", "missing", "unknown")
 
 
+def _says_none(word: str, short: str) -> bool:
+    """Whether a word of a score says that the score is missing."""
+    return short in ABSENT or (short not in WORDS and status_of(word) in ANSWERLESS)
+
+
 def words_of_scores(done: Assigned) -> dict[str, pa.ChunkedArray]:
     """The words of a score that are neither right nor wrong, as a status, and a note of them."""
     name = done.roles["score"]
@@ -226,7 +268,7 @@ def words_of_scores(done: Assigned) -> dict[str, pa.ChunkedArray]:
         said = ", ".join(sorted(compared))
         note = f"{name!r} says who won ({said}), not whether an answer is right: is it the score?"
         done.note("question", note, "score")
-    kept = [word if k in ABSTAINED or (k in ABSENT and k not in _NOTHING) else None
+    kept = [word if k in ABSTAINED or (k not in _NOTHING and _says_none(word, k)) else None
             for word, k in zip(words, short, strict=True)]  # fmt: skip
     status = pa.array(kept, pa.string()).take(coded.indices)
     for word in filter(None, kept):

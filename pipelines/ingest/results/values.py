@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.schemas.statuses import ANSWERLESS, status_of
+
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 #: Words of a score, without case, spaces and signs.
 WORDS = {
@@ -55,7 +57,7 @@ class ReadingNote:
             are stated figures that contradict one another or the rows; `unpriced` counts costs
             that are not known; `calls` are API calls of no question, `other_calls` those of no
             arm, `served` those that another model answered; `cached` are prompt tokens of a cache;
-            `paths` are absolute paths of a machine.
+            `paths` are absolute paths of a machine; `columns` names columns that were not read.
         says: One sentence.
         rows: Rows it is about; 0 where it is about no row.
         at: Some of the places.
@@ -64,7 +66,7 @@ class ReadingNote:
 
     kind: Literal[
         "question", "left_out", "value", "choice", "status", "unread", "repeated", "figures",
-        "unpriced", "calls", "other_calls", "served", "cached", "paths",
+        "unpriced", "calls", "other_calls", "served", "cached", "paths", "columns",
     ]  # fmt: skip
     says: str
     rows: int = 0
@@ -89,7 +91,7 @@ ASKED = ("question", "unread", "repeated")
 
 def plain(text: str) -> str:
     """A text without case, spaces and signs."""
-    return re.sub(r"[\s_\-.:/()\[\]|,'\"@%$€£#?]+", "", text).lower()
+    return re.sub(r"[\s_\-.:/()\[\]|,'\"@%$€£¥₹¢#?]+", "", text).lower()
 
 
 def some(column: Column, most: int = 2000) -> list[Any]:
@@ -98,7 +100,7 @@ def some(column: Column, most: int = 2000) -> list[Any]:
         return []
     there = column.drop_null()
     step = max(1, len(there) // most)
-    values: list[Any] = there.take(pa.array(range(0, len(there), step))).to_pylist()
+    values: list[Any] = there.take(pa.array(range(0, len(there), step), pa.int64())).to_pylist()
     return values
 
 
@@ -123,7 +125,7 @@ def word(text: str) -> float | None:
         number = float(stripped.removesuffix("%").strip())
         return number / 100 if stripped.endswith("%") else number
     except ValueError:
-        return math.nan
+        return None if status_of(text) in ANSWERLESS else math.nan
 
 
 #: Sign behind an amount → factor.
@@ -260,7 +262,40 @@ RATE = re.compile(
     r"(?:per|/)_?(?:\d+_?)?(?:k|m|mm|mtok|ktok|million|thousand|tok|tokens?|hour|h|min|minute|sec|"
     r"second)(?:_|$)|(?:per|/)_?(?:\d+_?[km]?|k|m|thousand|million)_",
 )
-FOREIGN = re.compile(r"(?:^|_)(?:eur|euros?|gbp|pounds?|cny|rmb|yuan|jpy|yen|inr|rupees?)(?:_|$)")
+FOREIGN = re.compile(
+    r"(?:^|_)(?:eur|euros?|gbp|pounds?|cny|rmb|yuan|jpy|yen|inr|rupees?|chf|francs?|aud|cad|sgd|"
+    r"krw|brl|sek|nok|dkk|pln)(?:_|$)"
+)
+#: Sign of money → word for it.
+_COINS = {"€": " eur ", "£": " gbp ", "¥": " jpy ", "₹": " inr ", "¢": " cents ", "$": " usd "}
+#: What names of columns say of money.
+_MONEYED = re.compile(
+    r"(?:^|_)(?:\w*costs?|price[ds]?|spen[dt]|charged?|usd|dollars?|cents?|fees?|bill(?:ed|ing)?|"
+    r"expenses?|paid|payment|money)(?:_|$)"
+)
+
+
+def looks_like_money(name: str) -> bool:
+    """Whether a column's name speaks of costs, in any currency."""
+    snake = snake_case(name)
+    return _MONEYED.search(snake) is not None or FOREIGN.search(snake) is not None
+
+
+def unknown_words(table: pa.Table) -> dict[str, int]:
+    """Word of a status that nobody knows → rows where it is beside an empty answer without a score.
+
+    Without any text, no answer is known to be empty; a score says how its source counts one.
+    """
+    text = pc.utf8_trim_whitespace(table.column("text"))
+    if text.null_count == len(text):
+        return {}
+    blank = pc.and_(pc.equal(pc.fill_null(text, ""), ""), table.column("score").is_null())
+    counted = pc.value_counts(table.column("status").filter(blank).drop_null()).to_pylist()
+    return {
+        one["values"]: one["counts"]
+        for one in counted
+        if one["values"].strip() and status_of(one["values"]) is None
+    }
 
 
 def factor(name: str, field: str) -> float:
@@ -277,6 +312,7 @@ def snake_case(name: str) -> str:
     ('latency_ms', 'cost_cents')
     """
     leaf = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.rpartition(".")[2]).lower()
+    leaf = re.sub("[€£¥₹¢$]", lambda sign: _COINS[sign[0]], leaf)
     return re.sub(r"[\s()\[\]\-_:|]+", "_", leaf).strip("_")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +15,11 @@ from routeyard.pipelines.ingest.results.values import (
     Column,
     amount,
     factor,
+    looks_like_money,
     numbers,
     plain,
     scale_of,
+    snake_case,
 )
 
 #: Roles that a column of one model can have.
@@ -38,6 +40,8 @@ _WORDS = (
     r"passed|resolved|success|reward|(?:total_?|model_?)?(?:response|answer|output|generation|cost|price|"
     r"latency|duration|tokens|error|status)(?:_usd|_cents?|_micro_?(?:usd|dollars)|_ms|_s|_sec(?:ond)?s)?|(?:input|prompt|output|completion)_tokens)"
 )
+#: Words of a column's name that are looked at for a model's.
+_WORDS_OF_NAME = 24
 _AFTER = re.compile(rf"^(?P<model>.*?\S){_SIGNS}(?P<field>{_WORDS})$", re.IGNORECASE)
 _BEFORE = re.compile(rf"^(?P<field>{_WORDS}){_SIGNS}(?P<model>\S.*)$", re.IGNORECASE)
 
@@ -110,14 +114,58 @@ def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[
             fields[model].setdefault(field, name)
         elif ("." not in name or _ends_with_model(name)) and _is_score(table, name):
             bare.append(name)
-    whole = [model for model, found in fields.items() if "score" in found]
-    figures = re.compile("|".join(rf"{re.escape(one)}{_SIGNS}" for one in whole) or "$^")
-    bare = [n for n in bare if n in whole or not figures.match(n)]  # `m_correct`, `m_probs`
+    bare = _named_with_model(table, fields, bare)
     fields = _without_parent(fields)
     for name in bare:
         if "score" not in fields.get(name, {}) and (FAMILY.search(name) or name in fields):
             fields[name]["score"] = name
     return fields, bare
+
+
+def _named_with_model(
+    table: pa.Table, fields: dict[str, dict[str, str]], bare: list[str]
+) -> list[str]:
+    """Add columns whose names hold a model's and a field, in any order (`cost ($) gpt-4o`).
+
+    Returns those of `bare` that are no such columns (`usd_m`), and no other figure of a model whose
+    score has a column (`m_probs`).
+    """
+    scored = [model for model, found in fields.items() if "score" in found]
+    models = {one.lower(): one for one in scored or bare}
+    used = {column for one in scored for column in fields[one].values()}
+    figures = set()
+    for name in table.column_names:
+        held = None if name in used or name.startswith("(") else model_in(name, models)
+        if held is None:
+            continue
+        model, rest = held
+        role = _field(rest)
+        if role not in (None, "score") and _is_of(table.column(name), role or ""):
+            fields[model].setdefault(str(role), name)
+        if scored or role is not None or looks_like_money(rest):
+            figures.add(name)
+    return [name for name in bare if name in scored or name not in figures]
+
+
+def model_in(name: str, models: Mapping[str, str]) -> tuple[str, str] | None:
+    """The longest model that is part of a column's name, whole words of it, and the rest of that.
+
+    Args:
+        models: Name in lower case → name.
+    """
+    words = [found.span() for found in re.finditer(r"[^\W_]+", name)][:_WORDS_OF_NAME]
+    spans = [(first, last) for k, (first, _) in enumerate(words) for _, last in words[k:]]
+    for first, last in sorted(spans, key=lambda span: span[0] - span[1]):
+        model = models.get(name[first:last].lower())
+        if model is not None and (first, last) != (0, len(name)):
+            rest = f"{name[:first]} {name[last:]}"
+            return model, rest if plain(rest) else snake_case(rest)
+    return None
+
+
+def _is_of(column: Column, role: str) -> bool:
+    """Whether values can be those of a role: amounts, but for texts, a status and an error."""
+    return role in ("text", "status", "error") or numbers(column, amount) is not None
 
 
 def _ends_with_model(name: str) -> bool:
@@ -205,11 +253,19 @@ def unpivot(table: pa.Table, models: dict[str, dict[str, str]]) -> pa.Table:
         for field in wanted:
             column = fields.get(field)
             values = (
-                pa.nulls(n) if column is None else _in_units(table.column(column), column, field)
+                pa.nulls(n)
+                if column is None
+                else _in_units(table.column(column), _rest(column, model), field)
             )
             part = part.append_column(f"({field})", values)
         parts.append(_of_its_files(part, [f"({field})" for field in wanted]))
     return pa.concat_tables(same_types(parts), promote_options="permissive")
+
+
+def _rest(column: str, model: str) -> str:
+    """A column's name without its model's, which may hold a dot."""
+    found = model_in(column, {model.lower(): model})
+    return column if found is None else found[1]
 
 
 def _of_its_files(part: pa.Table, fields: Sequence[str]) -> pa.Table:

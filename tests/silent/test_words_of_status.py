@@ -1,0 +1,201 @@
+"""How an answer ended, in anybody's words: what nobody answered is missing, never wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import routeyard
+
+#: Families of meaning in many spellings: rate, connection, server, quota, codes, timeout.
+NOT_ANSWERED = (
+    """RateLimitError|APIConnectionError|HTTP 429|rate_limit_exceeded|ServiceUnavailable
+overloaded_error|openai.RateLimitError|503|http_500|502 Bad Gateway|Error code: 429|5xx
+InternalServerError|ECONNRESET|connection refused|ThrottlingException|RESOURCE_EXHAUSTED
+engine-overloaded|insufficient_quota|AuthenticationError|user cancelled|aborted|NetworkError
+ContextWindowExceededError|litellm.exceptions.ServiceUnavailableError|429 Too Many Requests
+APITimeoutError|DeadlineExceeded|ReadTimeout|gateway timeout|failed
+HTTP Error 503: Service Unavailable
+""".replace("\n", "|")
+    .strip("|")
+    .split("|")
+)
+#: The model's own: the filter stopped it, or the answer is cut or empty.
+NO_CREDIT = [
+    "ContentPolicyViolationError",
+    "content-filter",
+    "FinishReason.MAX_TOKENS",
+    "MaxTokens",
+]
+
+
+def table(path: Path, rows: list[dict[str, Any]]) -> Path:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def answers(words: list[str], right: int = 20, text: str = "") -> list[dict[str, Any]]:
+    """Two models, of which `gpt-4o` ends a question with each word."""
+    rows = []
+    for k in range(right + len(words)):
+        word = words[k - right] if k >= right else ""
+        asked = {"question_id": f"q{k}", "question": f"What is {k} + {k}?", "reference": str(2 * k)}
+        for model in ("claude-3", "gpt-4o"):
+            bad = bool(word) and model == "gpt-4o"
+            said = {"response": text if bad else str(2 * k), "status": word if bad else "success"}
+            rows.append({**asked, "model": model, **said})
+    return rows
+
+
+def recipe_of(folder: Path, rows: list[dict[str, Any]], **entry: Any) -> Path:
+    """A recipe of recorded answers that are graded by their references."""
+    asked = {one["question_id"]: one for one in rows}
+    (folder / "q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked.values()))
+    (folder / "r.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    fields = {"query": "question_id", "model": "model", "text": "response", "status": "status"}
+    said: dict[str, Any] = {"id": "question_id", "question": "question", "references": "reference"}
+    recipe = {
+        "name": "r", "version": "1.0.0",
+        "sources": [{"name": "s", "path": "q.jsonl", "scorer": "numeric", "fields": said}],
+        "pool": {"models": [{"model_id": "claude-3"}, {"model_id": "gpt-4o"}]},
+        "collect": {"provider": "recorded",
+                    "recorded": [{"path": "r.jsonl", "fields": fields} | entry]},
+        "release": {"waivers": [{"gate": "metering", "reason": "Recorded without usage."}]},
+    }  # fmt: skip
+    (folder / "r.yaml").write_text(json.dumps(recipe))
+    return folder / "r.yaml"
+
+
+def started(call: Any, path: Path, folder: Path) -> dict[str, Any]:
+    """What a build makes of the recipe that `init` writes, without its curation."""
+    recipe = folder / f"{path.stem}.yaml"
+    assert call("init", recipe, "--from", path).returncode == 0
+    text = recipe.read_text()
+    recipe.write_text(text.replace("- rule: dedup\n  threshold: 0.999\n", "").replace(
+        "curate:\n", "curate: []\n"))  # fmt: skip
+    return routeyard.build(str(recipe), str(folder / f"yard-{path.stem}"))
+
+
+def labels(built: dict[str, Any]) -> dict[str, list[float]]:
+    """Model → its labels; missing ones are left out."""
+    found: dict[str, list[float]] = {}
+    with routeyard.open_release(Path(built["release"]["path"])) as release:
+        for row in release.arrow("labels").to_pylist():
+            if row["score"] is not None:
+                found.setdefault(row["model_id"], []).append(row["score"])
+    return found
+
+
+def test_what_a_service_did_not_answer_is_missing_in_any_spelling(tmp_path: Path) -> None:
+    recipe = recipe_of(tmp_path, answers([*NOT_ANSWERED, *NO_CREDIT]))
+    found = labels(routeyard.build(str(recipe), str(tmp_path / "yard")))
+    # An empty text beside such a word was read as an empty wrong answer.
+    assert sorted(found["gpt-4o"]) == [0.0] * len(NO_CREDIT) + [1.0] * 20
+
+
+def test_an_unknown_word_beside_an_empty_answer_is_asked_about(tmp_path: Path) -> None:
+    recipe = recipe_of(tmp_path, answers(["Zorblax"] * 4))
+    with pytest.raises(Exception, match="Zorblax") as caught:
+        routeyard.build(str(recipe), str(tmp_path / "yard"))
+    assert "statuses: {Zorblax: error}" in str(caught.value)
+    recipe = recipe_of(tmp_path, answers(["Zorblax"] * 4), statuses={"Zorblax": "error"})
+    assert labels(routeyard.build(str(recipe), str(tmp_path / "yard")))["gpt-4o"] == [1.0] * 20
+
+
+def test_an_unknown_finish_reason_without_a_text_is_asked_about(tmp_path: Path) -> None:
+    rows = [{**one, "finish": one.pop("status")} for one in answers(["Zorblax", "rate limited"])]
+    recipe = recipe_of(tmp_path, rows)
+    recipe.write_text(recipe.read_text().replace('"status": "status"', '"finish_reason": "finish"'))
+    with pytest.raises(Exception, match="Zorblax"):
+        routeyard.build(str(recipe), str(tmp_path / "yard"))
+    recipe.write_text(recipe.read_text().replace('"path": "r.jsonl"', '"path": "r.jsonl", '
+                                                 '"statuses": {"Zorblax": "missing"}'))  # fmt: skip
+    assert labels(routeyard.build(str(recipe), str(tmp_path / "yard")))["gpt-4o"] == [1.0] * 20
+
+
+def test_an_error_message_beside_an_empty_answer_is_no_wrong_answer(tmp_path: Path) -> None:
+    rows = [{**one, "why": one.pop("status")} for one in answers(["Connection reset by peer"] * 3)]
+    rows = [{**one, "why": one["why"].replace("success", "None")} for one in rows]
+    recipe = recipe_of(tmp_path, rows)
+    recipe.write_text(recipe.read_text().replace('"status": "status"', '"error": "why"'))
+    assert labels(routeyard.build(str(recipe), str(tmp_path / "yard")))["gpt-4o"] == [1.0] * 20
+
+
+def test_a_table_of_results_keeps_its_words_and_asks(tmp_path: Path, call: Any) -> None:
+    path = table(tmp_path / "known.csv", answers(NOT_ANSWERED))
+    assert labels(started(call, path, tmp_path))["gpt-4o"] == [1.0] * 20
+    path = table(tmp_path / "odd.csv", answers(["Zorblax"] * 5))
+    # `init` says what it cannot know, and the build stops.
+    with pytest.raises(Exception, match="Zorblax") as caught:
+        started(call, path, tmp_path)
+    assert "{Zorblax: error}" in str(caught.value)
+    assert (
+        "LACKS: your word: 5 empty answers end as 'Zorblax'" in (tmp_path / "odd.yaml").read_text()
+    )
+
+
+def test_failed_beside_an_answer_with_a_reference_is_no_score(tmp_path: Path, call: Any) -> None:
+    rows = answers(["failed"] * 20, text="the answer is 1")
+    for one in rows:  # half of what "failed" is right
+        if one["status"] == "failed" and int(one["reference"]) % 4:
+            one["response"] = one["reference"]
+    path = table(tmp_path / "f.csv", rows)
+    assert sorted(labels(started(call, path, tmp_path))["gpt-4o"]) == [0.0] * 10 + [1.0] * 30
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """Answers nothing, and says why in the finish reason alone."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            overloaded = "7" in asked["messages"][-1]["content"]
+            choice = {
+                "index": 0,
+                "message": {"role": "assistant", "content": "" if overloaded else "4"},
+                "finish_reason": "engine_overloaded" if overloaded else "stop",
+            }
+            usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
+            body = json.dumps({"model": "m", "choices": [choice], "usage": usage}).encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{served.server_address[1]}/v1"
+        served.shutdown()
+
+
+def test_a_served_reply_that_failed_is_not_empty(tmp_path: Path, server: str) -> None:
+    asked = [{"id": str(k), "question": f"What is {k} * 1?", "reference": "4"} for k in (1, 2, 7)]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked))
+    fields = {"id": "id", "question": "question", "references": "reference"}
+    price = {"price_in": 1.0, "price_out": 1.0, "price_date": "2026-11-01"}
+    recipe = {
+        "name": "r", "version": "1.0.0",
+        "sources": [{"name": "s", "path": "q.jsonl", "scorer": "numeric", "fields": fields}],
+        "pool": {"models": [{"model_id": "m", "provider": "p", **price}],
+                 "providers": [{"name": "p", "base_url": server}]},
+        "collect": {"retry": {"attempts": 1}},
+        "release": {"waivers": [{"gate": "metering", "reason": "Recorded for a test."}]},
+    }  # fmt: skip
+    (tmp_path / "r.yaml").write_text(json.dumps(recipe))
+    # It was an empty, wrong answer; nobody knows what the model would have said.
+    with pytest.raises(Exception, match="1 answers are still missing"):
+        routeyard.build(str(tmp_path / "r.yaml"), str(tmp_path / "yard"))
