@@ -229,7 +229,7 @@ def utilities(routed: Routed, name: str, scaling: str) -> list[MetricRow]:
     data, router, scores = routed.data, routed.router, routed.scores
     scale = SCALINGS[scaling](data.train.costs[name])
     own = routed.decisions(name)
-    costs = data.test.costs[name] + (own if np.isscalar(own) else np.asarray(own)[:, None])
+    costs = data.test.costs[name] + (own if isinstance(own, float) else own[:, None])
     paid = np.asarray(by_rows(scale, costs))
     can = data.available(name)
     spent = np.asarray(by_rows(lambda known, cost: np.where(known, cost, 0.0), can, paid))
