@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from routeyard.datacards.charts.models import frontier
+from routeyard.datacards.site.language import listed
 from routeyard.datacards.site.release import SiteRelease
 from routeyard.datacards.sql import sql_of
 from routeyard.schemas.intervals import widened, wilson
@@ -55,10 +56,7 @@ def tasks(book: SiteRelease) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
         told = scored.get(row["task"]) or {}
         row["mean"] = sum(c["accuracy"] for c in own) / len(own) if own else None
         # Models that are equally good are all named.
-        named = [c["model_id"] for c in top]
-        row["best_model"] = " and ".join(named[:3]) + (
-            f" and {len(named) - 3} more" if named[3:] else ""
-        )
+        row["best_model"] = listed([c["model_id"] for c in top])
         row["best"] = max((c["accuracy"] for c in top), default=None)
         row["specialist_score"] = told.get("specialist_score")
     sure = specialised(book.rows(_SQL["rivals"]))

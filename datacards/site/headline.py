@@ -10,7 +10,7 @@ from markupsafe import Markup
 from routeyard.datacards.charts.draw import PAGE, PHONE
 from routeyard.datacards.charts.models import cost_accuracy
 from routeyard.datacards.site.evaluation_tables import EvaluationTables
-from routeyard.datacards.site.language import kind_of
+from routeyard.datacards.site.language import kind_of, listed
 from routeyard.schemas.intervals import order_undecided, undecided_words
 
 Row = dict[str, Any]
@@ -119,28 +119,60 @@ def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
     if not own and not best:
         return None
     chosen = [by_name["router", name] for name in own or best]
-    level = usual.get("best-generalist")
-    if own:
-        words = f"Your router{'s' * (len(own) > 1)} {_answered(chosen)} of the test questions right"
-    else:
-        why = f"the best of {len(tried)} routers on the validation questions"
-        why = why if len(tried) > 1 else ""  # who is alone was not chosen
-        words = f"{_answered(chosen, why)} of the test questions right"
+    words = f"{_subject(chosen, len(own), len(tried))} of the test questions right"
     words += f"; {_always(single, facts)}"
-    if not own and {_level(row) for row in chosen} == {_level(single)}:
-        words = f"Routing gains nothing here. {words}"
-    elif not own and level is not None and tried[best[0]] <= level + 1e-9:
-        words += ". On the validation questions no router did better than that model"
-    costs = [row["cost"] / single["cost"] for row in chosen if row["cost"] and single["cost"]]
-    if costs and len(chosen) == 1 and _level(chosen[0]) != _level(single):
-        words += (
-            f". Routing costs {_times(costs[0])} what that model costs, where it is free to ask "
-            "any model"
-        )
-    if own and best:
-        beside = _answered([by_name["router", name] for name in best])
-        words += f". Of the other routers, {beside}, chosen on the validation questions"
+    if not own:
+        words = _against(words, tried[best[0]], usual.get("best-generalist"), chosen, single)
+    if cost := _cost(chosen, single):
+        words += f". Routing costs {cost} what that model costs, where it is free to ask any model"
+    if own:
+        words += _beside([by_name["router", name] for name in best])
     return f"{words}."
+
+
+def _subject(chosen: Sequence[Row], own: int, tried: int) -> str:
+    """The routers of the sentence, how they were chosen, and what they answer."""
+    if own:
+        return f"Your router{'s' * (own > 1)} {_answered(chosen)}"
+    # Who is alone was not chosen.
+    why = f"the best of {tried} routers on the validation questions" if tried > 1 else ""
+    return _answered(chosen, why)
+
+
+def _beside(best: Sequence[Row]) -> str:
+    """What the best of the other routers answer, beside your own; empty without any."""
+    if not best:
+        return ""
+    return f". Of the other routers, {_answered(best)}, chosen on the validation questions"
+
+
+def _against(
+    words: str, value: float, level: float | None, chosen: Sequence[Row], single: Row
+) -> str:
+    """The sentence, with what it means where the chosen routers gain nothing over a single model.
+
+    Args:
+        value, level: accuracy on the validation questions, of them and of that model.
+    """
+    if {_level(row) for row in chosen} == {_level(single)}:
+        return f"Routing gains nothing here. {words}"
+    if level is not None and value <= level + 1e-9:
+        return f"{words}. On the validation questions no router did better than that model"
+    return words
+
+
+def _cost(chosen: Sequence[Row], single: Row) -> str | None:
+    """What one router costs of a single model; None of several, where unknown, or where it is
+    that model."""
+    router = chosen[0]
+    if (
+        len(chosen) > 1
+        or not router["cost"]
+        or not single["cost"]
+        or _level(router) == _level(single)
+    ):
+        return None
+    return _times(router["cost"] / single["cost"])
 
 
 def alike(values: Mapping[str, float]) -> list[str]:
@@ -153,7 +185,7 @@ def encoder_words(facts: Mapping[str, Any]) -> str:
     """Which vectors of the questions routers learn from, and which routers do."""
     if not (name := facts["encoder"]):
         return "encoder: none, routers saw no vectors of the questions"
-    who = _listed(facts.get("on_encoder") or ())
+    who = listed(facts.get("on_encoder") or ())
     of = f", for {who}" if who else ""
     return f"encoder of the questions: {name.removesuffix(':float32')}{of}"
 
@@ -162,15 +194,8 @@ def _answered(rows: Sequence[Row], why: str = "") -> str:
     """a answers 80.0 %; or, of the same accuracy or not, a and b answer 80.0 % and 79.0 %."""
     shares = list(dict.fromkeys(map(_share, rows)))
     says = "answers" if len(rows) == 1 else "answer"
-    names = _listed([row["model_id"] for row in rows]) + (f", {why}," if why else "")
+    names = listed([row["model_id"] for row in rows]) + (f", {why}," if why else "")
     return f"{names} {says} {' and '.join(shares[:3])}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    shown = [*names[:3], f"{len(names) - 3} more"] if len(names) > 4 else list(names)
-    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
 def _always(single: Row, facts: Mapping[str, Any]) -> str:

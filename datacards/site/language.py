@@ -62,6 +62,14 @@ def router(name: str) -> str:
     return name if model == name else f"always {model}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """a, b and c; of more than four the first three."""
+    if not names:
+        return ""
+    shown = [*names[:3], f"{len(names) - 3} more"] if len(names) > 4 else list(names)
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+
+
 def kind_of(name: str) -> str:
     """What a name of an evaluation means: a router, a single model or a reference."""
     if name.startswith("single:"):

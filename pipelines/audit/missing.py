@@ -138,7 +138,7 @@ def undecided(answers: Answers) -> Iterator[Found]:
         usual = min(1.0, (lacks.sum() - lacks[a] + 1) / (rest + 1))
         if lacks[a] < FEWEST or lacks[a] / rows[a] - share < LACKS:
             continue
-        if arms * bdtrc(lacks[a] - 1, rows[a], usual) < RARE:
+        if arms * bdtrc(int(lacks[a]) - 1, int(rows[a]), usual) < RARE:
             right = np.nansum(np.clip(answers.score[answers.arm == a], 0, 1))
             low, high = 100 * right / rows[a], 100 * (right + lacks[a]) / rows[a]
             says = (

@@ -277,6 +277,7 @@ DEFECTS: list[tuple[str, Callable[[Columns], None], str]] = [
     ("leak", leak, "split"),
     ("missing_not_at_random", missing, "flint"),
     ("few_answers", few, "flint"),
+    ("undecided_out_of_line", few, "flint"),
     ("mean_as_cost", mean_cost, "copper"),
     ("recurring_answer", refused, "birch"),
     ("recurring_error", own_error, "delta"),

@@ -23,6 +23,12 @@ from routeyard.pipelines.matrix.ranking import single_means
 from routeyard.pipelines.matrix.reading import core_of
 
 
+def _embedded(tables: Tables, cache: Path, *, wanted: bool) -> Tables:
+    """The tables with the papers' embeddings, where they are wanted and none are there."""
+    own = ENCODER if wanted and "embeddings" not in tables else None
+    return with_embeddings(tables, None, False, cache, own)
+
+
 def stands_of(
     paper: Paper, releases: Mapping[str, Path], also: Sequence[Path], cache: Path, resamples: int
 ) -> dict[str, Stand]:
@@ -40,8 +46,7 @@ def stands_of(
     tables = {}
     for place, own in whole.items():
         part = own if place in learnt else tested_part(own)
-        lacks = place in embed and "embeddings" not in part
-        tables[place] = with_embeddings(part, None, lacks, cache, ENCODER if lacks else None)
+        tables[place] = _embedded(part, cache, wanted=place in embed)
     contexts: dict[tuple[Path, Path | None], Stand] = {}
     found = {}
     for name, place in releases.items():

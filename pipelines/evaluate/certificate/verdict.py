@@ -88,20 +88,25 @@ def _decided(
     if not tried:
         return "headroom only", f"{start} No reference router was tried: {why_not}."
     winners = [r for r in tried if r.gain_low > 0 and r.p_adjusted < 0.05]
-    top = max(tried, key=lambda r: r.gain)
-    # Routers that are equally good are all named, with the interval of the first alone.
-    alike = sorted(r.router for r in tried if round(top.gain - r.gain, 9) <= 0)
-    top = next(r for r in tried if r.router == alike[0])
-    best = (
-        f"{' and '.join(alike)} {'gains' if len(alike) == 1 else 'each gain'} {_points(top.gain)} "
-        f"(95 % CI {100 * top.gain_low:.2f} to {100 * top.gain_high:.2f}, {how})"
-    )
+    best = _best(tried, how)
     if winners:
         names = ", ".join(sorted(r.router for r in winners))
         return "routable", f"{start} Reference routers beat that model: {names}; {best}."
     return (
         "headroom not reached",
         f"{start} No reference router gains significantly; the best, {best}.",
+    )
+
+
+def _best(tried: Sequence[Collapse], how: str) -> str:
+    """The router that gains most; those that are equally good are all named, with the interval of
+    the first."""
+    most = max(r.gain for r in tried)
+    alike = sorted((r for r in tried if most - r.gain < 1e-9), key=lambda r: r.router)
+    names, top = " and ".join(r.router for r in alike), alike[0]
+    return (
+        f"{names} {'gains' if len(alike) == 1 else 'each gain'} {_points(top.gain)} "
+        f"(95 % CI {100 * top.gain_low:.2f} to {100 * top.gain_high:.2f}, {how})"
     )
 
 

@@ -174,11 +174,7 @@ def evaluate(
     values = {one.router: accuracy(data, one, headline)[0] for one in measured}
     told = facts(core, data, scheme, how.resamples, how.seed, how.cluster, chosen, pools)
     told["missing"] += untold(len(measured), how.resamples)
-    told["order_undecided"]["routers"] = [
-        [row.first, row.second]
-        for row in compared
-        if row.metric == headline and row.p_adjusted < ALPHA and not row.significant
-    ]
+    told["order_undecided"]["routers"] = _open_pairs(compared, headline)
     return Evaluation(
         metrics=table(counted(rows, data.test.n_queries), "metrics"),
         curves=table(curves, "curves"),
@@ -195,7 +191,7 @@ def evaluate(
             **_told(done),
             "validation": done.validation,
             "own": list(own),
-            "on_encoder": sorted(done.on_encoder) if core.encoder else [],
+            "on_encoder": sorted(done.on_encoder),
         },
         settings=how.but(scheme=scheme, pair=chosen),
     )
@@ -205,6 +201,15 @@ def _check_names(routers: Mapping[str, Maker]) -> None:
     taken = sorted(set(routers) & set(REFERENCES))
     if taken:
         raise BadInput(f"{taken[0]!r} is the name of a reference", next_step="rename the router")
+
+
+def _open_pairs(compared: Sequence[Comparison], headline: str) -> list[list[str]]:
+    """Pairs whose difference is significant, and depends on labels that are missing."""
+    return [
+        [row.first, row.second]
+        for row in compared
+        if row.metric == headline and row.p_adjusted < ALPHA and not row.significant
+    ]
 
 
 def _told(done: Fitted) -> dict[str, Any]:
