@@ -100,8 +100,8 @@ def _draw(routed: Routed, name: str, swept: Choices, bought: Choices, cheapest: 
     columns = allocate((len(y), 3 * points))
     curve_columns(y, swept, columns[:, :points])
     paid = curve_columns(cost, swept, columns[:, points : 2 * points])
-    if not np.isscalar(own):
-        paid += np.asarray(own)[:, None]
+    if own.any():
+        paid += own[:, None]
     curve_columns(y, bought, columns[:, 2 * points :])
     unit = _exact_unit(paid)
     np.rint(np.divide(paid, unit, out=paid), out=paid)
@@ -201,8 +201,8 @@ def at_budget(routed: Routed, points: int) -> Choice | None:
         return None
     swept = swept_choices(data, routed.scores, name, points)
     every = curve_columns(cost, swept)
-    if not np.isscalar(own := routed.decisions(name)):
-        every = every + np.asarray(own)[:, None]
+    if (own := routed.decisions(name)).any():
+        every = every + own[:, None]
     paid = (every if met.all() else every[met]).mean(axis=0)
     budget = float(data.own_means(name)[goal]) * (1 + 1e-12)
     within = np.flatnonzero(paid <= budget)
@@ -228,9 +228,8 @@ def utilities(routed: Routed, name: str, scaling: str) -> list[MetricRow]:
     """
     data, router, scores = routed.data, routed.router, routed.scores
     scale = SCALINGS[scaling](data.train.costs[name])
-    own = routed.decisions(name)
-    costs = data.test.costs[name] + (own if isinstance(own, float) else own[:, None])
-    paid = np.asarray(by_rows(scale, costs))
+    costs, own = data.test.costs[name], routed.decisions(name)
+    paid = np.asarray(by_rows(scale, costs + own[:, None] if own.any() else costs))
     can = data.available(name)
     spent = np.asarray(by_rows(lambda known, cost: np.where(known, cost, 0.0), can, paid))
     beyond = routed.no_chances

@@ -131,9 +131,10 @@ class Routed:
         made: Made = self._made[compute]
         return made
 
-    def decisions(self, measure: str) -> Floats | float:
+    def decisions(self, measure: str) -> Floats:
         """(n,) what the router's own decisions cost in a measure; 0 where it states nothing."""
-        return self.shared.decision_usd.get(self.router, 0.0) if measure == "usd" else 0.0
+        stated = self.shared.decision_usd.get(self.router) if measure == "usd" else None
+        return np.zeros(len(self.choice)) if stated is None else stated
 
     @property
     def no_chances(self) -> str | None:
