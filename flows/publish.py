@@ -34,8 +34,8 @@ class ReleaseCheck:
 
     Attributes:
         leaks: Counts of test questions that are also in train, per split scheme.
-        proved, consistent, believed: What was computed again, what nothing contradicts, and
-            what rests on the publisher's word: a line each.
+        proved, consistent, believed, not_run: What was computed again, what nothing contradicts,
+            what rests on the publisher's word, and which checks could not be made: a line each.
     """
 
     findings: Sequence[Finding]
@@ -49,6 +49,7 @@ class ReleaseCheck:
     proved: Sequence[str] = ()
     consistent: Sequence[str] = ()
     believed: Sequence[str] = ()
+    not_run: Sequence[str] = ()
 
     @property
     def next_step(self) -> str:
