@@ -113,7 +113,7 @@ class Evidence:
             return [
                 (
                     str(next(iter(one["loc"]), "")),
-                    f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg'].splitlines()[0]}",
+                    ".".join(map(str, one["loc"])) + f": {one['msg'].splitlines()[0]}",
                     not self.same_code and one["type"] in _OF_A_VERSION,
                 )
                 for one in error.errors(include_url=False, include_input=False)
@@ -128,9 +128,9 @@ class Evidence:
         if absent:
             return f"the recipe has no `{absent[0]}`"
         says = [what for name, what, _ in self.faults if name in sections]
-        return f"the recipe does not validate: {says[0]}" if says else (
-            f"this code cannot read the recipe's `{sections[0]}`"
-        )
+        if says:
+            return f"the recipe does not validate: {says[0]}"
+        return f"this code cannot read the recipe's `{sections[0]}`"
 
     def figures(self, stage: str) -> Mapping[str, Any]:
         """Figures of a stage in the manifest; empty without any."""

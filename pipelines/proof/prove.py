@@ -64,6 +64,7 @@ def verify(
     full: bool = False,
     signer: str | None = None,
     images: Path | None = None,
+    draws: bool = True,
 ) -> Proof:
     """Findings of a release, and what of it is proved, consistent and believed.
 
@@ -74,6 +75,7 @@ def verify(
             models wrote; else a sample, whose size the claims name.
         signer: Public key (text or file) whose signature of the manifest is required.
         images: Folder whose image files are compared with the hashes of the questions' images.
+        draws: Whether `render_files` draws plots; else they are not compared.
     """
     proof = Proof()
     if found := unreadable(release):
@@ -103,7 +105,7 @@ def verify(
             why = f"cannot be computed: {type(error).__name__}: {first_line(error)}"
             proof.findings.append(Finding("proof", about, why))
     evidence.forget()
-    proof.add(_files(evidence, run.readable, render_files))
+    proof.add(_files(evidence, run.readable, render_files, draws))
     proof.add(_word(evidence))
     proof.add(_unproved(evidence, proof.covered))
     return proof
@@ -130,7 +132,9 @@ def _seal(run: Verification) -> Results:
         yield believed("signature", "who made the release: no key was given (`--signer`)")
 
 
-def _files(evidence: Evidence, readable: set[str], render_files: RenderFiles | None) -> Results:
+def _files(
+    evidence: Evidence, readable: set[str], render_files: RenderFiles | None, draws: bool
+) -> Results:
     """Plots and metadata, rendered once more where the same code made them."""
     manifest = evidence.manifest
     names = sorted(
@@ -142,13 +146,17 @@ def _files(evidence: Evidence, readable: set[str], render_files: RenderFiles | N
         why = "not every table is there" if evidence.same_code else evidence.other_code
         yield not_run("files", f"{', '.join(names)[:200]} rendered again", why)
         return
+    if plots := [] if draws else [name for name in names if name.startswith("plots/")]:
+        why = "the limit of address space leaves no room to draw (`ulimit -v unlimited` lifts it)"
+        yield not_run("files", f"{', '.join(plots)[:200]} drawn again", why)
+        names = [name for name in names if name not in plots]
     tables = {name: evidence.tables[name] for name in manifest.tables}
     fresh = render_files(tables, card_facts(manifest))
     wrong = [name for name in names if (evidence.release / name).read_bytes() != fresh.get(name)]
     for name in wrong:
         says = "differs from what the tables give, or belongs to no release"
         yield Finding("file", name, says)
-    if not wrong:
+    if names and not wrong:
         yield proved("files", f"{', '.join(names)[:200]}: rendered again from the tables")
 
 

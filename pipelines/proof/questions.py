@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import RouteyardError
 from routeyard.pipelines.ingest.queries import query_id, uniform_prompt
-from routeyard.pipelines.proof.claims import Results, believed, consistent, contradiction, not_run, proved
+from routeyard.pipelines.proof.claims import Results, consistent, contradiction, not_run, proved
 from routeyard.pipelines.proof.evidence import SAMPLE, Evidence
 from routeyard.pipelines.scorers import SCORERS
 

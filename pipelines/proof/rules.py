@@ -125,9 +125,7 @@ def _group(
             yield ProofClaim(kind, group, says, tuple(covers) if kind == "proved" else ())
 
 
-def _about(
-    connection: Any, entry: Mapping[str, Any], rule: Mapping[str, Any]
-) -> tuple[int, int]:
+def _about(connection: Any, entry: Mapping[str, Any], rule: Mapping[str, Any]) -> tuple[int, int]:
     """Rows of which a rule that proves a column speaks, and rows that have a value in it."""
     where = rule.get("of", "true")
     sql = f"SELECT count(*) FILTER (WHERE {where}), count({rule['proves']}) FROM {entry['from']}"

@@ -141,7 +141,9 @@ def _compared(evidence: Evidence, sample: pa.Table, expected: pa.Table) -> Resul
         says = f"{count:,} verdicts of {name!r} follow from text and reference ({how}"
         seed = evidence.sampled.seed if evidence.sampled is not None else 0
         whole = sample.num_rows >= evidence.rows("responses")
-        yield proved("verdicts", says + (")" if evidence.full or whole else f", seed {seed})"), *covers)
+        yield proved(
+            "verdicts", says + (")" if evidence.full or whole else f", seed {seed})"), *covers
+        )
 
 
 def _of(evidence: Evidence, sample: pa.Table) -> list[dict[str, Any]]:

@@ -238,7 +238,6 @@ DEMO: Cases = {
 }  # fmt: skip
 
 
-
 def of_other_code(lie: Lie) -> Lie:
     """The same by a version that this code is not."""
     return both(lie, fact(lambda facts: facts.update(code="0.0.9")))
