@@ -97,8 +97,8 @@ def check_release(
         if not unreadable(folder):
             check_verify(read_manifest(folder))
         proof = verify(
-            folder, render_card=render, render_files=partial(render_files, draw=can_draw()), full=full,
-            signer=signer, images=images, draws=can_draw(),
+            folder, render_card=render, render_files=partial(render_files, draw=can_draw()),
+            full=full, signer=signer, images=images, draws=can_draw(),
         )  # fmt: skip
         lists: dict[str, Any] = {kind: proof.of(kind) for kind in KINDS}
         if proof.findings:
