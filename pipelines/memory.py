@@ -24,7 +24,7 @@ _V1 = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inacti
 
 #: Bytes of address space that our libraries reserve while they work, and without which they cannot
 #: be loaded.
-LIBRARIES, LOADING = 500_000_000, 500_000_000
+LIBRARIES, LOADING = 1_000_000_000, 500_000_000
 
 
 class OutOfMemory(MemoryError):

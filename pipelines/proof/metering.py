@@ -27,6 +27,8 @@ def metering_of_answers(evidence: Evidence) -> Results:
     if why := _cannot_be_made(evidence):
         yield not_run("figures.audit", "the metering audit of the answers", why)
         return
+    assert evidence.collect is not None
+    assert evidence.pool is not None
     told = evidence.figures("audit").get("findings")
     stored = {_id(row): row for row in told} if isinstance(told, list) else {}
     stored = {key: row for key, row in stored.items() if key[0] != "canary_drift"}

@@ -44,10 +44,9 @@ def limited(size: int, *words: object) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("command", "size"),
     [
-        ("build", 25 * GB // 10),
+        ("build", 14 * GB // 10),
         ("evaluate", 12 * GB // 10),
-        ("verify", 3 * GB),
-        ("verify", 70 * GB),
+        ("verify", 14 * GB // 10),
         ("audit", GB),
     ],
 )
