@@ -34,7 +34,7 @@ class RouteyardError(Exception):
 
     def __str__(self) -> str:
         # Terminals, logs and Prefect's pages show this, and files and servers of others name it:
-        # what they name begins no line of its own.
+        # what they name begins no line.
         lines = [_indented(self.what)]
         if self.where:
             lines.append(f"  where: {in_line(self.where)}")

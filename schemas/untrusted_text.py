@@ -14,7 +14,7 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
     "\ud800-\udfff]"
 )
-#: What a spreadsheet takes for a formula, and the same after apostrophes of its own; some also know
+#: What a spreadsheet takes for a formula, and the same after apostrophes; some also know
 #: the wide forms of these signs.
 _FORMULA = re.compile(r"'*(?:\s*[=+\-@＝＋－＠]|[\t\r\n])")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -97,7 +97,7 @@ def unguarded(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    """Text that a message repeats within a line: line breaks in it begin no line of their own.
+    """Text that a message repeats within a line: line breaks in it begin no further line.
 
     >>> in_line("a.csv\nerror: all is well")
     'a.csv�error: all is well'

@@ -100,12 +100,11 @@ def _group(
     breaks = {name: f"NOT coalesce(({filled(one['holds'])}), true)" for name, one in wanted.items()}
     counts = ", ".join(f"count(*) FILTER (WHERE {sql})" for sql in breaks.values())
     (row,) = connection.execute(f"SELECT count(*), {counts} FROM {entry['from']}{where}").fetchall()
-    of, kept, covers, proves = int(row[0]), [], [], dict[str, str]()
+    of, covers, proves = int(row[0]), list[str](), dict[str, str]()
     for (name, rule), bad in zip(wanted.items(), row[1:], strict=True):
         if not bad:
             about, valued = _about(connection, entry, rule) if "proves" in rule else (of, of)
             if about:  # of no row, it says nothing
-                kept.append(name)
                 proves[name] = name if about == of else f"{name} ({about:,} of them)"
             if "proves" in rule and about >= valued:
                 covers.append(f"{entry['tables'][0]}.{rule['proves']}")
@@ -118,11 +117,24 @@ def _group(
             for key, found, expected in connection.execute(f"{sql} ORDER BY 1 LIMIT 3").fetchall()
         ]
         yield contradiction(entry["tables"][0], bad, of, f"rows break the rule '{name}'", examples)
+    yield from _kept(group, wanted, of, proves, covers)
+
+
+def _kept(
+    group: str,
+    wanted: Mapping[str, Mapping[str, Any]],
+    of: int,
+    proves: Mapping[str, str],
+    covers: list[str],
+) -> Results:
+    """What rules without a row that breaks them show, by kind."""
     for kind in ("proved", "consistent"):
-        of_kind = [name for name in kept if wanted[name].get("kind", "consistent") == kind]
+        of_kind = [
+            says for name, says in proves.items() if wanted[name].get("kind", "consistent") == kind
+        ]
         if of_kind and of:
-            says = f"{of:,} rows: {'; '.join(proves[name] for name in of_kind)}"
-            yield ProofClaim(kind, group, says, tuple(covers) if kind == "proved" else ())
+            says = f"{of:,} rows: {'; '.join(of_kind)}"
+            yield ProofClaim(kind, group, says, tuple(covers) if kind == "proved" else ())  # type: ignore[arg-type]
 
 
 def _about(connection: Any, entry: Mapping[str, Any], rule: Mapping[str, Any]) -> tuple[int, int]:

@@ -123,18 +123,14 @@ def _compared(evidence: Evidence, sample: pa.Table, expected: pa.Table) -> Resul
             wrong.append(f"{_name(row)} ({row['scorer']}) has {said}, expected {good}")
         else:
             same[row["scorer"]] += 1
-            if found["reason"] != row["reason"] and row["scorer"] not in _PROGRAMS:
-                said, good = _short(found["reason"]), _short(row["reason"])
-                reworded.append(f"{_name(row)} ({row['scorer']}) has {said}, expected {good}")
+            reworded += _reworded(found, row)
     of = expected.num_rows
     if wrong:
         what = "verdicts that were computed again differ from what their scorer reads in the text"
         yield contradiction("verdicts", len(wrong), of, what, wrong)
     if absent:
         yield contradiction("verdicts", len(absent), of, "answers have no verdict", absent)
-    if reworded and evidence.same_code:
-        what = "reasons of verdicts differ from what their scorer says"
-        yield contradiction("verdicts", len(reworded), of, what, reworded)
+    yield from _reasons(evidence, reworded, of)
     covers = [*_READ, *([] if reworded or _PROGRAMS & set(same) else ["reason"])]
     for name, count in sorted(same.items()):
         how = "all" if evidence.full else f"a sample of {sample.num_rows:,} answers"
@@ -144,6 +140,20 @@ def _compared(evidence: Evidence, sample: pa.Table, expected: pa.Table) -> Resul
         yield proved(
             "verdicts", says + (")" if evidence.full or whole else f", seed {seed})"), *covers
         )
+
+
+def _reasons(evidence: Evidence, reworded: list[str], of: int) -> Results:
+    if reworded and evidence.same_code:
+        what = "reasons of verdicts differ from what their scorer says"
+        yield contradiction("verdicts", len(reworded), of, what, reworded)
+
+
+def _reworded(found: dict[str, Any], row: dict[str, Any]) -> list[str]:
+    """A stored reason that is not the scorer's; what programs print may differ each time."""
+    if found["reason"] == row["reason"] or row["scorer"] in _PROGRAMS:
+        return []
+    said, good = _short(found["reason"]), _short(row["reason"])
+    return [f"{_name(row)} ({row['scorer']}) has {said}, expected {good}"]
 
 
 def _of(evidence: Evidence, sample: pa.Table) -> list[dict[str, Any]]:

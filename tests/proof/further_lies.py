@@ -264,6 +264,12 @@ def cheaper(tables: Tables, facts: dict[str, Any]) -> None:
     tables["models"] = put(tables["models"], where(tables["models"], "model_id", BEST), **cut)
 
 
+def of_another_family(tables: Tables, facts: dict[str, Any]) -> None:
+    for model in facts["recipe"]["pool"]["models"]:
+        model.update(family="one")
+    tables["models"] = put(tables["models"], family="one")
+
+
 def each_differs(hashed: str) -> str:
     return hashed[::-1]
 
@@ -322,6 +328,7 @@ SWITCHED_OFF: Cases = {
         fact(lambda facts: facts["figures"]["label_errors"].update(expected_wrong=0.0)),
         "figures.label_errors", "expected_wrong 0.0, expected",
     ),
+    "prices in table and recipe": (cheaper, "figures.audit", "price_mismatch"),
     "requests of zeros": (
         column("responses", request_hash="0" * 64),
         "responses", "requests are not what the recipe asks",
@@ -371,7 +378,7 @@ NAMED: dict[str, tuple[Lie, str, str, str]] = {
     ),
     "providers": (column("responses", provider="somebody"), "believed", "responses", "provider"),
     "attempts": (column("responses", attempts=7), "believed", "responses", "attempts"),
-    "prices in table and recipe": (cheaper, "believed", "models", "price_in, price_out"),
+    "families in table and recipe": (of_another_family, "believed", "models", "family"),
     "conflicts with questions that are gone": (
         replaced("duplicates", no_conflict_seen), "believed", "duplicates", "label_conflict",
     ),
