@@ -132,14 +132,17 @@ def _compared(evidence: Evidence, sample: pa.Table, expected: pa.Table) -> Resul
         yield contradiction("verdicts", len(absent), of, "answers have no verdict", absent)
     yield from _reasons(evidence, reworded, of)
     covers = [*_READ, *([] if reworded or _PROGRAMS & set(same) else ["reason"])]
+    yield from _same(evidence, sample.num_rows, same, covers)
+
+
+def _same(evidence: Evidence, rows: int, same: Counter[str], covers: list[str]) -> Results:
+    """Verdicts of each scorer that are what it reads, and of how many answers."""
+    how = "all" if evidence.full else f"a sample of {rows:,} answers"
+    whole = evidence.full or rows >= evidence.rows("responses")
     for name, count in sorted(same.items()):
-        how = "all" if evidence.full else f"a sample of {sample.num_rows:,} answers"
         says = f"{count:,} verdicts of {name!r} follow from text and reference ({how}"
-        seed = evidence.sampled.seed if evidence.sampled is not None else 0
-        whole = sample.num_rows >= evidence.rows("responses")
-        yield proved(
-            "verdicts", says + (")" if evidence.full or whole else f", seed {seed})"), *covers
-        )
+        says += ")" if whole else f", seed {evidence.seed})"
+        yield proved("verdicts", says, *covers)
 
 
 def _reasons(evidence: Evidence, reworded: list[str], of: int) -> Results:
