@@ -253,8 +253,8 @@ def _verdict(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) ->
         says = [f"{one} by its own figures" for one in wrong]
         yield contradiction("certificate", len(wrong), 3, "verdicts differ from the rule", says)
     else:
-        says = f"the verdict {right!r} follows from its figures by the rule"
-        yield proved("certificate", says, "figures.certify.verdict")
+        follows = f"the verdict {right!r} follows from its figures by the rule"
+        yield proved("certificate", follows, "figures.certify.verdict")
 
 
 def _roughly(a: Any, b: Any) -> bool:

@@ -134,7 +134,7 @@ def _kept(
         ]
         if of_kind and of:
             says = f"{of:,} rows: {'; '.join(of_kind)}"
-            yield ProofClaim(kind, group, says, tuple(covers) if kind == "proved" else ())  # type: ignore[arg-type]
+            yield ProofClaim(kind, group, says, tuple(covers) if kind == "proved" else ())
 
 
 def _about(connection: Any, entry: Mapping[str, Any], rule: Mapping[str, Any]) -> tuple[int, int]:
