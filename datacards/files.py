@@ -14,8 +14,13 @@ from routeyard.schemas import StoredTable
 
 
 def render(
-    tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]
+    tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any], *, draw: bool = True
 ) -> dict[str, bytes]:
-    """Files by path inside the release; the same tables give the same bytes."""
+    """Files by path inside the release; the same tables give the same bytes.
+
+    Args:
+        draw: False leaves the plots out.
+    """
     numbers = card_numbers(tables)
-    return {CROISSANT: croissant(tables, facts, numbers).encode(), **plots(tables, numbers)}
+    drawn = plots(tables, numbers) if draw else {}
+    return {CROISSANT: croissant(tables, facts, numbers).encode(), **drawn}

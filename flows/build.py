@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from routeyard.datacards.charts.draw import NO_ROOM, can_draw
 from routeyard.flows import console
 from routeyard.flows.console.results import BuildResult
 from routeyard.flows.console.summary import markdown
@@ -110,8 +111,10 @@ def _settle_ports(recipe: Recipe, root: Path, decision: Decision | None) -> None
 
 def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> dict[str, Any]:
     done: dict[str, StageResult] = {}
-    draws = until == RELEASE.until
-    check_build(0, draws=draws)
+    releases = until == RELEASE.until
+    check_build(0)
+    if releases and not can_draw():
+        console.line("note", f"plots are left out of the release: {NO_ROOM}")
     for stage, results in walk(recipe, context, Completing(context), until):
         unchanged = " (unchanged)" if results[0].reused and not stage.part_of else ""
         for line in stage.lines(results[0].figures):
@@ -127,12 +130,10 @@ def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> 
                 console.line("waived", f"{waiver.gate}: {waiver.reason}")
         if stage.makes == "models" and until != stage.until:
             pairs = done["ingest"].figures["queries"] * results[0].figures["models"]
-            check_build(
-                pairs * recipe.collect.samples, _recorded_files(recipe, context), draws=draws
-            )
+            check_build(pairs * recipe.collect.samples, _recorded_files(recipe, context))
         if stage.check:
             stage.check(context, results[0])
-    if not draws:
+    if not releases:
         return _summary(done)
     plain = Deferred("task", RELEASE.function, {"name": RELEASE.name, "persist_result": True})
     releasing = materialising(plain.made, recipe) if tracked() else plain

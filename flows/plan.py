@@ -63,7 +63,7 @@ def plan_build(
         "removed": queries.figures["removed"],
         "notes": _notes(checked, queries.figures) + power_of(checked, table.num_rows),
     }
-    figures["notes"] += _reworded(table, checked, root)
+    figures["notes"] += _reworded(table, checked, root) + _longest(table)
     if figures["released"]:
         figures["notes"] += _released(str(recipe), checked, root)
     if checked.collect.provider == "recorded":
@@ -200,6 +200,27 @@ def _notes(recipe: Recipe, ingested: Mapping[str, Any]) -> list[str]:
     notes += notes_of(recipe)
     notes += [f"waived: {waiver.gate}: {waiver.reason}" for waiver in recipe.release.waivers]
     return notes
+
+
+#: Characters, and share of all prompts, from which on a single prompt is named.
+_LONG, _MUCH = 20_000, 0.2
+
+
+def _longest(queries: Any) -> list[str]:
+    """Questions of which one prompt is a large part of all, and so of what asking costs."""
+    import pyarrow.compute as pc
+
+    sizes = pc.utf8_length(queries.column("prompt")).to_numpy()
+    total = int(sizes.sum())
+    named = queries.select(["query_id", "source", "source_id"])
+    return [
+        f"{row['query_id']} (source {row['source']!r}, id {row['source_id']!r}) has a prompt of "
+        f"{sizes[at]:,} characters, {sizes[at] / total:.0%} of those of all {len(sizes):,} "
+        "questions: asking costs as much more; `where` of the source can leave it out"
+        for at in sizes.argsort(kind="stable")[::-1][:3].tolist()
+        if sizes[at] >= max(_LONG, _MUCH * total)
+        for row in named.slice(at, 1).to_pylist()
+    ]
 
 
 def _reworded(queries: Any, checked: Recipe, root: Path) -> list[str]:

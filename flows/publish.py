@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -34,8 +35,8 @@ class ReleaseCheck:
 
     Attributes:
         leaks: Counts of test questions that are also in train, per split scheme.
-        proved, consistent, believed: What was computed again, what nothing contradicts, and
-            what rests on the publisher's word: a line each.
+        proved, consistent, believed, not_run: What was computed again, what nothing contradicts,
+            what rests on the publisher's word, and which checks could not be made: a line each.
     """
 
     findings: Sequence[Finding]
@@ -49,6 +50,7 @@ class ReleaseCheck:
     proved: Sequence[str] = ()
     consistent: Sequence[str] = ()
     believed: Sequence[str] = ()
+    not_run: Sequence[str] = ()
 
     @property
     def next_step(self) -> str:
@@ -81,6 +83,7 @@ def check_release(
         images: Folder of the questions' image files, whose hashes are compared.
     """
     from routeyard.datacards.card import render
+    from routeyard.datacards.charts.draw import can_draw
     from routeyard.datacards.files import render as render_files
     from routeyard.flows.workspace.memory_needs import check_verify
     from routeyard.pipelines.proof.prove import verify
@@ -94,8 +97,8 @@ def check_release(
         if not unreadable(folder):
             check_verify(read_manifest(folder))
         proof = verify(
-            folder, render_card=render, render_files=render_files, full=full, signer=signer,
-            images=images,
+            folder, render_card=render, render_files=partial(render_files, draw=can_draw()),
+            full=full, signer=signer, images=images, draws=can_draw(),
         )  # fmt: skip
         lists: dict[str, Any] = {kind: proof.of(kind) for kind in KINDS}
         if proof.findings:
@@ -137,6 +140,7 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
         BadInput: the target holds that version with other content.
     """
     from routeyard.datacards.card import render
+    from routeyard.datacards.charts.draw import can_draw
     from routeyard.datacards.files import render as render_files
     from routeyard.pipelines.proof.prove import verify
     from routeyard.pipelines.release.manifest import read_manifest
@@ -144,7 +148,10 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
     from routeyard.pipelines.release.storage import is_url, names, put
 
     check_target(to)
-    if findings := verify(release, render_card=render, render_files=render_files).findings:
+    files_too = partial(render_files, draw=can_draw())
+    if findings := verify(
+        release, render_card=render, render_files=files_too, draws=can_draw()
+    ).findings:
         raise GateFailed(
             f"the release does not hold: {findings[0].where} {findings[0].says}",
             where=str(release),

@@ -1,7 +1,7 @@
 """How much memory a process can still have, and the error that says that it is not enough.
 
 A limit of address space (`ulimit -v`) is kept apart: libraries reserve far more of it than they
-use, and drawing a plot reserves 64 GiB at once.
+use. Drawing a plot reserves 64 GiB at once, and is left out where they cannot be had.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _V2 = ("", "memory.max", "memory.current", "inactive_file")
 _V1 = ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
 
 
-#: Bytes of address space that the engine which draws plots reserves at once (it uses little of
-#: it), that our libraries reserve while they work, and without which they cannot be loaded.
-DRAWING, LIBRARIES, LOADING = 66 << 30, 500_000_000, 500_000_000
+#: Bytes of address space that our libraries reserve while they work, and without which they cannot
+#: be loaded.
+LIBRARIES, LOADING = 1_000_000_000, 500_000_000
 
 
 class OutOfMemory(MemoryError):
@@ -81,13 +81,12 @@ def sleep_soon() -> None:
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
-def check(what: str, need: int, *, draws: bool = False, next_step: str | None = None) -> None:
+def check(what: str, need: int, *, next_step: str | None = None) -> None:
     """Stop before work begins that does not fit.
 
     Args:
         what: Of the sentence "… works on about 3.1 GB at once".
         need: Estimate of the bytes that it works on at once.
-        draws: Whether it draws plots.
 
     Raises:
         OutOfMemory: it needs more than can be had; says how much of each.
@@ -98,12 +97,11 @@ def check(what: str, need: int, *, draws: bool = False, next_step: str | None = 
             f"{what} works on about {_gb(need)} at once, and {_gb(have)} of memory can be had",
             next_step=next_step,
         )
-    reserved = need + LIBRARIES + (DRAWING if draws else 0)
+    reserved = need + LIBRARIES
     if space is not None and reserved > space:
-        why = f" (drawing plots reserves {_gb(DRAWING)} of it)" if draws else ""
         raise OutOfMemory(
-            f"{what} works on about {_gb(need)} and reserves about {_gb(reserved)} of address space"
-            f"{why}, and the limit of this process leaves {_gb(space)}",
+            f"{what} works on about {_gb(need)} and reserves about {_gb(reserved)} of address "
+            f"space, and the limit of this process leaves {_gb(space)}",
             next_step="lift the limit (`ulimit -v unlimited`), and limit memory instead where it "
             "has to be: `systemd-run -p MemoryMax=8G`, `docker run -m 8g`",
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from routeyard.schemas.untrusted_text import visible
+from routeyard.schemas.untrusted_text import in_line, visible
 
 
 class RouteyardError(Exception):
@@ -33,17 +33,23 @@ class RouteyardError(Exception):
         super().__init__(what)
 
     def __str__(self) -> str:
-        lines = [self.what]
+        # Terminals, logs and Prefect's pages show this, and files and servers of others name it:
+        # what they name begins no line.
+        lines = [_indented(self.what)]
         if self.where:
-            lines.append(f"  where: {self.where}")
+            lines.append(f"  where: {in_line(self.where)}")
         if self.next_step:
-            lines.append(f"  next:  {self.next_step}")
-        # Terminals, logs and Prefect's pages show this, and files and servers of others name it.
-        return visible("\n".join(lines))
+            lines.append(f"  next:  {_indented(self.next_step)}")
+        return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross process borders (labelling and sandbox workers).
         return (_rebuild, (type(self), self.what, self.where, self.next_step))
+
+
+def _indented(text: str) -> str:
+    """Text whose further lines are further in than any line of a message begins."""
+    return visible(text).replace("\n", "\n         ")
 
 
 def _rebuild(

@@ -14,8 +14,9 @@ _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff"
     "\ud800-\udfff]"
 )
-#: What a spreadsheet takes for a formula; some also know the wide forms of these signs.
-_FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\n]")
+#: What a spreadsheet takes for a formula, and the same after apostrophes; some also know
+#: the wide forms of these signs.
+_FORMULA = re.compile(r"'*(?:\s*[=+\-@＝＋－＠]|[\t\r\n])")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -72,12 +73,33 @@ def spreadsheet(value: Any) -> Any:
     >>> spreadsheet("=HYPERLINK(0)"), spreadsheet("-3.5"), spreadsheet(-3.5)
     ("'=HYPERLINK(0)", '-3.5', -3.5)
     """
-    if not isinstance(value, str):
-        return value
-    text = visible(value)
-    if text.lstrip()[:1] in ("=", "+", "-", "@", "＝", "＋", "－", "＠") or text[:1] in (
-        "\t",
-        "\n",
-    ):
-        return text if _NUMBER.fullmatch(text) else f"'{text}"
-    return text
+    return guarded(visible(value)) if isinstance(value, str) else value
+
+
+def guarded(value: Any) -> Any:
+    """A cell of CSV for programs and people: as `spreadsheet`, and `unguarded` gives it back.
+
+    >>> guarded("=1+1"), guarded("'=1+1"), guarded("-1")
+    ("'=1+1", "''=1+1", '-1')
+    """
+    if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):
+        return f"'{value}"
+    return value
+
+
+def unguarded(text: str) -> str:
+    """The text of a cell that `guarded` made.
+
+    >>> unguarded("'=1+1"), unguarded("''=1+1"), unguarded("'tis")
+    ('=1+1', "'=1+1", "'tis")
+    """
+    return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
+
+
+def in_line(text: str) -> str:
+    """Text that a message repeats within a line: line breaks in it begin no further line.
+
+    >>> in_line("a.csv\nerror: all is well")
+    'a.csv�error: all is well'
+    """
+    return visible(text).replace("\n", "�")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -47,6 +48,21 @@ PAGE = Look(ink="currentColor", soft="currentColor", grid="#8a94a055", backgroun
 PHONE = replace(PAGE, stretch=0.5)
 
 
+#: Bytes of address space that the engine reserves at once; it uses little of it.
+_RESERVED = 66 << 30
+#: Why a plot is not drawn.
+NO_ROOM = (
+    f"drawing reserves {_RESERVED / 1e9:.0f} GB of address space, which the limit of this process "
+    "does not leave (`ulimit -v unlimited` lifts it)"
+)
+
+
+def can_draw() -> bool:
+    """Whether the limit of address space, if there is one, leaves room to draw."""
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return most == resource.RLIM_INFINITY or most > _RESERVED + (4 << 30)
+
+
 def draw(
     chart: Spec,
     rows: Sequence[Mapping[str, Any]],
@@ -56,7 +72,7 @@ def draw(
     look: Look = PAPER,
     series: bool = False,
 ) -> str:
-    """SVG text of a chart over `rows`.
+    """SVG text of a chart over `rows`, or of why it is not drawn.
 
     Args:
         chart: In Vega-Lite's grammar, without data.
@@ -67,6 +83,12 @@ def draw(
         series: Each mark's description starts with the number of its series and `|`; the
             page's script shows and hides series by that number.
     """
+    if not can_draw():
+        words = f"Not drawn: {NO_ROOM}"
+        return (
+            f'<svg xmlns="{_SVG}" viewBox="0 0 900 40" role="img" aria-label="{words}">'
+            f'<text x="0" y="24" font-size="11" fill="{look.soft}">{words}</text></svg>'
+        )
     import vl_convert
 
     spec = {

@@ -20,7 +20,7 @@ from routeyard.flows.console.ending import end
 from routeyard.flows.console.visible import Visible, coloured
 from routeyard.pipelines.memory import collect_rarely, return_memory, sleep_soon
 from routeyard.schemas.errors import BadInput, RouteyardError
-from routeyard.schemas.untrusted_text import visible
+from routeyard.schemas.untrusted_text import in_line, visible
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -108,7 +108,8 @@ def _of_the_disk(error: Exception) -> str | None:
     if name not in known or not (where or name in ("ENOSPC", "EDQUOT", "EFBIG")):
         return None
     says, then = known[name]
-    return f"error: {says}\n  where: {where or 'the workspace'}\n  next:  {then}"
+    where = in_line(str(where)) or "the workspace"
+    return f"error: {says}\n  where: {where}\n  next:  {then}"
 
 
 def _nobody_reads() -> int:
@@ -142,7 +143,8 @@ def _their_fault(error: BaseException, frames: list[traceback.FrameSummary]) -> 
     last = frames[-1]
     shown = "".join(traceback.format_list(frames)).rstrip()
     return (
-        f"error: {type(error).__name__}: {error}\n  where: {last.filename}:{last.lineno}\n"
+        f"error: {type(error).__name__}: {in_line(str(error))}\n"
+        f"  where: {last.filename}:{last.lineno}\n"
         f"{shown}\n  next:  correct your code and run the same command"
     )
 

@@ -11,6 +11,7 @@ import typer
 
 from routeyard.flows.cli.options import OptionalWrittenPath
 from routeyard.flows.cli.results import Output
+from routeyard.schemas.untrusted_text import in_line
 
 if TYPE_CHECKING:
     from routeyard.flows.audits.page import AuditPage
@@ -55,7 +56,9 @@ def command(
     if out is not None:
         write_page(found, out)
     return Output(
-        found.data, _lines(found, show), exit_code=3 if found.verdict == "defective" else 0
+        found.data,
+        map(in_line, _lines(found, show)),
+        exit_code=3 if found.verdict == "defective" else 0,
     )
 
 

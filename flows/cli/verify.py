@@ -24,8 +24,8 @@ def command(
     release holds the data for: labels from verdicts by the recipe's policy, verdicts of
     rules from texts and references (a seeded sample of 3,000 answers; all with --full),
     costs from tokens and prices, the metering audit, the certificate, the split, each
-    line of the card. Three lists are printed: what is proved, what is consistent, and
-    what has to be believed on the publisher's word.
+    line of the card. Four lists are printed: what is proved, what is consistent, what
+    has to be believed on the publisher's word, and which checks could not be made.
 
         routeyard verify yard/releases/demo/1.0.0
 
@@ -82,7 +82,7 @@ def command(
     if found.yanked:
         lines.append(f"yanked: {found.yanked.reason}")
     for kind, heading in _HEADINGS.items():
-        lines += [f"{heading}:", *(f"  {line}" for line in lists[kind])]
+        lines += [f"{heading}:", *(f"  {line}" for line in lists[kind])] if lists[kind] else []
     data |= {"name": found.name, "version": found.version}
     data |= {"tables": found.tables, "rows": found.rows}
     return Output(data | {"leaks": found.leaks, "yanked": found.yanked}, lines)
@@ -100,4 +100,5 @@ _HEADINGS = {
     "proved": "proved (computed again from the release)",
     "consistent": "consistent (nothing in the release contradicts it)",
     "believed": "believed (on the publisher's word)",
+    "not_run": "not run (checks that could not be made, and why)",
 }

@@ -62,7 +62,8 @@ def printer() -> Console:
 def line(stage: str, text: str) -> None:
     """Print a line about a stage."""
     style = "bold yellow" if stage in ("note", "waived") else "bold cyan"
-    _console.print(Text.assemble((f"{stage:<9}", style), " ", text), soft_wrap=True)
+    further = text.replace("\n", "\n" + " " * 10)  # a name with a line break begins no line
+    _console.print(Text.assemble((f"{stage:<9}", style), " ", further), soft_wrap=True)
 
 
 def hours(seconds: float) -> str:

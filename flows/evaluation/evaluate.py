@@ -165,7 +165,7 @@ def evaluate_into(
     from routeyard.pipelines.io.staging import write_json
 
     how = settings or EvaluationSettings()
-    memory.check("an evaluation", BASE, draws=True)  # before hours of work: the page has plots
+    memory.check("an evaluation", BASE)  # before hours of work
     tables = with_beside(read_release(release), also)
     folder = out_folder(release, out)
     tables = with_embeddings(tables, embeddings, how.embed, cache, how.encoder, how.scheme)

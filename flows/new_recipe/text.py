@@ -10,6 +10,7 @@ from typing import Any
 from routeyard.flows.new_recipe.recorded import AnswerSource
 from routeyard.pipelines.ingest.guessing.guess import Guess
 from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion
+from routeyard.schemas.untrusted_text import in_line
 
 _TEXT = Path(__file__).with_name("recipe.txt").read_text(encoding="utf-8")
 
@@ -36,11 +37,11 @@ def recipe_text(
     looks = answers.has_texts and near_duplicates
     curate = [{"rule": "dedup", "threshold": 0.999}] if looks else []
     return _TEXT.format(
-        lacks="".join(f"# LACKS: {one}\n" for one in lacks),
+        lacks="".join(f"# LACKS: {in_line(one)}\n" for one in lacks),
         head=_yaml({"name": name, "version": "1.0.0"}),
-        about="\n".join(f"# {line}" for line in about),
+        about="\n".join(f"# {in_line(line)}" for line in about),
         sources=_yaml({"sources": [source]}),
-        words=answers.words,
+        words=in_line(answers.words),
         pool=_yaml({"pool": answers.pool}),
         how="What they answered. `routeyard recipe check FILE` reads it, and asks nobody."
         if answers.collect.get("provider") == "recorded"

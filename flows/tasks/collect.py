@@ -51,11 +51,15 @@ def ask_models(
     import numpy as np
 
     from routeyard.pipelines.calls.moved_ports import note_lists
+    from routeyard.pipelines.calls.wire.address import identity_of
     from routeyard.pipelines.collect.collect import collect as ask_pool
     from routeyard.pipelines.collect.collect import responses_table
     from routeyard.pipelines.collect.plan import plan
 
     table = read(queries, "queries")
+    # Part of every request's hash; without it `verify` could not make the hash again.
+    named = {one.name: identity_of(one) for one in pool.providers if "$" in one.base_url}
+    addresses = {"addresses": named} if named else {}
     drawn = None if rows is None else [np.array(one, dtype=np.int32) for one in rows]
     how: dict[str, Any] = {"rows": drawn, **asked_about(context, queries)}
 
@@ -64,7 +68,7 @@ def ask_models(
 
         def make(folder: Path) -> Mapping[str, Any]:
             write_by_model(responses, folder)
-            return {"responses": responses.num_rows}
+            return {"responses": responses.num_rows, **addresses}
 
         inputs = {
             "queries": queries.fingerprint,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -203,6 +204,7 @@ def write_benchmark(
     import pyarrow.compute as pc
 
     from routeyard.datacards.card import render
+    from routeyard.datacards.charts.draw import can_draw
     from routeyard.datacards.files import render as render_files
     from routeyard.pipelines.ingest.images import images_table
     from routeyard.pipelines.label.label_errors import label_errors
@@ -228,7 +230,7 @@ def write_benchmark(
         recipe=recipe.model_dump(mode="json"),
         root=context.root / "releases",
         render_card=render,
-        render_files=render_files,
+        render_files=partial(render_files, draw=can_draw()),
         figures={
             **{name: _short(done.figures) for name, done in stages.items()},
             "label_errors": label_errors(

@@ -6,6 +6,8 @@ from email.message import Message
 from http.server import ThreadingHTTPServer
 from typing import Any
 
+from routeyard.pipelines.errors import BadInput
+
 _NAMES = ("127.0.0.1", "localhost")
 
 
@@ -23,7 +25,14 @@ class LocalServer:
     """Serves requests on 127.0.0.1 with a handler of `http.server`; port 0 takes a free one."""
 
     def __init__(self, handler: Any, *, port: int = 0, path: str = "") -> None:
-        self.server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        try:
+            self.server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        except OSError as error:
+            raise BadInput(
+                f"port {port} cannot be opened on this machine: {error.strerror or error}",
+                where="--port",
+                next_step="leave --port out and a free one is taken, or end what uses this one",
+            ) from error
         self.server.daemon_threads = True
         self.address = f"http://127.0.0.1:{self.server.server_address[1]}/{path}"
 

@@ -20,13 +20,12 @@ LABEL, LABELS = 350, 3_200_000_000
 AUDITED_ANSWER, AUDITED_LETTER = 1_800, 6
 
 
-def check_build(answers: int, files: Iterable[Path] = (), *, draws: bool) -> None:
+def check_build(answers: int, files: Iterable[Path] = ()) -> None:
     """Stop a build that does not fit, before anything is asked or imported.
 
     Args:
         answers: Questions × models × samples.
         files: Recorded answers that it reads.
-        draws: Whether it goes as far as the plots of the release.
 
     Raises:
         OutOfMemory: as `memory.check` does.
@@ -35,7 +34,6 @@ def check_build(answers: int, files: Iterable[Path] = (), *, draws: bool) -> Non
     memory.check(
         f"a build of {answers:,} answers",
         need,
-        draws=draws,
         next_step="build where there is more memory, or fewer questions or models: `limit:` of a "
         "source, `--scale 0.1`, a smaller pool",
     )
@@ -49,7 +47,7 @@ def check_verify(manifest: Any) -> None:
     """
     labels = manifest.tables["labels"].rows if "labels" in manifest.tables else 0
     need = BASE + min(LABEL * labels, LABELS)
-    memory.check(f"a verification of {labels:,} labels", need, draws=True)
+    memory.check(f"a verification of {labels:,} labels", need)
 
 
 def check_audit(path: Path) -> None:

@@ -18,6 +18,7 @@ from routeyard.pipelines.proof.claims import (
     believed,
     consistent,
     contradiction,
+    not_run,
     proved,
 )
 from routeyard.pipelines.proof.differences import CLOSE, values
@@ -60,7 +61,9 @@ def certificate_of_tables(evidence: Evidence) -> Results:
     if not isinstance(told, Mapping) and evidence.built and evidence.same_code:
         found = ["a verdict without figures"]
         yield contradiction("certificate", 1, 1, "certificates are not there", found)
-    if not isinstance(told, Mapping) or not evidence.has("queries", "models", "labels", "outcomes"):
+    elif not isinstance(told, Mapping) and evidence.built:
+        yield not_run("certificate", "the certificate computed again", "the manifest holds none")
+    if not isinstance(told, Mapping):
         return
     resamples = told.get("resamples")
     if not isinstance(resamples, int) or not 1 <= resamples <= 100_000:
@@ -79,7 +82,8 @@ def certificate_of_tables(evidence: Evidence) -> Results:
         yield contradiction("certificate", len(wrong), of, what, wrong)
     else:
         how = "" if evidence.same_code else "; those that depend on the code's version roughly"
-        yield proved("certificate", f"{of:,} figures follow from labels, costs and splits{how}")
+        says = f"{of:,} figures follow from labels, costs and splits{how}"
+        yield proved("certificate", says, "figures.certify.certificate")
     if intervals:
         what = "intervals differ from those of resampling with the stored seed"
         yield contradiction("certificate", len(intervals), of, what, intervals)
@@ -215,6 +219,9 @@ def _routers(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) ->
     if left := [row for row in rows if row.get("router") not in own]:
         says = f"{len(left)} reference routers (they are fitted on embeddings that are not here)"
         yield believed("certificate", says)
+        yield not_run("certificate", f"{len(left)} reference routers fitted again", (
+            "`--full` fits them" if evidence.rows("embeddings") else "no embeddings are released"
+        ))  # fmt: skip
     yield from _verdict(evidence, told, fresh)
 
 
@@ -224,6 +231,8 @@ def _verdict(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) ->
         tried = [Collapse(**row) for row in told.get("routers") or []]
         figures = {name: Figure(**one) for name, one in (told.get("figures") or {}).items()}
         if any(name not in figures for name in (*GAPS, "resolvable_difference")):
+            why = "the certificate lacks figures that the rule reads"
+            yield not_run("certificate", "the verdict by its rule", why)
             return
         right, words = verdict_of(
             str(told.get("best_single")), figures, tried, told.get("routers_reason"),
@@ -246,7 +255,8 @@ def _verdict(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) ->
         says = [f"{one} by its own figures" for one in wrong]
         yield contradiction("certificate", len(wrong), 3, "verdicts differ from the rule", says)
     else:
-        yield proved("certificate", f"the verdict {right!r} follows from its figures by the rule")
+        follows = f"the verdict {right!r} follows from its figures by the rule"
+        yield proved("certificate", follows, "figures.certify.verdict")
 
 
 def _roughly(a: Any, b: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a check makes of a part of a release: proved, consistent or believed."""
+"""What a check makes of a part of a release: proved, consistent, believed, or not checked."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 
 from routeyard.pipelines.release.finding import Finding, printable
 
-Kind = Literal["proved", "consistent", "believed"]
-KINDS: tuple[Kind, ...] = ("proved", "consistent", "believed")
+Kind = Literal["proved", "consistent", "believed", "not_run"]
+KINDS: tuple[Kind, ...] = ("proved", "consistent", "believed", "not_run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +19,16 @@ class ProofClaim:
     Attributes:
         kind: `proved` was computed again from other data of the release and is equal;
             `consistent` contradicts nothing that could be compared; `believed` rests on the
-            publisher's word.
+            publisher's word; `not_run` names a check that could not be made, and why.
         about: Table, or part of the manifest.
+        covers: Columns (`table.column`) and figures (`figures.stage.name`) that are proved whole,
+            or by a sample that the claim names; all others are listed as believed.
     """
 
     kind: Kind
     about: str
     says: str
+    covers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """One printable line."""
@@ -34,7 +37,7 @@ class ProofClaim:
 
 @dataclass
 class Proof:
-    """Contradictions in a release, and what was proved, consistent and believed of the rest."""
+    """Contradictions in a release, and what its checks proved or could not show of the rest."""
 
     findings: list[Finding] = field(default_factory=list)
     claims: list[ProofClaim] = field(default_factory=list)
@@ -51,14 +54,25 @@ class Proof:
         """The statements of one kind, a line each."""
         return [str(claim) for claim in self.claims if claim.kind == kind]
 
+    @property
+    def covered(self) -> set[str]:
+        """Columns and figures that were proved and that no check contradicts."""
+        return {name for claim in self.claims for name in claim.covers}
+
 
 #: What checks give, one after the other.
 Results = Iterator[Finding | ProofClaim]
 
 
-def proved(about: str, says: str) -> ProofClaim:
-    """A statement that was computed again and is equal."""
-    return ProofClaim("proved", about, says)
+def proved(about: str, says: str, *covers: str) -> ProofClaim:
+    """A statement that was computed again from other data than itself and is equal.
+
+    Args:
+        covers: As in `ProofClaim`; names of columns of the table `about` may be short.
+    """
+    return ProofClaim(
+        "proved", about, says, tuple(c if "." in c else f"{about}.{c}" for c in covers)
+    )
 
 
 def consistent(about: str, says: str) -> ProofClaim:
@@ -69,6 +83,11 @@ def consistent(about: str, says: str) -> ProofClaim:
 def believed(about: str, says: str) -> ProofClaim:
     """A statement that rests on the publisher's word."""
     return ProofClaim("believed", about, says)
+
+
+def not_run(about: str, check: str, why: str) -> ProofClaim:
+    """A check that could not be made, and the reason: what it would show is believed."""
+    return ProofClaim("not_run", about, f"{check}: {why}")
 
 
 def contradiction(

@@ -15,7 +15,7 @@ from routeyard.pipelines.curate.rule import Curated
 from routeyard.pipelines.curate.split import split
 from routeyard.pipelines.entailment.equivalence import scorer_equivalence
 from routeyard.pipelines.errors import RouteyardError
-from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
+from routeyard.pipelines.proof.claims import Results, contradiction, not_run, proved
 from routeyard.pipelines.proof.differences import rows, values
 from routeyard.pipelines.proof.evidence import Evidence
 from routeyard.pipelines.published_split import SCHEME
@@ -38,6 +38,8 @@ _SCHEMES: Mapping[str, tuple[str, ...]] = {
     "out_of_distribution": ("ood:*",),
     "upstream_split": (SCHEME,),
 }
+#: Tables of which a rule makes all rows.
+_OWN = ("entropies", "preferences", "model_splits", "signals")
 #: Answers of two models whose pairs are all made again without `--full`, and the questions of
 #: which they are where there are more.
 _ANSWERS, _QUESTIONS = 4_000, 200
@@ -50,19 +52,21 @@ _DECIDERS: Mapping[str, Callable[[], Any]] = {
 
 def rules_again(evidence: Evidence) -> Results:
     """Contradictions between what rules and split of the recipe make, and what is there."""
-    if not evidence.built or not evidence.has("queries", "models", "splits"):
+    if not evidence.built:
         return
     if evidence.curation is None:
-        yield believed("splits", "the recipe's rules are of another version of the code")
+        yield not_run("splits", "rules and split applied again", evidence.unread("curate"))
         return
     known: list[str] = []
     for place, rule in enumerate(evidence.curation):
         if rule.rule not in _AGAIN:
+            why = "it read questions, models or vectors that a release does not hold"
+            yield not_run("curate", f"the rule {rule.rule!r} applied again", why)
             continue
         known += _named(rule)
         why = _not_again(evidence, place)
         if why:
-            yield believed("curate", f"what the rule {rule.rule!r} made: {why}")
+            yield not_run("curate", f"the rule {rule.rule!r} applied again", why)
             continue
         try:
             yield from _applied(evidence, place, rule)
@@ -83,7 +87,7 @@ def _not_again(evidence: Evidence, place: int) -> str:
     """Why a rule cannot be applied to what the release holds; empty where it can."""
     assert evidence.curation is not None
     if not evidence.same_code:
-        return "made by another version of the code"
+        return evidence.other_code
     if len(evidence.withheld):
         return "texts are withheld"
     later = {f"curate.{rule.rule}" for rule in evidence.curation[place + 1 :]}
@@ -107,6 +111,8 @@ def _applied(evidence: Evidence, place: int, rule: CurationRule) -> Results:
     compared = 0
     fresh_tables = {**made.added, "removals": made.removed} if whole else made.added
     for name, fresh in fresh_tables.items():
+        if name == "splits":
+            evidence.schemes |= set(fresh.column("scheme").to_pylist())
         stored, fresh = _own(evidence, name, fresh, tables, rule.rule)
         without = ["self_assessment"] if name == "signals" else []
         contract = CONTRACTS[name]
@@ -127,7 +133,13 @@ def _applied(evidence: Evidence, place: int, rule: CurationRule) -> Results:
         how = "" if whole else f" (a sample of {tables['queries'].num_rows:,} questions)"
         evidence.applied.add(rule.rule)
         says = f"{compared:,} rows are what the rule {rule.rule!r} makes{how}"
-        yield proved(", ".join(made.added), says)
+        covers = [
+            f"{name}.{column}"
+            for name, table in fresh_tables.items()
+            for column in table.column_names
+            if name in _OWN and column != "self_assessment"
+        ]
+        yield proved(", ".join(made.added), says, *covers)
 
 
 def _read(evidence: Evidence, place: int, rule: CurationRule) -> tuple[dict[str, pa.Table], bool]:
@@ -200,7 +212,8 @@ def _splits(evidence: Evidence, made: Sequence[str]) -> Results:
     settings = evidence.split
     assert evidence.curation is not None
     if settings is None:
-        yield believed("splits", f"{len(schemes)} schemes: {', '.join(schemes)[:200]}")
+        check = f"{len(schemes)} schemes ({', '.join(schemes)[:200]}) made again"
+        yield not_run("splits", check, evidence.unread("split"))
         return
     plugged = any(rule.rule not in RULES.builtin for rule in evidence.curation)
     unknown = [
@@ -216,9 +229,9 @@ def _splits(evidence: Evidence, made: Sequence[str]) -> Results:
     if settings.scheme not in schemes or any(fnmatchcase(settings.scheme, one) for one in made):
         return
     if len(evidence.withheld):
-        yield believed("splits", f"scheme {settings.scheme!r}: questions are withheld")
+        yield not_run("splits", f"scheme {settings.scheme!r} made again", "texts are withheld")
     elif not evidence.same_code:
-        yield believed("splits", f"scheme {settings.scheme!r} was made by other code")
+        yield not_run("splits", f"scheme {settings.scheme!r} made again", evidence.other_code)
     else:
         own = _among(stored, "scheme", pa.array([settings.scheme]))
         yield from _split_again(evidence, settings, own)
@@ -248,4 +261,7 @@ def _split_again(evidence: Evidence, settings: Any, own: pa.Table) -> Results:
         what = f"questions of scheme {settings.scheme!r} are not where the recipe's split puts them"
         yield contradiction("splits", len(wrong), max(len(wrong), made.num_rows), what, wrong)
     else:
-        yield proved("splits", f"scheme {settings.scheme!r} follows from ids, seed and shares")
+        schemes = set(evidence.table("splits", ["scheme"]).column("scheme").to_pylist())
+        covers = [] if schemes - evidence.schemes - {settings.scheme} else ["split"]
+        says = f"scheme {settings.scheme!r} follows from ids, seed and shares"
+        yield proved("splits", says, *covers)

@@ -14,14 +14,19 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from routeyard.pipelines.ingest.catalog import from_catalog
+from routeyard.pipelines.release.finding import first_line
 from routeyard.pipelines.release.manifest import code_version
 from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.manifest import FORMAT, Manifest
-from routeyard.schemas.recipe import Collect, CurationRule, Label, Pool, Source, Split
+from routeyard.schemas.recipe import Collect, CurationRule, Label, Pool, Recipe, Source, Split
 from routeyard.schemas.withheld import WITHHELD
 
 #: Answers whose verdicts are computed again without `--full`.
 SAMPLE = 3_000
+#: Sections of every recipe of a build.
+SECTIONS = ("sources", "pool", "collect", "label")
+#: Errors of pydantic that another version of the schema explains: other keys, other words.
+_OF_A_VERSION = frozenset({"unknown_key", "extra_forbidden", "missing", "literal_error", "enum"})
 
 
 @dataclass
@@ -33,6 +38,7 @@ class Evidence:
         full: Compute everything again, instead of a sample.
         sampled: The sampled rows of `responses`, filled while the table is read.
         applied: Curation rules that made what they make once more (`rules_again`).
+        schemes: Schemes of `splits` that such rules made once more.
         images: Folder with the questions' images, where it is at hand.
     """
 
@@ -42,6 +48,7 @@ class Evidence:
     full: bool = False
     sampled: Sample | None = None
     applied: set[str] = field(default_factory=set)
+    schemes: set[str] = field(default_factory=set)
     images: Path | None = None
     _read: dict[tuple[str, tuple[str, ...]], pa.Table] = field(default_factory=dict)
 
@@ -83,13 +90,47 @@ class Evidence:
         return self.manifest.code_version == code_version() and self.manifest.format == FORMAT
 
     @property
+    def other_code(self) -> str:
+        """By which version of the code and in which format the release says that it was made."""
+        made = f"version {self.manifest.code_version}, format {self.manifest.format}"
+        return f"the release says that {made} made it; this is {code_version()}, format {FORMAT}"
+
+    @property
     def recipe(self) -> Mapping[str, Any]:
         return self.manifest.recipe
 
     @cached_property
     def built(self) -> bool:
         """Whether the manifest holds the recipe and the stages of a build."""
-        return {"sources", "pool", "collect", "label"} <= set(self.recipe)
+        return set(SECTIONS) <= set(self.recipe)
+
+    @cached_property
+    def faults(self) -> list[tuple[str, str, bool]]:
+        """(section, what of it does not validate, whether another version explains it)."""
+        try:
+            Recipe.model_validate({**self.recipe, "label": Label.as_stored(self.recipe)})
+        except ValidationError as error:
+            return [
+                (
+                    str(next(iter(one["loc"]), "")),
+                    ".".join(map(str, one["loc"])) + f": {one['msg'].splitlines()[0]}",
+                    not self.same_code and one["type"] in _OF_A_VERSION,
+                )
+                for one in error.errors(include_url=False, include_input=False)
+            ]
+        except (ValueError, TypeError, AttributeError) as error:
+            return [("", first_line(error), False)]
+        return []
+
+    def unread(self, *sections: str) -> str:
+        """Why sections of the recipe cannot be used."""
+        absent = [name for name in sections if name not in self.recipe]
+        if absent:
+            return f"the recipe has no `{absent[0]}`"
+        says = [what for name, what, _ in self.faults if name in sections]
+        if says:
+            return f"the recipe does not validate: {says[0]}"
+        return f"this code cannot read the recipe's `{sections[0]}`"
 
     def figures(self, stage: str) -> Mapping[str, Any]:
         """Figures of a stage in the manifest; empty without any."""

@@ -7,9 +7,13 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow.compute as pc
 
-from routeyard.pipelines.proof.claims import Results, contradiction, proved
+from routeyard.pipelines.label.label_errors import label_errors
+from routeyard.pipelines.proof.claims import Results, consistent, contradiction, not_run, proved
+from routeyard.pipelines.proof.differences import values
 from routeyard.pipelines.proof.evidence import Evidence
 
+#: Answers beyond which the estimate of wrong labels is only made again with `--full`.
+_MOST = 100_000
 #: Entity of a removal → the table that it was removed from.
 _ENTITIES = {"query": "queries", "model": "models"}
 
@@ -17,13 +21,74 @@ _ENTITIES = {"query": "queries", "model": "models"}
 def counts_of_stages(evidence: Evidence) -> Results:
     """Contradictions between figures of the stages, removals and the rows of tables."""
     if not evidence.manifest.figures:
+        if evidence.built:
+            yield not_run("figures", "counts of the stages", "the manifest holds none")
         return
     removed = _removed(evidence)
     wrong = [*_totals(evidence, removed), *_rules(evidence, removed), *_sources(evidence)]
     if wrong:
         yield contradiction("figures", len(wrong), len(wrong), "counts do not add up", wrong)
     else:
-        yield proved("figures", "what the stages counted, kept and removed adds up to the tables")
+        exact = list(_exact(evidence, removed))
+        if exact:
+            says = f"{', '.join(exact)}: rows of the tables, and of removals"
+            yield proved("figures", says, *(f"figures.{name}" for name in exact))
+        yield consistent("figures", "what stages counted, kept and removed adds up to the tables")
+
+
+def errors_of_labels(evidence: Evidence) -> Results:
+    """The estimate of wrong labels against answers and labels: made once more."""
+    told, check = evidence.figures("label_errors"), "the estimate of wrong labels"
+    if not told:
+        if evidence.built:
+            yield not_run("figures.label_errors", check, "the manifest holds none")
+        return
+    why = evidence.other_code if not evidence.same_code else ""
+    if not why and len(evidence.withheld):
+        why = "texts are withheld"
+    if not why and not evidence.full and evidence.rows("responses") > _MOST:
+        why = f"of more than {_MOST:,} answers only `--full` makes it"
+    if why:
+        yield not_run("figures.label_errors", check, why)
+        return
+    fresh = label_errors(
+        evidence.table("queries", ["query_id", "scorer", "references", "choices"]),
+        evidence.table("responses", ["query_id", "model_id", "text"]),
+        evidence.table("labels", ["query_id", "model_id", "decided_by", "correct"]),
+    )
+    names = sorted(told.keys() | fresh.keys())
+    wrong = list(values((name, told.get(name), fresh.get(name)) for name in names))
+    if wrong:
+        what = "figures differ from what answers, labels and measured error rates give"
+        yield contradiction("figures.label_errors", len(wrong), len(names), what, wrong)
+    else:
+        says = "follows from answers, labels and the error rates that this code has measured"
+        covers = (f"figures.label_errors.{name}" for name in names)
+        yield proved("figures.label_errors", f"{check} {says}", *covers)
+
+
+def _exact(evidence: Evidence, removed: Counter[tuple[str, str]]) -> Iterator[str]:
+    """Counts of the stages that equal rows of the tables, those of removals included."""
+    gone = Counter[str]()
+    for (stage, entity), count in removed.items():
+        gone[entity if _curated(stage) else "left out"] += count
+    rows = {
+        "ingest.queries": evidence.rows("queries") + gone["query"],
+        "ingest.removed": gone["left out"],
+        "pool.models": len(evidence.real) + gone["model"],
+    }
+    if not any(gone[entity] for entity in _ENTITIES):
+        injected = evidence.rows("models") > len(evidence.real)
+        rows["label.verdicts"] = evidence.rows("verdicts")
+        if not injected:
+            rows |= {"collect.responses": evidence.rows("responses")}
+            rows |= {"label.labels": evidence.rows("labels")}
+        nulls = evidence.table("labels", ["score"]).column("score").null_count
+        rows["label.undecided"] = nulls
+    for name, count in rows.items():
+        stage, key = name.split(".")
+        if evidence.figures(stage).get(key) == count:
+            yield name
 
 
 def _removed(evidence: Evidence) -> Counter[tuple[str, str]]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.label.aggregate import decide
-from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
+from routeyard.pipelines.proof.claims import Results, believed, contradiction, not_run, proved
 from routeyard.pipelines.proof.evidence import Evidence
 
 _KEY = ("query_id", "model_id")
@@ -26,7 +26,8 @@ def labels_of_verdicts(evidence: Evidence) -> Results:
     labels = evidence.table("labels", [*_KEY, *_DECIDED])
     policy = evidence.label
     if policy is None:
-        yield believed("labels", "the recipe's policy is of another version of the code")
+        check = "labels against verdicts by the recipe's policy"
+        yield not_run("labels", check, evidence.unread("label"))
         return
     if not evidence.has("responses", "verdicts") or (
         not evidence.built and not evidence.rows("verdicts")
@@ -36,7 +37,8 @@ def labels_of_verdicts(evidence: Evidence) -> Results:
                                 "response and no verdict to follow from", [])  # fmt: skip
             return
         if labels.num_rows:
-            yield believed("labels", f"{labels.num_rows:,} labels come without verdicts")
+            why = f"{labels.num_rows:,} labels come without verdicts"
+            yield not_run("labels", "labels against verdicts by the recipe's policy", why)
         return
     real = pc.is_in(labels.column("model_id"), value_set=evidence.real)
     yield from _injected(evidence, labels.filter(pc.invert(real)))
@@ -54,7 +56,8 @@ def labels_of_verdicts(evidence: Evidence) -> Results:
         yield contradiction("labels", bad, stored.num_rows, what, examples)
     elif stored.num_rows:
         says = f"{stored.num_rows:,} labels follow from the verdicts by the recipe's policy"
-        yield proved("labels", says)
+        covers = _DECIDED if stored.num_rows == labels.num_rows else ()
+        yield proved("labels", says, *covers)
 
 
 def _as_earlier(stored: pa.Table, expected: pa.Table) -> pa.Table:

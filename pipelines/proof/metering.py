@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.metering.audit import NEEDED, audit, known_of
-from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
+from routeyard.pipelines.proof.claims import Results, contradiction, not_run, proved
 from routeyard.pipelines.proof.evidence import Evidence
 
 #: Answers beyond which only those of some models are audited without `--full`: findings are about
@@ -22,14 +22,13 @@ _TEXTS = ("text", "logprobs")
 
 def metering_of_answers(evidence: Evidence) -> Results:
     """Contradictions between the metering audit in the manifest and one of the answers."""
-    if "audit" not in evidence.manifest.figures or not evidence.has("queries", "models"):
-        return
-    if evidence.collect is None or evidence.pool is None:
-        yield believed("figures.audit", "the recipe is of another version of the code")
+    if not evidence.built and "audit" not in evidence.manifest.figures:
         return
     if why := _cannot_be_made(evidence):
-        yield believed("figures.audit", why)
+        yield not_run("figures.audit", "the metering audit of the answers", why)
         return
+    assert evidence.collect is not None
+    assert evidence.pool is not None
     told = evidence.figures("audit").get("findings")
     stored = {_id(row): row for row in told} if isinstance(told, list) else {}
     stored = {key: row for key, row in stored.items() if key[0] != "canary_drift"}
@@ -57,11 +56,15 @@ def metering_of_answers(evidence: Evidence) -> Results:
         if others:
             some = f"{len(audited)} of {len(evidence.real)} models, seed {evidence.seed}"
             says += f" (a sample: {some}; `--full` audits all)"
-        yield proved("figures.audit", says)
+        yield proved("figures.audit", says, *([] if others else ["figures.audit.findings"]))
 
 
 def _cannot_be_made(evidence: Evidence) -> str:
     """Why the audit cannot be made again from what the release holds; empty where it can."""
+    if "audit" not in evidence.manifest.figures:
+        return "the manifest states no findings of one"
+    if evidence.collect is None or evidence.pool is None:
+        return evidence.unread("collect" if evidence.collect is None else "pool")
     if evidence.has("steps"):
         return "the audit of an agent's calls, some of which are left out"
     return "the audit read texts that are withheld" if len(evidence.withheld) else ""

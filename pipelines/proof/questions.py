@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import RouteyardError
 from routeyard.pipelines.ingest.queries import query_id, uniform_prompt
-from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
+from routeyard.pipelines.proof.claims import Results, consistent, contradiction, not_run, proved
 from routeyard.pipelines.proof.evidence import SAMPLE, Evidence
 from routeyard.pipelines.scorers import SCORERS
 
@@ -22,7 +22,7 @@ _REPEATS = 64
 
 def ids_of_questions(evidence: Evidence) -> Results:
     """Questions whose id is not the hash of question, options and references."""
-    if not evidence.has("queries") or not evidence.built:
+    if not evidence.built:
         return
     queries = evidence.table("queries", ["query_id", "question", "choices", "references"])
     there = pc.invert(pc.is_in(queries.column("query_id"), value_set=evidence.withheld))
@@ -41,31 +41,32 @@ def ids_of_questions(evidence: Evidence) -> Results:
         yield contradiction("queries", len(wrong), queries.num_rows, what, wrong)
     elif queries.num_rows:
         says = f"{queries.num_rows:,} ids are the hashes of question, options and references"
-        yield proved("queries", says)
+        yield proved("queries", says, *([] if len(evidence.withheld) else ["query_id"]))
     if len(evidence.withheld):
-        yield believed("queries", f"{len(evidence.withheld):,} questions whose text is withheld")
+        yield not_run("queries", f"ids of {len(evidence.withheld):,} questions", "no text is there")
 
 
 def questions_of_sources(evidence: Evidence) -> Results:
     """Questions whose prompt, scorer, domain or task is not what their source says of all."""
-    if not evidence.has("queries") or not evidence.built:
+    if not evidence.built:
         return
     columns = ["query_id", "source", "question", "choices", "prompt", "scorer", "domain", "task"]
     queries = evidence.table("queries", columns)
     expected = {name: _of_all(evidence, name) for name in evidence.sources}
-    known = [name for name, stated in expected.items() if stated]
-    queries = queries.filter(pc.is_in(queries.column("source"), pa.array(known, pa.string())))
     hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
     wrong, prompts = [], 0
-    for name in known:
+    same = dict.fromkeys(("scorer", "domain", "task", "prompt"), 0)
+    for name in expected:
         own = pc.equal(queries.column("source"), name)
         instruction = expected[name].get("instruction")
         for column in ("scorer", "domain", "task"):
             if column in expected[name]:
                 rows = queries.filter(own).select(["query_id", column])
+                same[column] += rows.num_rows
                 wrong += _differ(rows, column, pa.scalar(expected[name][column]))
         if instruction is not None:
             rows = queries.filter(pc.and_(own, pc.invert(hidden)))
+            same["prompt"] += rows.num_rows
             if not evidence.full and rows.num_rows > SAMPLE:
                 drawn = np.random.Generator(np.random.PCG64(evidence.seed))
                 rows = rows.take(pa.array(np.sort(drawn.choice(rows.num_rows, SAMPLE, False))))
@@ -76,10 +77,19 @@ def questions_of_sources(evidence: Evidence) -> Results:
     if wrong:
         what = "columns differ from what the recipe says of their source"
         yield contradiction("queries", len(wrong), queries.num_rows, what, wrong)
-    elif queries.num_rows:
-        says = f"scorers, domains and tasks of {queries.num_rows:,} questions are their sources'"
-        more = f"; {prompts:,} prompts are made of question, options and instruction"
-        yield proved("queries", says + (more if prompts else ""))
+        return
+    for column in ("scorer", "domain", "task"):
+        if same[column]:
+            says = f"{column} of {same[column]:,} questions: what the recipe states of their source"
+            yield consistent("queries", says)
+    of = queries.num_rows
+    if prompts:
+        says = f"{prompts:,} prompts are made of question, options and instruction"
+        yield proved("queries", says, *(["prompt"] if same["prompt"] == of else []))
+    for column, count in same.items():
+        if count < of:
+            why = "the recipe states none for all of their source, or this code cannot read it"
+            yield not_run("queries", f"{column} of {of - count:,} questions", why)
 
 
 def _differ(rows: pa.Table, column: str, expected: Any) -> list[str]:

@@ -10,20 +10,42 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.errors import RouteyardError
 from routeyard.pipelines.pool import models_table
-from routeyard.pipelines.proof.claims import Results, believed, consistent, contradiction
+from routeyard.pipelines.proof.claims import Results, consistent, contradiction, not_run
 from routeyard.pipelines.proof.differences import values
-from routeyard.pipelines.proof.evidence import Evidence
+from routeyard.pipelines.proof.evidence import SECTIONS, Evidence
 from routeyard.pipelines.scorers.scorer import GIVEN
 
 #: What a manifest says of a source as the recipe does.
 _PASSED_ON = ("license", "url", "redistribute_text")
 
 
+def recipe_validates(evidence: Evidence) -> Results:
+    """Keys of the recipe that no recipe has: checks that read them cannot be made."""
+    lost = [name for name in SECTIONS if name not in evidence.recipe]
+    if len(lost) == len(SECTIONS) and not (evidence.manifest.stages or evidence.manifest.figures):
+        check = "ids, prompts, requests, rules, split, prices and sources against the recipe"
+        yield not_run("recipe", check, "the manifest holds no recipe and no stages of a build")
+        return
+    if lost:
+        says = [f"`{name}` is missing, expected the section of a build" for name in lost]
+        yield contradiction("recipe", len(lost), len(SECTIONS), "sections are not there", says)
+        return
+    wrong = [says for _, says, other in evidence.faults if not other]
+    if wrong:
+        what = "keys do not validate, and the checks that read them are not made"
+        yield contradiction("recipe", len(wrong), len(wrong), what, wrong)
+    elif evidence.faults:
+        why = f"{evidence.faults[0][1]}; {evidence.other_code}"
+        yield not_run("recipe", "whether the recipe is one", why)
+    else:
+        yield consistent("recipe", "every key is one of a recipe and has a value that it may have")
+
+
 def manifest_of_recipe(evidence: Evidence) -> Results:
     """Contradictions between the manifest's copies of what the recipe says, or tables, and it."""
-    if not evidence.manifest.figures:
-        return
     recipe = evidence.recipe
+    if not evidence.manifest.figures and not evidence.built:
+        return
     wrong: list[str] = []
     if isinstance(recipe.get("release"), Mapping):
         waived = [(w.get("gate"), w.get("reason")) for w in recipe["release"].get("waivers") or ()]
@@ -44,8 +66,8 @@ def manifest_of_recipe(evidence: Evidence) -> Results:
     if wrong:
         yield contradiction("manifest", len(wrong), len(wrong), "entries differ", wrong)
     if evidence.pool is None:
-        if "pool" in recipe:
-            yield believed("models", "the recipe's pool is of another version of the code")
+        if evidence.built:
+            yield not_run("models", "prices and sizes of the recipe", evidence.unread("pool"))
         return
     yield from _scorers(evidence)
     differ, compared = _models(evidence)
@@ -54,15 +76,24 @@ def manifest_of_recipe(evidence: Evidence) -> Results:
         yield contradiction("models", len(differ), compared, what, differ)
     elif compared:
         yield consistent("models", "prices, sizes and families are those of the recipe's pool")
+    else:
+        yield not_run("models", "prices and sizes of the recipe", "no model is in both")
 
 
 #: Stages of a build that always have figures.
 _STAGES = ("ingest", "pool", "collect", "label", "curate", "audit", "certify")
+#: Tables that every build writes.
+_TABLES = ("queries", "models", "responses", "verdicts", "labels", "splits")
 
 
 def _silent(evidence: Evidence) -> Iterator[str]:
-    """Stages of this version of the code without figures, from which much is proved."""
-    if evidence.built and evidence.same_code:
+    """Tables, and stages of this version of the code without figures, that a build has."""
+    if not evidence.built:
+        return
+    for table in _TABLES:
+        if table not in evidence.manifest.tables:
+            yield f"the table {table!r} is not there, expected that of a build"
+    if evidence.same_code:
         for stage in _STAGES:
             if not evidence.figures(stage):
                 yield f"the stage {stage!r} has no figures, expected those of a build"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.io.plain_yaml import read_text
-from routeyard.pipelines.proof.claims import ProofClaim, Results, contradiction
+from routeyard.pipelines.proof.claims import ProofClaim, Results, contradiction, not_run
 from routeyard.pipelines.proof.evidence import Evidence
 from routeyard.schemas.stored import register
 
@@ -43,6 +43,9 @@ def rows_against_rules(evidence: Evidence) -> Results:
     import duckdb
 
     conditions, words = _conditions(evidence), _words(evidence)
+    if evidence.collect is None and evidence.built and evidence.rows("responses"):
+        check = "rules of answers that this code asked for, or that were recorded"
+        yield not_run("responses", check, evidence.unread("collect"))
     with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
         connection.execute("SET temp_directory = ?", [tempfile.gettempdir()])
         for name, table in evidence.tables.items():
@@ -97,10 +100,14 @@ def _group(
     breaks = {name: f"NOT coalesce(({filled(one['holds'])}), true)" for name, one in wanted.items()}
     counts = ", ".join(f"count(*) FILTER (WHERE {sql})" for sql in breaks.values())
     (row,) = connection.execute(f"SELECT count(*), {counts} FROM {entry['from']}{where}").fetchall()
-    of, kept = int(row[0]), []
+    of, covers, proves = int(row[0]), list[str](), dict[str, str]()
     for (name, rule), bad in zip(wanted.items(), row[1:], strict=True):
         if not bad:
-            kept.append(name)
+            about, valued = _about(connection, entry, rule) if "proves" in rule else (of, of)
+            if about:  # of no row, it says nothing
+                proves[name] = name if about == of else f"{name} ({about:,} of them)"
+            if "proves" in rule and about >= valued:
+                covers.append(f"{entry['tables'][0]}.{rule['proves']}")
             continue
         shown = f"{entry['key']}, {filled(rule['found'])}, {filled(rule['expected'])}"
         sql = f"SELECT {shown} FROM {entry['from']} WHERE {breaks[name]}"
@@ -110,7 +117,29 @@ def _group(
             for key, found, expected in connection.execute(f"{sql} ORDER BY 1 LIMIT 3").fetchall()
         ]
         yield contradiction(entry["tables"][0], bad, of, f"rows break the rule '{name}'", examples)
+    yield from _kept(group, wanted, of, proves, covers)
+
+
+def _kept(
+    group: str,
+    wanted: Mapping[str, Mapping[str, Any]],
+    of: int,
+    proves: Mapping[str, str],
+    covers: list[str],
+) -> Results:
+    """What rules without a row that breaks them show, by kind."""
     for kind in ("proved", "consistent"):
-        of_kind = [name for name in kept if wanted[name].get("kind", "consistent") == kind]
+        of_kind = [
+            says for name, says in proves.items() if wanted[name].get("kind", "consistent") == kind
+        ]
         if of_kind and of:
-            yield ProofClaim(kind, group, f"{of:,} rows: {'; '.join(of_kind)}")
+            says = f"{of:,} rows: {'; '.join(of_kind)}"
+            yield ProofClaim(kind, group, says, tuple(covers) if kind == "proved" else ())
+
+
+def _about(connection: Any, entry: Mapping[str, Any], rule: Mapping[str, Any]) -> tuple[int, int]:
+    """Rows of which a rule that proves a column speaks, and rows that have a value in it."""
+    where = rule.get("of", "true")
+    sql = f"SELECT count(*) FILTER (WHERE {where}), count({rule['proves']}) FROM {entry['from']}"
+    ((about, valued),) = connection.execute(sql).fetchall()
+    return int(about), int(valued)

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from routeyard.pipelines.errors import RouteyardError
 from routeyard.pipelines.label.rules import file_verdicts
-from routeyard.pipelines.proof.claims import Results, believed, contradiction, proved
+from routeyard.pipelines.proof.claims import Results, believed, contradiction, not_run, proved
 from routeyard.pipelines.proof.evidence import Evidence
 from routeyard.pipelines.scorers import SCORERS
 from routeyard.pipelines.scorers.scorer import FAMILIES, NO_RULE
@@ -27,7 +27,7 @@ _WEIGHTS = frozenset({"bartscore", "meteor"})
 
 def verdicts_of_texts(evidence: Evidence) -> Results:
     """Contradictions between verdicts and what today's scorers read in the same texts."""
-    if not evidence.has("queries", "responses", "verdicts") or not evidence.rows("verdicts"):
+    if not evidence.rows("verdicts"):
         return
     filed = evidence.table("verdicts", ["scorer", "scorer_version"])
     yield from _by_others(filed)
@@ -42,7 +42,7 @@ def verdicts_of_texts(evidence: Evidence) -> Results:
     try:
         expected = file_verdicts(questions, sample)
     except RouteyardError as error:
-        yield believed("verdicts", f"the scorers cannot run here: {error.what}")
+        yield not_run("verdicts", "verdicts against texts", f"scorers cannot run: {error.what}")
         return
     yield from _compared(evidence, sample, expected)
 
@@ -78,17 +78,22 @@ def _readable(
     hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
     count = pc.sum(hidden).as_py() or 0
     if count:
-        told.append(believed("verdicts", f"those on {count:,} questions whose text is withheld"))
+        check = f"verdicts on {count:,} questions against texts"
+        told.append(not_run("verdicts", check, "their text is withheld"))
     queries = queries.filter(pc.invert(hidden))
     named = set(pc.unique(queries.column("scorer")).to_pylist())
     left = {name for name in named if name in _PROGRAMS and not evidence.full}
     left |= named & _WEIGHTS
     left |= {n for n in named if n != NO_RULE and n not in SCORERS.targets}
-    for names, why in (
-        (_PROGRAMS, "`--full` runs the programs"),
-        (_WEIGHTS, "they need weights or data"),
-    ):
-        told += [believed("verdicts", f"those of {one!r}: {why}") for one in sorted(left & names)]
+    for one in sorted(left):
+        why = (
+            "`--full` runs the programs"
+            if one in _PROGRAMS
+            else "they need weights or data"
+            if one in _WEIGHTS
+            else "that scorer is not installed here"
+        )
+        told.append(not_run("verdicts", f"verdicts of {one!r} against texts", why))
     queries = queries.filter(
         pc.invert(pc.is_in(queries.column("scorer"), pa.array(left, pa.string())))
     )
@@ -104,8 +109,8 @@ def _compared(evidence: Evidence, sample: pa.Table, expected: pa.Table) -> Resul
     stored = _of(evidence, sample)
     there = {_key(row): row for row in stored}
     others = {key[:4] for key in there}  # a verdict of another version is in its place
-    wrong, absent, same = [], [], Counter[str]()
-    for row in expected.select([*_KEY, "scorer", "scorer_version", *_READ]).to_pylist():
+    wrong, absent, same, reworded = [], [], Counter[str](), []
+    for row in expected.select([*_KEY, "scorer", "scorer_version", *_READ, "reason"]).to_pylist():
         found = there.get(_key(row))
         if found is None:
             if _key(row)[:4] not in others:
@@ -118,23 +123,45 @@ def _compared(evidence: Evidence, sample: pa.Table, expected: pa.Table) -> Resul
             wrong.append(f"{_name(row)} ({row['scorer']}) has {said}, expected {good}")
         else:
             same[row["scorer"]] += 1
+            reworded += _reworded(found, row)
     of = expected.num_rows
     if wrong:
         what = "verdicts that were computed again differ from what their scorer reads in the text"
         yield contradiction("verdicts", len(wrong), of, what, wrong)
     if absent:
         yield contradiction("verdicts", len(absent), of, "answers have no verdict", absent)
+    yield from _reasons(evidence, reworded, of)
+    covers = [*_READ, *([] if reworded or _PROGRAMS & set(same) else ["reason"])]
+    yield from _same(evidence, sample.num_rows, same, covers)
+
+
+def _same(evidence: Evidence, rows: int, same: Counter[str], covers: list[str]) -> Results:
+    """Verdicts of each scorer that are what it reads, and of how many answers."""
+    how = "all" if evidence.full else f"a sample of {rows:,} answers"
+    whole = evidence.full or rows >= evidence.rows("responses")
     for name, count in sorted(same.items()):
-        how = "all" if evidence.full else f"a sample of {sample.num_rows:,} answers"
         says = f"{count:,} verdicts of {name!r} follow from text and reference ({how}"
-        seed = evidence.sampled.seed if evidence.sampled is not None else 0
-        whole = sample.num_rows >= evidence.rows("responses")
-        yield proved("verdicts", says + (")" if evidence.full or whole else f", seed {seed})"))
+        says += ")" if whole else f", seed {evidence.seed})"
+        yield proved("verdicts", says, *covers)
+
+
+def _reasons(evidence: Evidence, reworded: list[str], of: int) -> Results:
+    if reworded and evidence.same_code:
+        what = "reasons of verdicts differ from what their scorer says"
+        yield contradiction("verdicts", len(reworded), of, what, reworded)
+
+
+def _reworded(found: dict[str, Any], row: dict[str, Any]) -> list[str]:
+    """A stored reason that is not the scorer's; what programs print may differ each time."""
+    if found["reason"] == row["reason"] or row["scorer"] in _PROGRAMS:
+        return []
+    said, good = _short(found["reason"]), _short(row["reason"])
+    return [f"{_name(row)} ({row['scorer']}) has {said}, expected {good}"]
 
 
 def _of(evidence: Evidence, sample: pa.Table) -> list[dict[str, Any]]:
     """The stored verdicts on the sampled answers."""
-    columns = [*_KEY, "scorer", "scorer_version", *_READ]
+    columns = [*_KEY, "scorer", "scorer_version", *_READ, "reason"]
     verdicts = evidence.tables["verdicts"]
     if isinstance(verdicts, pa.Table):
         return list(_among(verdicts, columns, sample).to_pylist())

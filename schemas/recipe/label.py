@@ -84,11 +84,16 @@ class Label(Strict):
         Args:
             recipe: `manifest.recipe`.
         """
+        return cls.model_validate(cls.as_stored(recipe))
+
+    @staticmethod
+    def as_stored(recipe: Mapping[str, Any]) -> dict[str, Any]:
+        """The section's keys with the values that went without saying when it was written."""
         told = dict(recipe.get("label") or {})
         old: dict[str, Any] = {"trust": "rules", "unreadable": "incorrect"}
         told["default"] = {**old, **(told.get("default") or {})}
         told["tasks"] = {name: {**old, **one} for name, one in (told.get("tasks") or {}).items()}
-        return cls.model_validate(told)
+        return told
 
     @property
     def opinions(self) -> list[str]:

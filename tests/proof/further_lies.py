@@ -9,7 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tests.proof.lies import BEST, WORST, added, card, certificate, column, fact, few, of, replaced
+from tests.proof.lies import (
+    BEST,
+    WORST,
+    added,
+    both,
+    card,
+    certificate,
+    column,
+    fact,
+    few,
+    of,
+    replaced,
+)
 from tests.proof.resealed import Lie, Tables, put, where
 
 Cases = dict[str, tuple[Lie, str, str]]
@@ -222,6 +234,168 @@ DEMO: Cases = {
         card(lambda text: text.replace("path: data/labels.parquet", "path: data/best.parquet"),
              code="0.0.9"),
         "README.md", "no file of this release",
+    ),
+}  # fmt: skip
+
+
+def of_other_code(lie: Lie) -> Lie:
+    """The same by a version that this code is not."""
+    return both(lie, fact(lambda facts: facts.update(code="0.0.9")))
+
+
+def without_tables(*names: str) -> Lie:
+    return lambda tables, facts: [tables.pop(name) for name in names] and None
+
+
+def without_stages(facts: dict[str, Any]) -> None:
+    facts.update(fingerprints={}, figures={})
+
+
+def without_addresses(facts: dict[str, Any]) -> None:
+    facts["figures"]["collect"].pop("addresses")
+
+
+def cheaper(tables: Tables, facts: dict[str, Any]) -> None:
+    """The prices of the best model are a tenth, in table and recipe."""
+    for model in facts["recipe"]["pool"]["models"]:
+        if model["model_id"] == BEST:
+            model.update(price_in=model["price_in"] / 10, price_out=model["price_out"] / 10)
+    cut = {name: lambda one: one / 10 for name in ("price_in", "price_out")}
+    tables["models"] = put(tables["models"], where(tables["models"], "model_id", BEST), **cut)
+
+
+def of_another_family(tables: Tables, facts: dict[str, Any]) -> None:
+    for model in facts["recipe"]["pool"]["models"]:
+        model.update(family="one")
+    tables["models"] = put(tables["models"], family="one")
+
+
+def each_differs(hashed: str) -> str:
+    return hashed[::-1]
+
+
+def no_conflict_seen(table: pa.Table) -> pa.Table:
+    """Conflicts with labels of removed questions, which only the publisher has."""
+    return put(table, label_conflict=False)
+
+
+#: Recipes that are none, and checks that are switched off.
+SWITCHED_OFF: Cases = {
+    "no samples": (
+        both(
+            recipe(lambda found: found["collect"].update(samples=0)),
+            column("responses", request_hash="0" * 64),
+        ),
+        "recipe", "collect.samples",
+    ),
+    "no samples, by other code": (
+        of_other_code(recipe(lambda found: found["collect"].update(samples=0))),
+        "recipe", "collect.samples",
+    ),
+    "a temperature in words": (
+        recipe(lambda found: found["collect"].update(temperature="warm")),
+        "recipe", "collect.temperature",
+    ),
+    "a key that no recipe has": (
+        recipe(lambda found: found["collect"].update(votes=3)), "recipe", "collect.votes",
+    ),
+    "a price below zero": (
+        recipe(lambda found: found["pool"]["models"][0].update(price_in=-1.0)),
+        "recipe", "price_in",
+    ),
+    "shares of more than all": (
+        recipe(lambda found: found["split"].update(train=7.0)), "recipe", "split",
+    ),
+    "a source of no kind": (
+        recipe(lambda found: found["sources"][0].update(kind="hearsay")), "recipe", "sources.0",
+    ),
+    "a rule without a name": (
+        recipe(lambda found: found["curate"][0].update(rule=None)), "recipe", "curate.0",
+    ),
+    "a recipe without a policy": (
+        recipe(lambda found: found.pop("label")), "recipe", "`label` is missing",
+    ),
+    "a recipe of nothing": (
+        recipe(lambda found: [found.pop(k) for k in ("sources", "pool", "collect", "label")]),
+        "recipe", "`pool` is missing",
+    ),
+    "stages without figures": (
+        fact(without_stages), "manifest", "the stage 'ingest' has no figures",
+    ),
+    "no splits": (without_tables("splits"), "certificate", "no split into train and test"),
+    "no verdicts": (without_tables("verdicts"), "labels", "no response and no verdict"),
+    "an estimate of no wrong label": (
+        fact(lambda facts: facts["figures"]["label_errors"].update(expected_wrong=0.0)),
+        "figures.label_errors", "expected_wrong 0.0, expected",
+    ),
+    "prices in table and recipe": (cheaper, "figures.audit", "price_mismatch"),
+    "requests of zeros": (
+        column("responses", request_hash="0" * 64),
+        "responses", "requests are not what the recipe asks",
+    ),
+    "requests of zeros to an address that nobody states": (
+        both(column("responses", request_hash="0" * 64), fact(without_addresses)),
+        "responses", "1 hashes of",
+    ),
+    "another system message": (
+        recipe(lambda found: found["collect"].update(system="Think twice.")),
+        "responses", "requests are not what the recipe asks",
+    ),
+    "reasons of verdicts": (
+        column("verdicts", few, reason="as the judge says"),
+        "verdicts", "reasons of verdicts differ",
+    ),
+    "reasons of removals": (
+        column("removals", detail="near-duplicate of another question"),
+        "removals", "reasons of near-duplicates",
+    ),
+    "conflicts of half a group": (
+        column("duplicates", lambda t: where(t, "representative", True), label_conflict=False),
+        "duplicates", "conflicts of a whole group",
+    ),
+}  # fmt: skip
+
+#: What no check can tell: what was changed → (the lie, its kind, what it is about, words of it).
+NAMED: dict[str, tuple[Lie, str, str, str]] = {
+    "a key of another version": (
+        of_other_code(recipe(lambda found: found["collect"].update(votes=3))),
+        "not_run", "recipe", "collect.votes",
+    ),
+    "an estimate by other code": (
+        of_other_code(
+            fact(lambda facts: facts["figures"]["label_errors"].update(expected_wrong=0.0))
+        ),
+        "not_run", "figures.label_errors", "version 0.0.9",
+    ),
+    "every question of law": (column("queries", domain="law"), "believed", "queries", "domain"),
+    "requests by hashes that nobody can make": (
+        both(column("responses", request_hash=each_differs), fact(without_addresses)),
+        "not_run", "responses", "3,000 of 3,000 request hashes",
+    ),
+    "fingerprints of stages": (
+        fact(lambda facts: facts["fingerprints"].update(label="0" * 24)),
+        "believed", "stages", "fingerprints",
+    ),
+    "providers": (column("responses", provider="somebody"), "believed", "responses", "provider"),
+    "attempts": (column("responses", attempts=7), "believed", "responses", "attempts"),
+    "families in table and recipe": (of_another_family, "believed", "models", "family"),
+    "conflicts with questions that are gone": (
+        replaced("duplicates", no_conflict_seen), "believed", "duplicates", "label_conflict",
+    ),
+    "defects left out": (
+        figures("audit", lambda found: found.update(defects=["none"])),
+        "believed", "figures.audit", "defects",
+    ),
+    "pairs of duplicates": (
+        rule(lambda found: found["figures"].update(pairs_found=1)),
+        "believed", "figures.curate", "rules",
+    ),
+    "files of sources, in both places": (
+        fact(lambda facts: [
+            one["files"][0].update(sha256="0" * 64)
+            for one in (*facts["sources"], *facts["figures"]["ingest"]["sources"])
+        ]),
+        "believed", "figures.ingest", "sources",
     ),
 }  # fmt: skip
 

@@ -80,6 +80,20 @@ def test_a_release_that_contradicts_itself(name: str, demo_release: Path, tmp_pa
     found(demo_release, tmp_path, DEMO[name])
 
 
+@pytest.mark.parametrize("name", some(further_lies.SWITCHED_OFF))
+def test_a_check_that_is_switched_off(name: str, demo_release: Path, tmp_path: Path) -> None:
+    found(demo_release, tmp_path, further_lies.SWITCHED_OFF[name])
+
+
+@pytest.mark.parametrize("name", some(further_lies.NAMED))
+def test_what_no_check_can_tell_is_named(name: str, demo_release: Path, tmp_path: Path) -> None:
+    lie, kind, about, words = further_lies.NAMED[name]
+    proof = verified(resealed(demo_release, tmp_path, lie))
+    assert [one for one in proof.claims if (one.kind, one.about) == (kind, about)
+            and words in one.says], proof.of(kind)  # fmt: skip
+    assert not [str(one) for one in proof.findings]
+
+
 @pytest.mark.parametrize("name", some(PAIRS))
 def test_pairs_that_contradict_themselves(name: str, pairs: Path, tmp_path: Path) -> None:
     found(pairs, tmp_path, PAIRS[name])

@@ -69,7 +69,8 @@ def test_markdown_holds_no_markup_of_its_own() -> None:
 def test_an_error_says_strangers_text_without_signs_that_act() -> None:
     """Prefect keeps an error's text as a run's state, and a worker's log prints it."""
     error = SourceError("no \x1b[2J file", where="a\u202eb", next_step="look\nthere")
-    assert str(error) == "no �[2J file\n  where: a�b\n  next:  look\nthere"
+    # Further lines are indented: a name with a line break in it begins no line of a message.
+    assert str(error) == "no �[2J file\n  where: a�b\n  next:  look\n         there"
 
 
 @pytest.mark.parametrize("text", ["plain", "```\n# head\n```", "`````"])

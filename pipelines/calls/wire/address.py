@@ -29,8 +29,17 @@ def address_of(provider: Provider) -> str:
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = usable and not any(sign.isspace() or not sign.isprintable() for sign in address)
+        named = parts.username is not None or parts.password is not None
     except ValueError:
-        usable = False
+        usable = named = False
+    if named:
+        raise RecipeError(
+            f"the address of provider {provider.name!r} holds a user name or a password",
+            where=where,
+            next_step="take them out of the address; a key is read from the environment variable "
+            "that the provider's `api_key_env` names",
+        )
     if not usable:
         raise RecipeError(
             f"the address of provider {provider.name!r} ({provider.base_url}) is no http(s) URL",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -69,13 +70,20 @@ class Secret:
     def _pattern(self) -> re.Pattern[str] | None:
         return re.compile("|".join(map(_forms, self._values))) if self._values else None
 
+    @cached_property
+    def _shifted(self) -> list[tuple[str, re.Pattern[str]]]:
+        return list(_within_base64(self.value or ""))
+
     def hide(self, text: str) -> str:
         """The text without the secrets, in whatever form it holds them."""
         return self._without_pieces(self.whole(text))
 
     def whole(self, text: str) -> str:
         """The text without whole secrets; pieces of them are left."""
-        return self._pattern.sub(HIDDEN, text) if self._pattern else text
+        text = self._pattern.sub(HIDDEN, text) if self._pattern else text
+        for part, pattern in self._shifted:
+            text = pattern.sub(HIDDEN, text) if part in text else text
+        return text
 
     def _without_pieces(self, text: str) -> str:
         key = self.value or ""
@@ -121,7 +129,8 @@ class Secret:
             return values
         assert self._pattern is not None
         spelt = "".join(one["token"] for one in values)
-        spans = [found.span() for found in self._pattern.finditer(spelt)]
+        patterns = [self._pattern, *(one for part, one in self._shifted if part in spelt)]
+        spans = [found.span() for one in patterns for found in one.finditer(spelt)]
         if not spans:
             return values
         kept, start = [], 0
@@ -145,6 +154,24 @@ def _encoded(key: str) -> set[str]:
     ways = {base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
     ways = {way.rstrip("=") for way in ways}
     return ways | {raw.hex(), raw.hex().upper(), key[::-1], key.upper(), key.lower()}
+
+
+def _within_base64(key: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Patterns of a key in base64 behind any other text, such as `Bearer ` or `user:`, each after
+    a part of what it matches.
+
+    What comes before shifts the key against the groups of three bytes: of each of three places
+    the signs are taken that hold bits of the key alone, and those beside them with it.
+    """
+    if len(key) < _PIECE:
+        return
+    raw, near = key.encode("utf-8", "surrogatepass"), "[A-Za-z0-9+/_-]"
+    for shift, mixed in ((0, 0), (1, 2), (2, 3)):
+        whole = (shift + len(raw)) // 3 * 4
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            inner = encode(b"\0" * shift + raw).decode()[mixed:whole]
+            pattern = re.compile(f"{near}{{0,4}}{_forms(inner)}{near}{{0,4}}={{0,2}}")
+            yield max(re.split(r"[^A-Za-z0-9]", inner), key=len), pattern
 
 
 def _parts(address: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.io.files import format_of, rows
 from routeyard.pipelines.io.staging import replacing
 from routeyard.schemas import PREFERENCES
+from routeyard.schemas.untrusted_text import guarded, unguarded
 
 TEXTS = ("prompt", "response_a", "response_b")
 WINNERS = ("winner_model_a", "winner_model_b", "winner_tie")
@@ -57,6 +58,9 @@ def import_preferences(path: Path) -> pa.Table:
                 where=where,
                 next_step=f"the form has the columns {', '.join(COLUMNS)}",
             )
+        if format_of(path, None) == "csv":  # texts are lists in JSON, which no spreadsheet runs
+            row = {k: unguarded(v) if isinstance(v, str) and k not in TEXTS else v
+                   for k, v in row.items()}  # fmt: skip
         records.append(_record(row, f"{where}, record {number}"))
     return PREFERENCES.from_rows(records, where=where)
 
@@ -89,7 +93,7 @@ def _write(
         if kind == "csv":
             writer = csv.DictWriter(stream, names, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(records)
+            writer.writerows({name: guarded(one) for name, one in row.items()} for row in records)
         else:
             stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in records)
 

@@ -16,7 +16,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.label.audit.questions import answer, query_ids
 from routeyard.pipelines.label.verdict_matrix import newest
 from routeyard.pipelines.label.verdicts import verdict, verdict_table
-from routeyard.schemas.untrusted_text import spreadsheet
+from routeyard.schemas.untrusted_text import spreadsheet, unguarded
 
 #: What a person may write; `cannot_tell` files an abstention.
 DECISIONS = {"correct": "correct", "incorrect": "incorrect", "cannot_tell": "abstain"}
@@ -179,15 +179,11 @@ def from_csv(text: str, *, by: str, at: str) -> pa.Table:
 def _key(row: Mapping[str, str | None], where: str) -> tuple[str, str, int]:
     try:
         # A row that ends early has null in its last cells.
-        return str(row["query_id"]), _plain(row["model_id"] or ""), int(row["sample"] or "")
+        return str(row["query_id"]), unguarded(row["model_id"] or ""), int(row["sample"] or "")
     except ValueError as error:
         raise BadInput(
             f"expected a number in `sample`, found {row['sample']!r}", where=where
         ) from error
-
-
-def _plain(text: str) -> str:
-    return text[1:] if text[:2] in ("'=", "'+", "'-", "'@") else text
 
 
 def decisions(

@@ -13,6 +13,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.io.staging import place, staging
 from routeyard.pipelines.release.reader import OpenRelease
 from routeyard.pipelines.release.sql import sql_of
+from routeyard.schemas.untrusted_text import guarded
 
 _SQL = sql_of("pairs")
 #: Option that every exporter gets: the absolute path that the bundle will have.
@@ -82,11 +83,14 @@ def numbers(release: OpenRelease, table: str, column: str) -> dict[str, int]:
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A CSV file with the line ends that the layouts' own files have."""
+    """A CSV file with the line ends that the layouts' own files have.
+
+    A text that a spreadsheet would run as a formula has an apostrophe before it.
+    """
     with path.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+        writer.writerow(map(guarded, header))
+        writer.writerows(map(guarded, row) for row in rows)
 
 
 def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
