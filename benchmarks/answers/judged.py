@@ -37,7 +37,7 @@ class Judged(NamedTuple):
 
 #: Set → scorers that a recipe would choose for it.
 SCORERS_OF: dict[str, tuple[str, ...]] = {
-    "evouna_nq": ("auto", "contains", "em", "em_strict", "f1"),
+    "evouna_nq": ("contains", "em", "em_strict", "f1"),
     "gaokao_mcq": ("mcq", "auto"),
     "theoremqa": ("auto", "math", "numeric"),
     "mathvista": ("auto", "numeric"),
