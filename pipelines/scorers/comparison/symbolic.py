@@ -62,12 +62,12 @@ def _settled(texts: tuple[str, ...], left: float) -> tuple[bool | None, bool, fl
         found = _WORKER.call(latex_equality.settled, left, *texts)
     except ProcessEnded:  # from outside: what is compared cannot end it
         found = _WORKER.call(latex_equality.settled, left, *texts)
-    equal, limited, took = found
+    _, limited, took = found
     if not limited or took < left or left == LIMIT:  # else the whole limit may be enough
         if len(_known) >= _MOST_REMEMBERED:
             _known.clear()
-        _known[texts] = (equal, limited, took)
-    return equal, limited, took
+        _known[texts] = found
+    return found
 
 
 def close() -> None:
