@@ -62,12 +62,12 @@ def _settled(texts: tuple[str, ...], left: float) -> tuple[bool | None, bool, fl
         found = _WORKER.call(latex_equality.settled, left, *texts)
     except ProcessEnded:  # from outside: what is compared cannot end it
         found = _WORKER.call(latex_equality.settled, left, *texts)
-    _, limited, took = found
+    equal, limited, took = found
     if not limited or took < left or left == LIMIT:  # else the whole limit may be enough
         if len(_known) >= _MOST_REMEMBERED:
             _known.clear()
-        _known[texts] = found
-    return found
+        _known[texts] = (equal, limited, took)
+    return equal, limited, took
 
 
 def close() -> None:
