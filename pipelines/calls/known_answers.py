@@ -91,8 +91,12 @@ def _both(
     now: dict[AnswerKey, _Found], earlier: dict[AnswerKey, _Found], names: dict[str, str]
 ) -> dict[AnswerKey, _Found]:
     both = {(names[name], sample): found for (name, sample), found in earlier.items()}
-    # What one address answered counts for more than that another refused it.
-    return both | {key: one for key, one in now.items() if key not in both or _is_answer(one)}
+    # What one address answered counts for more than that the one of now refused it.
+    return both | {
+        key: one
+        for key, one in now.items()
+        if key not in both or _is_answer(one) or not _is_answer(both[key])
+    }
 
 
 def _is_answer(found: SettledKey | AnsweredKey) -> bool:
