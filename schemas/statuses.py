@@ -24,12 +24,12 @@ _WORDS = {
     "stop_sequence tool_calls function_call answered passed resolved solved correct right accepted "
     "incorrect wrong unresolved unsolved not_resolved not_solved no_error",
     "truncated": "length max_tokens max_output_tokens max_length model_length token_limit "
-    "incomplete cut_off context_length",
+    "incomplete cut_off context_length model_context_window_exceeded",
     "refused": "content_filter safety refusal recitation prohibited_content blocked filtered "
     "blocklist spii",
     "empty": "no_content no_output blank empty_patch empty_response empty_answer empty_output "
     "empty_completion empty_text no_patch no_text",
-    "error": "errored failed failure fail unsuccessful exception crash crashed "
+    "error": "not_found errored failed failure fail unsuccessful exception crash crashed "
     "expired invalidrequesterror runtimeerror runtime_error unknown_error internal",
     "timeout": "timeouterror readtimeout",
     "unanswered": "not_answered not_attempted missing skipped no_response no_answer no_generation "
@@ -45,7 +45,7 @@ _OF = (
     r"(?:api|https?|servers?|service|network|connection|connect|socket|dns|ssl|tls|proxy|gateway|"
     r"upstream|backend|provider|client|request|transport|protocol|stream|host|harness|sandbox|"
     r"docker|container|infra\w*|env\w*|setup|install|auth\w*|permission|credentials?|account|"
-    r"key|engine|inference|generation|openai|azure|anthropic|google|bedrock|vertex|litellm|llm)"
+    r"engine|inference|generation|openai|azure|anthropic|google|bedrock|vertex|litellm|llm)"
 )
 _BAD = (
     r"(?:errors?|exceptions?|issue|fail\w*|fault|refused|reset|abort\w*|closed|lost|dropped|broken|"
@@ -55,7 +55,7 @@ _BAD = (
 _FAMILIES = tuple(
     (re.compile(rf"(?<![a-z0-9])(?:{pattern})(?![a-z0-9])"), status)
     for pattern, status in (
-        (r"time ?outs?|timed ?out|deadline exceeded|e?timed ?out", "timeout"),
+        (r"time ?outs?|e?timed ?out|deadline exceeded", "timeout"),
         # The service failed, whatever it was to do.
         (r"rate ?limit\w*|rate \w+ limit\w*|throttl\w*|"
          r"too many (?:requests|calls|connections|tokens|concurrent \w+)|[tr]p[md]|quotas?|"
@@ -71,7 +71,9 @@ _FAMILIES = tuple(
          r"(?:model|assistant) refused", "refused"),
         (rf"{_OF} (?:\w+ ){{0,2}}{_BAD}|{_BAD} (?:by |of |in )?(?:the )?{_OF}|"
          r"internal (?:\w+ )?(?:error|fault)|bad (?:gateway|request)|invalid (?:request|argument|"
-         r"(?:api )?key|model)|unauthori[sz]ed|unauthenticated|forbidden|not found|"
+         r"(?:api )?key|model)|unauthori[sz]ed|unauthenticated|forbidden|"
+         r"(?<!file )(?<!module )not found error|"
+         r"(?:model|engine|deployment|resource|endpoint|route|page|url|host) (?:\w+ )?not found|"
          r"unprocessable\w*|unimplemented|failed precondition|data loss|cancell?ed|cancell?ation|"
          r"abort\w*|killed|interrupted|preempted|evicted|unreachable|disconnect\w*|hang up|"
          r"broken pipe|e?conn(?:ection)? ?(?:reset|refused|aborted)|enotfound|epipe|oom|"
@@ -84,21 +86,8 @@ _FAMILIES = tuple(
     )
 )  # fmt: skip
 #: Beside these alone a number is a code of HTTP; `4xx` is one anywhere.
-_CODE = frozenset(
-    [
-        "http",
-        "https",
-        "status",
-        "code",
-        "error",
-        "err",
-        "e",
-        "response",
-        "resp",
-        "exception",
-        "statuscode",
-    ]
-)
+_CODE = frozenset(["http", "https", "status", "code", "error", "err", "e", "response", "resp",
+                   "exception", "statuscode"])  # fmt: skip
 #: Words from which a status is a sentence.
 _SENTENCE = 10
 #: What turns the meaning of a word round.

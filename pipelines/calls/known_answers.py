@@ -40,6 +40,12 @@ class KnownAnswers:
         self._settings = settings
         self._others = [*_adopted(ledger, settings), *_moved(ledger, settings, benchmark)]
 
+    @property
+    def answering(self) -> bool:
+        """Whether the model has answered any request of these settings."""
+        every = (self._settings, *self._others)
+        return any(self._ledger.has_answers(one.settings_hash) for one in every)
+
     def settled(self, asked: Sequence[Sequence[Message]]) -> dict[AnswerKey, SettledKey]:
         """What the ledger holds for each request and sample."""
         now, before = self._hashes(asked)

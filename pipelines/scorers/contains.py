@@ -17,7 +17,7 @@ from routeyard.pipelines.scorers.extraction.short_answer import short_answer
 from routeyard.pipelines.scorers.open_answers.another import another_answer
 from routeyard.pipelines.scorers.open_answers.doubts import doubt, wanted_of
 from routeyard.pipelines.scorers.open_answers.named import bare, loosely, named
-from routeyard.pipelines.scorers.open_answers.texts import Text, accepted, text_of
+from routeyard.pipelines.scorers.open_answers.texts import Text, accepted, has_letters, text_of
 from routeyard.pipelines.scorers.open_answers.words import VERDICTS, unglued
 from routeyard.pipelines.scorers.scorer import Outcome, Scorer, ScoreResult, ScoringInput
 
@@ -52,7 +52,7 @@ def compared(asked: ScoringInput, written: str) -> tuple[Outcome, str]:
     known = [date for one in references for date, _, _ in one.dates]
     wanted = wanted_of(asked.question, references)
     for text in (answer, *_unglued(answer)):
-        for reference in references:
+        for reference in (one for one in references if has_letters(one, text)):
             places = named(reference, text, known) or loosely(reference, text, wanted.question)
             for start, end, how in islice(places, _PLACES):
                 doubts = doubt(text, start, end, wanted)

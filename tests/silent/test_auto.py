@@ -78,6 +78,11 @@ def test_prose_is_no_number_formula_or_word_list(
         ("How old do you have to be?", "16 or older", "You must be 18 or older.", "incorrect"),
         ("When was it?", "1938", "It was in 1940, with 30 others.", "incorrect"),
         ("Which numbers, in order?", "1, 2, 3", "3, 2, 1", "abstain"),
+        # a letter tells names apart, also one that is an article or no word elsewhere
+        ("What do the s elements share?", "in the s-block", "They are in the d-block.", "abstain"),
+        ("Which virus is it?", "hepatitis C", "It is hepatitis B, not A.", "abstain"),
+        ("Which virus is it?", "hepatitis C", "It is hepatitis c.", "correct"),
+        ("Who was it?", "John D. Rockefeller", "It was John Rockefeller.", "correct"),
         ("Write f(x).", "2x + 1", "The answer is 1 + 2x.", "correct"),
         ("Is it positive, negative or neutral?", "neutral", "positive", "incorrect"),
         ("What does f return? def f(x): return x", "'a b'", "'A B'", "incorrect"),

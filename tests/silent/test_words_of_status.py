@@ -108,6 +108,11 @@ def test_an_unknown_word_beside_an_empty_answer_is_asked_about(tmp_path: Path) -
     with pytest.raises(Exception, match="Zorblax") as caught:
         routeyard.build(str(recipe), str(tmp_path / "yard"))
     assert "statuses: {Zorblax: error}" in str(caught.value)
+    # What a program or a reader of answers failed by may be the model's doing.
+    for word in ("KeyError", "ModuleNotFoundError", "answer not found"):
+        recipe = recipe_of(tmp_path, answers([word]))
+        with pytest.raises(Exception, match=word):
+            routeyard.build(str(recipe), str(tmp_path / "yard"))
     recipe = recipe_of(tmp_path, answers(["Zorblax"] * 4), statuses={"Zorblax": "error"})
     assert labels(routeyard.build(str(recipe), str(tmp_path / "yard")))["gpt-4o"] == [1.0] * 20
 

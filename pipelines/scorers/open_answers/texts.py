@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from routeyard.pipelines.scorers.extraction.languages import worded
@@ -12,6 +14,7 @@ from routeyard.pipelines.scorers.open_answers.words import (
     VERDICTS,
     Word,
     fold,
+    form_of,
     squashed,
     words,
 )
@@ -57,6 +60,22 @@ def accepted(reference: str) -> tuple[Text, ...]:
     parts += RE["placed"].findall(reference)
     found = (text_of(part, titles=False) for part in dict.fromkeys(parts))
     return tuple(one for one in found if one.folded.strip())
+
+
+@lru_cache(maxsize=8192)
+def lettered(reference: str) -> frozenset[tuple[str, str]]:
+    """A folded reference's words with the single letter beside them that tells names apart."""
+    return frozenset(pair for one in RE["lettered"].finditer(reference) for pair in _pairs(one[0]))
+
+
+def has_letters(reference: Text, answer: Text) -> bool:
+    """Whether an answer has the letters of a reference: "d-block" is no "s-block"."""
+    wanted = lettered(reference.folded)
+    return not wanted or wanted <= _pairs(answer.folded)
+
+
+def _pairs(folded: str) -> set[tuple[str, str]]:
+    return set(pairwise(map(form_of, re.findall(r"\w+", folded))))
 
 
 def is_date(text: Text) -> bool:

@@ -77,7 +77,7 @@ def words(text: str) -> tuple[Word, ...]:
     found: list[Word] = []
     for match in _WORD.finditer(text):
         raw = match[0]
-        form = _form(raw)
+        form = form_of(raw)
         if not form or form in EMPTY:
             continue
         before = found[-1] if found else None
@@ -93,7 +93,8 @@ def words(text: str) -> tuple[Word, ...]:
     return tuple(found)
 
 
-def _form(raw: str) -> str:
+def form_of(raw: str) -> str:
+    """A word of a folded text as it is compared."""
     word = raw.casefold().replace("’", "'")
     word = word.replace("−", "-")
     if is_number(word):
