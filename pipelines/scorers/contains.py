@@ -2,7 +2,8 @@
 
 The answer is the marked one where there is one, else the whole output. It is `correct` where it
 names a reference: the words in one run, without case, accents, articles, titles and plurals; all of
-them near each other; a name without its middle names; a date or an amount of the same value. It is
+them near each other; a name without its middle names; a date or an amount of the same value. A
+letter beside a word of the reference is named as well ("s-block", "hepatitis C"). It is
 `incorrect` where it commits to something else of the reference's kind (another date, number or
 name) and shares none of the reference's words. All else is `abstain`: a reference that is denied
 ("it is not Paris") or one of several ("Paris or Lyon"), a partial match, other words for a phrase.

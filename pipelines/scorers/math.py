@@ -115,7 +115,7 @@ def _is_one_of(known: list[str], answer: str, asked: ScoringInput) -> tuple[bool
     """Whether an answer is a reference, and those with which the comparison exceeds a limit."""
     beyond: list[str] = []
     hopeless = False
-    for one in known:
+    for one in sorted({*known}):  # in whatever order the source has them
         try:
             with symbolic.allowance(0 if hopeless else symbolic.LIMIT * len(scalars(one))):
                 if same_answer(answer, one, asked):

@@ -92,6 +92,13 @@ def test_what_is_strict_stays_strict(question: str, reference: str, output: str,
     assert outcome("auto", output, reference, question=question) == said
 
 
+def test_a_number_that_cannot_be_read_is_no_way_out_of_the_count() -> None:
+    asked = {"question": "How many people live there?"}
+    assert outcome("contains", "It has 1,9 million people.", "1.9 million", **asked) == "correct"
+    for said in ("1.2.3 million", "1,900,5 thousand", "1:30 million"):
+        assert outcome("contains", said, "two cities", **asked) in ("incorrect", "abstain")
+
+
 @pytest.mark.parametrize("scorer", ["auto", "numeric", "literal", "math"])
 def test_floats_agree_up_to_the_rounding_of_their_last_digits(scorer: str) -> None:
     form = "[ANSWER]{}[/ANSWER]" if scorer == "literal" else "Answer: {}"

@@ -143,6 +143,11 @@ def test_attempts_in_a_log_are_one_call(tmp_path: Path, call: Call) -> None:
     found = json.loads(done.stdout)
     assert (found["trajectories"], found["steps"]) == (5, 5)
     assert found["costs"][0]["usd"] == pytest.approx(0.1)
+    # Each attempt has an id of its own: a call that failed, with the same prompt.
+    first = logged(1, 1, "a", attempt=1, status="RateLimitError")
+    lines(log, [logged(2, 1, "a", attempt=2, status="ok"), first])
+    done = call("replay", log, "--pool", prices(tmp_path), "-p", "recorded", "--json")
+    assert json.loads(done.stdout)["steps"] == 1
 
 
 def test_rows_in_errors_are_counted_from_1(tmp_path: Path, call: Call) -> None:

@@ -91,6 +91,12 @@ def test_thirty_hostile_answers_are_wrong_and_take_seconds() -> None:
         # a reference that cannot be evaluated hides no other
         (SPELLED, [r"9^{9^{9^{9}}}", HALF], "correct"),
         (SPELLED, [HALF, r"9^{9^{9^{9}}}"], "correct"),
+        (r"9^{9^{9^{9}}}", ["5", r"9^{9^{9^9}}"], "error"),
+        (r"9^{9^{9^{9}}}", [r"9^{9^{9^9}}", "5"], "error"),
+        # large is not too large, and all digits count
+        (r"10^{10^{6}}", [r"10^{1000000}"], "correct"),
+        ("20000!", [r"20000 \cdot 19999!"], "correct"),
+        (r"2^{20000}+1", [r"2^{20000}"], "incorrect"),
         # other forms are apart without evaluation
         (r"\{1, 2\}", [r"9^{9^{9^{9}}}"], "incorrect"),
         # hostile parts of answers that have several

@@ -123,6 +123,27 @@ def test_retries_are_attempts_of_one_answer(column: str, tmp_path: Path, call: C
     assert sum(one["cost_usd"] for one in again) == pytest.approx(0.45)
 
 
+def test_a_count_of_attempts_numbers_none(tmp_path: Path, call: Call) -> None:
+    rows = [
+        answer(i, m, (i + run) % 2 == 0, num_attempts=1 + (i + run) % 2)
+        for m in "xy" for i in range(30) for run in range(2 if i else 1)
+    ]  # fmt: skip
+    done = call("init", tmp_path / "r.yaml", "--from", table(tmp_path / "runs.csv", rows))
+    assert done.returncode == 0, done.stderr
+    # Trap: the run that needed fewer attempts was an attempt of the other one, and was dropped.
+    assert pq.read_metadata(tmp_path / "r-data" / "responses.parquet").num_rows == len(rows)
+
+
+def test_what_an_earlier_attempt_cost_is_said_to_be_unknown(tmp_path: Path, call: Call) -> None:
+    rows = []
+    for i in range(30):
+        if i % 3 == 0:
+            rows.append({**answer(i, "x", False, attempt=1, cost_usd=""), "output": ""})
+        rows.append(answer(i, "x", True, attempt=2 - bool(i % 3), cost_usd=0.01))
+    done = call("init", tmp_path / "r.yaml", "--from", table(tmp_path / "runs.csv", rows))
+    assert "10 earlier attempts state no cost" in done.stdout
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_two_texts_under_one_id_are_two_questions(turned: bool, tmp_path: Path, call: Call) -> None:
     texts = ("What is {} plus one?", "Name a prime above {}.")

@@ -139,6 +139,12 @@ def test_an_error_message_beside_an_empty_answer_is_no_wrong_answer(tmp_path: Pa
 def test_a_table_of_results_keeps_its_words_and_asks(tmp_path: Path, call: Any) -> None:
     path = table(tmp_path / "known.csv", answers(NOT_ANSWERED))
     assert labels(started(call, path, tmp_path))["gpt-4o"] == [1.0] * 20
+    rows = answers(["429", "503"] * 3)
+    for one in rows:
+        one["http_status"] = one.pop("status").replace("success", "200")
+    assert labels(started(call, table(tmp_path / "codes.csv", rows), tmp_path))["gpt-4o"] == (
+        [1.0] * 20
+    )
     path = table(tmp_path / "odd.csv", answers(["Zorblax"] * 5))
     # `init` says what it cannot know, and the build stops.
     with pytest.raises(Exception, match="Zorblax") as caught:

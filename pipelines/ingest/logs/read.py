@@ -167,6 +167,7 @@ def _last_attempts(table: pa.Table, log: Log) -> pa.Table:
     names = ("cost_usd", "requested_at", "attempts")
     columns = [table.column(name).to_pylist() for name in names]
     costs, times, attempts = columns
+    unknown = sum(costs[a] is None is not costs[b] for a, b in retried.items())
     for before, row in retried.items():
         attempts[row] += attempts[before]
         times[row] = times[before] or times[row]
@@ -174,6 +175,7 @@ def _last_attempts(table: pa.Table, log: Log) -> pa.Table:
     log.doubts.append(
         f"{len(retried):,} earlier attempts are of calls that were sent again: each call counts "
         "once, with the tokens of its last attempt and the cost of all"
+        + (f"; {unknown:,} state no cost, and none is counted" if unknown else "")
     )
     for name, values in zip(names, columns, strict=True):
         place = table.column_names.index(name)

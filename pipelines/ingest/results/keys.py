@@ -19,11 +19,13 @@ from routeyard.pipelines.ingest.results.ids import (
     spelled_alike,
 )
 from routeyard.pipelines.ingest.results.roles import candidates, constant, rank_of
-from routeyard.pipelines.ingest.results.values import amount, numbers, some, texts
+from routeyard.pipelines.ingest.results.values import amount, numbers, plain, some, texts
 from routeyard.schemas.statuses import status_of
 
 #: A folder that names an attempt.
 _ATTEMPT = re.compile(r"(?:attempt|retry|try)[-_ ]?\d+", re.IGNORECASE)
+#: A name that may say how many there were, not which one.
+_COUNT = re.compile(r"(?:attempts|tries|count)$")
 
 
 def keyed(done: Assigned, around: set[str]) -> dict[str, pa.ChunkedArray]:
@@ -116,8 +118,8 @@ def _last_alone(
 ) -> bool:
     """Keep the last attempt at each answer, with what all of them took; whether that was so.
 
-    Where every answer has equally many attempts, and the earlier ones answer as well, they are
-    samples under another name.
+    Where every answer has equally many attempts, or the column counts them, and the earlier ones
+    answer as well, they are samples under another name.
     """
     table = done.table
     number = _attempt_numbers(table, attempt)
@@ -131,12 +133,19 @@ def _last_alone(
     if not earlier.any():
         return False
     answered = int(np.sum(earlier & _answered(done)))
-    if as_often(within) and answered > 0.5 * earlier.sum():
+    counted = _COUNT.search(plain(attempt)) is not None
+    if (as_often(within) or counted) and answered > 0.5 * earlier.sum():
         return False
     for role in ("cost", "prompt_tokens", "completion_tokens", "latency"):
         values = numbers(table.column(done.roles[role]), amount) if role in done.roles else None
         if values is None:
             continue
+        if role == "cost" and (unknown := int(np.isnan(values[earlier]).sum())):
+            done.note(
+                "unpriced",
+                f"{unknown:,} earlier attempts state no cost: what they cost is not counted",
+                "attempt", unknown,
+            )  # fmt: skip
         took = np.bincount(group[earlier], np.nan_to_num(values[earlier]), len(last))
         at = table.column_names.index(done.roles[role])
         whole = pa.array(values + took[group], from_pandas=True)

@@ -66,7 +66,11 @@ def _other_figure(name: str) -> bool:
 
 def _labels(column: Column) -> bool:
     seen = some(column, 300)
-    return bool(seen) and all(isinstance(v, str | int) and len(str(v)) <= 200 for v in seen)
+    return bool(seen) and all(
+        (isinstance(v, str | int) or (isinstance(v, float) and v.is_integer()))
+        and len(str(v)) <= 200
+        for v in seen
+    )
 
 
 def _ids(column: Column) -> bool:

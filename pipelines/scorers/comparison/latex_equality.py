@@ -22,7 +22,7 @@ from routeyard.pipelines.memory import OutOfMemory
 _MOST_DIGITS = 4_000
 #: Digits of the largest whole number that an expression may have computed on the way, and digits
 #: of the exponent of the largest other number.
-_LARGEST, _LONGEST_EXPONENT = 200_000, 300
+_LARGEST, _LONGEST_EXPONENT = 2_000_000, 300
 #: What a process that compares writes: equal, different, unreadable, equal at random points (so
 #: far), beyond a limit.
 _EQUAL, _DIFFERENT, _UNREADABLE, _AGREES, _LIMIT = b"T", b"F", b"N", b"A", b"L"
@@ -188,7 +188,7 @@ def _numbers(first: Any, second: Any) -> bool | None:
     if not (first.is_finite and second.is_finite):
         return bool(first == second)
     # 0.1 is one tenth, not the nearest float, before anything is subtracted.
-    exact = [_rational(one) for one in (first, second)]
+    exact = [_rational(one.doit() if one.is_rational else one) for one in (first, second)]
     if all(one.is_Rational for one in exact):
         return bool(exact[0] == exact[1])
     a, b = (one.evalf(60) for one in exact)

@@ -28,6 +28,8 @@ _WORD = re.compile(
 )
 #: 75,0001: an amount, and the footnote that follows it.
 _GROUPED = re.compile(r"(-?\d{1,3}(?:,\d{3})+(?:\.\d+)?)\d{0,2}")
+#: 1.9 and 1,9: other signs make no amount that can be multiplied.
+_DECIMAL = re.compile(r"-?\d+(?:[.,]\d+)?")
 #: Where a space was lost: onSeptember.
 _GLUED = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 #: "l'Angleterre", "Ankara'dır"
@@ -81,8 +83,8 @@ def words(text: str) -> tuple[Word, ...]:
         if not form or form in EMPTY:
             continue
         before = found[-1] if found else None
-        if before and form in WORDS["scales"] and is_number(before.form):
-            value = float(before.form.replace(":", "")) * WORDS["scales"][form]
+        if before and form in WORDS["scales"] and _DECIMAL.fullmatch(before.form):
+            value = float(before.form.replace(",", ".")) * WORDS["scales"][form]
             found[-1] = before._replace(form=f"{value:.15g}", end=match.end())
         elif (
             before and before.form in _TENS and len(form) == 1 and form.isdigit() and raw.isalpha()
