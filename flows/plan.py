@@ -113,7 +113,7 @@ def _with_budget(
 ) -> dict[str, Any]:
     """The plan with what its budget is enough for."""
     budget = recipe.collect.budget
-    if not budget.is_set or recipe.collect.provider == "recorded":
+    if not budget.is_set or not figures["calls"] or recipe.collect.provider == "recorded":
         return figures
     expected, worst = budget_share(budget, figures["models"], spent)
     used = sum(spent.values())

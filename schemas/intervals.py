@@ -36,13 +36,16 @@ def order_undecided(arms: Mapping[str, Counts], first: str) -> list[str]:
 
     >>> order_undecided({"evades": (20, 20, 40), "a": (36, 40, 40), "b": (4, 40, 40)}, "evades")
     ['a']
+    >>> order_undecided({"a": (8.1, 40 - 1e-12, 40), "b": (8.1, 40, 40)}, "a")  # rounded
+    []
     """
     hits, known, n = arms[first]
     found = []
     for name, (other_hits, other_known, other_n) in arms.items():
         open_labels = n - known + other_n - other_known
-        if name == first or open_labels <= 0 or not min(known, other_known):
-            continue  # an arm without any label has no accuracy
+        # Means of graded scores are rounded; an arm without any label has no accuracy.
+        if name == first or open_labels < 1e-6 or not min(known, other_known):
+            continue
         if hits / n <= (other_hits + other_n - other_known) / other_n:
             found.append(name)
             continue

@@ -22,7 +22,8 @@ NO_CREDIT = ("truncated", "refused", "empty")
 _WORDS = {
     "ok": "stop stopped success successful succeeded completed complete done finished eos end_turn "
     "stop_sequence tool_calls function_call answered passed resolved solved correct right accepted "
-    "incorrect wrong unresolved unsolved not_resolved not_solved no_error",
+    "incorrect wrong unresolved unsolved not_resolved not_solved no_error eos_token eos_found "
+    "stop_token eot endoftext end_of_text finish_reason_stop",
     "truncated": "length max_tokens max_output_tokens max_length model_length token_limit "
     "incomplete cut_off context_length model_context_window_exceeded",
     "refused": "content_filter safety refusal recitation prohibited_content blocked filtered "

@@ -99,7 +99,7 @@ def unguarded(text: str) -> str:
 def in_line(text: str) -> str:
     """Text that a message repeats within a line: line breaks in it begin no further line.
 
-    >>> in_line("a.csv\nerror: all is well")
+    >>> in_line("a.csv\\nerror: all is well")
     'a.csv�error: all is well'
     """
     return visible(text).replace("\n", "�")

@@ -96,11 +96,10 @@ def cheapest_words(one: EvaluationTables, *, simulated: bool) -> str | None:
     points = [] if one.curves is None else one.curves.to_pylist()
     measure = _measure(metrics)
     found = cheapest(points, metrics, measure, *unit_of(measure, simulated))
-    return (
-        None
-        if found is None
-        else f"At an accuracy of {found['asked'] or 50} % or more: {found['told']}"
-    )
+    if found is None:
+        return None
+    asked = 50 if found["asked"] is None else found["asked"]
+    return f"At an accuracy of {asked} % or more: {found['told']}"
 
 
 def _columns(

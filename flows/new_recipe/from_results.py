@@ -144,12 +144,7 @@ def from_results(
     if graded:
         scorer = ScorerSuggestion("given", "the answers are graded by their source")
     else:
-        step = max(1, len(questions) // _TRIED)
-        tried = questions[::step][:_TRIED]
-        texts = table.column("text").drop_null()
-        outputs = texts.to_pylist()[:: -(-len(texts) // _TRIED) or 1]
-        scorer = suggest([q["question"] for q in tried], [q["references"] for q in tried],
-                         [[] for _ in tried], outputs)  # fmt: skip
+        scorer = _suggested(questions, table.column("text").drop_null())
     answers, fields, issues = answers_table(
         results.table, ids, [gate.removeprefix("audit:") for gate in accepted]
     )
@@ -158,11 +153,11 @@ def from_results(
     asked = [note.says for note in results.notes if note.kind in ASKED]
     known = [note.says for note in results.notes if note.kind in _ISSUES]
     models = sorted(set(answers["model"].to_pylist()))
-    waivers = {one["gate"]: one["reason"] for one in metering_waivers(questions, answers)}
     unread = [one.says for one in results.notes if one.about == "cost"]
-    if unread and "metering:price_unknown" in waivers:
-        waivers["metering:price_unknown"] += f"; costs are unknown: {unread[0]}"
-    waivers |= {gate: f"Accepted as it is: {says}" for gate, says in accepted.items()}
+    waivers = {
+        **_metering(metering_waivers(questions, answers), unread),
+        **{gate: f"Accepted as it is: {says}" for gate, says in accepted.items()},
+    }
     recorded: dict[str, Any] = {"path": relative(folder / "responses.parquet", recipe)}
     if asked_otherwise(table, ids):
         # `doubts` says so; the build counts those whose text is not the one that was taken.
@@ -223,3 +218,20 @@ def _source(
     if scorer.scorer not in ("given", "none"):
         source["missing_reference"] = "remove"
     return source
+
+
+def _suggested(questions: Sequence[dict[str, Any]], texts: pa.ChunkedArray) -> ScorerSuggestion:
+    """The scorer that suits some of the questions and of the answers' texts."""
+    step = max(1, len(questions) // _TRIED)
+    tried = questions[::step][:_TRIED]
+    outputs = texts.to_pylist()[:: -(-len(texts) // _TRIED) or 1]
+    return suggest([q["question"] for q in tried], [q["references"] for q in tried],
+                   [[] for _ in tried], outputs)  # fmt: skip
+
+
+def _metering(found: Sequence[Mapping[str, str]], unread: Sequence[str]) -> dict[str, str]:
+    """Gate → reason of waivers of the metering; `unread` says which column may hold the costs."""
+    waivers = {one["gate"]: one["reason"] for one in found}
+    if unread and "metering:price_unknown" in waivers:
+        waivers["metering:price_unknown"] += f"; costs are unknown: {unread[0]}"
+    return waivers

@@ -188,6 +188,7 @@ def metering_waivers(
         {
             "query_id": answers["query"],
             "model_id": answers["model"],
+            "sample": pa.nulls(len(answers["query"]), pa.int32()).fill_null(0),
             "cost_source": pc.if_else(cost.is_valid(), "provider", pa.scalar(None, pa.string())),
             **{name: answers[name] for name in _METERED if name in answers},
             "status": pc.fill_null(answers["status"], "ok"),

@@ -82,7 +82,8 @@ def ask_judges(
         if refused:
             words = {name: one["refusal"] for name, one in refused.items()}
             left = {name: one["missing"] for name, one in refused.items()}
-            check_refused(context, words, left, collect, answers.num_rows, "verdicts")
+            wanted = answers.num_rows * len(providers)
+            check_refused(context, words, left, collect, wanted, "verdicts")
         return work(filed)
 
     return PendingAnswers(missing, ask) if missing else work(stored)

@@ -149,7 +149,9 @@ def _beginnings(request: Request) -> Iterator[tuple[bytes, int]]:
         while piece := text[start : start + (_FINE if start < _FIRST else _COARSE)]:
             digest.update(piece)
             start += len(piece)
-            size += len(piece) + (image_tokens(part) if start == len(text) and part else 0)
+            size += len(piece)
+            if start == len(text) and isinstance(part, Mapping):  # a message, not the tools
+                size += image_tokens(part)
             yield digest.digest(), size
 
 

@@ -40,6 +40,12 @@ class KnownAnswers:
         self._settings = settings
         self._others = [*_adopted(ledger, settings), *_moved(ledger, settings, benchmark)]
 
+    @property
+    def answering(self) -> bool:
+        """Whether the model has answered any request of these settings."""
+        every = (self._settings, *self._others)
+        return any(self._ledger.has_answers(one.settings_hash) for one in every)
+
     def settled(self, asked: Sequence[Sequence[Message]]) -> dict[AnswerKey, SettledKey]:
         """What the ledger holds for each request and sample."""
         now, before = self._hashes(asked)
@@ -91,8 +97,12 @@ def _both(
     now: dict[AnswerKey, _Found], earlier: dict[AnswerKey, _Found], names: dict[str, str]
 ) -> dict[AnswerKey, _Found]:
     both = {(names[name], sample): found for (name, sample), found in earlier.items()}
-    # What one address answered counts for more than that another refused it.
-    return both | {key: one for key, one in now.items() if key not in both or _is_answer(one)}
+    # What one address answered counts for more than that the one of now refused it.
+    return both | {
+        key: one
+        for key, one in now.items()
+        if key not in both or _is_answer(one) or not _is_answer(both[key])
+    }
 
 
 def _is_answer(found: SettledKey | AnsweredKey) -> bool:

@@ -85,9 +85,6 @@ def ask_prompts(
     after = ledger.position()
     settled = known.settled(asked)
 
-    def answers_any() -> bool:
-        return any(found.status != "error" for found in settled.values())
-
     def is_open(found: SettledKey | None, answering: bool) -> bool:
         if found is None:
             return True
@@ -99,7 +96,7 @@ def ask_prompts(
         final = found.permanent and answering
         return not final and (most is None or found.billed < most)
 
-    missing, answering = [], answers_any()
+    missing, answering = [], known.answering
     for name, request in by_hash.items():
         found = settled.get((name, 0))
         if is_open(found, answering):
@@ -125,7 +122,7 @@ def ask_prompts(
         count, failed = tally.asked, sum(tally.errors.values())
         stopped, refusal = end.stopped or tally.paused, tally.refusal
         settled = known.settled(asked)
-    answering = answers_any()
+    answering = known.answering
     still = sum(is_open(settled.get((name, 0)), answering) for name in by_hash)
     answers = {name: found.attempt for (name, _), found in known.answered(asked).items()}
     return PromptResults(answers, count, failed, stopped, still, refusal if still else None)

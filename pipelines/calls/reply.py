@@ -297,16 +297,20 @@ _NAMED = (
     (re.compile(r"model_not_found|not_found", re.I), 404),
 )
 _QUOTA = re.compile(r"insufficient_(quota|balance|credits?|funds)|billing_", re.I)
-#: A refusal that speaks of a key or an account, of a model, or of the address.
-_ACCOUNT = re.compile(
-    r"api[ _-]?key|credential|authenticat|unauthori[sz]ed|permission|billing|payment|subscription"
-    r"|credit balance|insufficient (quota|balance|credit|funds)|account|suspended|organi[sz]ation",
+#: A refusal that speaks of a key, of an account, of a model, or of the address.
+_KEY = re.compile(
+    r"api[ _-]?key|credential|authenticat|unauthori[sz]ed|billing|credit balance"
+    r"|insufficient (quota|balance|credit|funds)",
     re.I,
+)
+_ACCOUNT = re.compile(
+    rf"{_KEY.pattern}|permission|payment|subscription|account|suspended|organi[sz]ation", re.I
 )
 _MODEL = re.compile(r"\b(models?|deployments?|engines?)\b|model_|deployment", re.I)
 _NO_MODEL = re.compile(
     r"(unknown|invalid|unsupported|not a valid|no such) model\b"
-    r"|\b(model|deployment)\b.{0,80}(not found|not exist|not a valid|unknown|decommission|deprecat)"
+    r"|\b(model|deployment)\b.{0,80}"
+    r"(not found|not exist|not a valid|is unknown|decommission|deprecat)"
     r"|model_not_found|model_not_supported",
     re.I | re.S,
 )
@@ -347,6 +351,8 @@ def from_status(
 
 def _is_about_content(status: int, name: str, message: str) -> bool:
     """Whether a refusal declines what was asked, and not who asks it or of whom."""
+    if status in (401, 402, 407):  # a payment may be declined, too
+        return False
     if any(status_of(word) == "refused" for word in name.split()) or _CONTENT.search(name):
         return True
     return (
@@ -371,7 +377,8 @@ def _concerned(
         return "provider" if _ROUTE.search(message) and not _MODEL.search(said) else "model"
     if _NO_MODEL.search(said):
         return "model"
-    return "provider" if _ACCOUNT.search(said) else None
+    # Other messages may quote the question, which may speak of an account.
+    return "provider" if status == 400 and _KEY.search(said) else None
 
 
 def _status_named(name: str) -> int | None:

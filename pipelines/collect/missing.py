@@ -53,7 +53,6 @@ def missing_of(
     """
     shape = (len(rows), asks.samples)
     rejected = np.zeros(shape, bool)
-    answered = False
     made = MissingAnswers(
         np.ones(shape, bool),
         np.zeros(shape, bool),
@@ -75,8 +74,6 @@ def missing_of(
                 at = (start + offset, sample)
                 if row is not None and row.status == "error":
                     rejected[at] = row.permanent
-                else:
-                    answered |= row is not None
                 if larger and row is not None and row.status == "truncated":
                     made.truncated[at] = True
                     row = found_larger.get((larger.request_hash(texts), sample))
@@ -85,7 +82,8 @@ def missing_of(
                 made.unanswered[at] = row is not None and unanswered(
                     row.status, row.billed, collect
                 )
-    if not answered:  # what refuses every question refuses how it is asked
+    # What refuses every question refuses how it is asked.
+    if rejected.any() and not known.answering:
         made.missing[rejected] = True
     return made
 

@@ -30,7 +30,10 @@ def metering_of_answers(evidence: Evidence) -> Results:
     assert evidence.collect is not None
     assert evidence.pool is not None
     told = evidence.figures("audit").get("findings")
-    stored = {_id(row): row for row in told} if isinstance(told, list) else {}
+    if not isinstance(told, list):
+        yield contradiction("figures.audit", 1, 1, "findings are no list", [str(told)[:60]])
+        return
+    stored = {_id(row): row for row in told}
     stored = {key: row for key, row in stored.items() if key[0] != "canary_drift"}
     audited = _models(evidence)
     others = set(evidence.real.to_pylist()) - set(audited)

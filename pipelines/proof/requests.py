@@ -51,7 +51,7 @@ def requests_of_recipe(evidence: Evidence) -> Results:
         yield not_run("responses", check, why)
         says = f"what was asked in {elsewhere:,} of {elsewhere + same:,} sampled requests"
         yield believed("responses", f"{says}: system message, parameters, prompt")
-    if not elsewhere + same:
+    if not (wrong or elsewhere or same):
         yield not_run("responses", "request hashes against the recipe", "no sampled answer has one")
 
 

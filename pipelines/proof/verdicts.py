@@ -53,7 +53,7 @@ _QUESTION = ("query_id", "question", "prompt", "choices", "references", "scorer"
 
 def _by_others(filed: pa.Table) -> Results:
     """What no computation here can repeat: judges, people, scorers of other versions."""
-    counts = Counter[tuple[str, str]]()
+    counts, others = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for row in (
         filed.group_by(["scorer", "scorer_version"]).aggregate([([], "count_all")]).to_pylist()
     ):
@@ -64,10 +64,12 @@ def _by_others(filed: pa.Table) -> Results:
             counts[name, "which is not installed here"] += row["count_all"]
         elif version != SCORERS.get(name).version:
             today = SCORERS.get(name).version
-            says = f"by version {version}; this code has version {today}"
-            counts[name, says] += row["count_all"]
+            says = f"they are by version {version}; this code has version {today}"
+            others[name, says] += row["count_all"]
     for (name, why), count in sorted(counts.items()):
         yield believed("verdicts", f"{count:,} verdicts of {name!r}, {why}")
+    for (name, why), count in sorted(others.items()):
+        yield not_run("verdicts", f"{count:,} verdicts of {name!r} against texts", why)
 
 
 def _readable(

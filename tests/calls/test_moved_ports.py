@@ -45,6 +45,7 @@ def build(
     decision: Any = None,
     fetch: Any = none,
     model: str = "m",
+    how: Collect | None = None,
 ) -> tuple[list[str], int]:
     """What was said, and how many calls were made."""
     provider = Provider(name="p", base_url=server.base_url)
@@ -52,7 +53,8 @@ def build(
     said = settle_ports(ledger, [provider], "b", decision, fetch=fetch)
     note_lists(ledger, [provider], "b", fetch=fetch)
     pool = Pool(models=[Model(model_id=model)], providers=[provider])
-    collect(plan(table(["q1", "q2"]), pool, Collect(), ledger, benchmark="b"), ledger)
+    how = how or Collect()
+    collect(plan(table(["q1", "q2"]), pool, how, ledger, benchmark="b"), ledger)
     return said, server.requests - before
 
 
@@ -98,6 +100,25 @@ def test_a_port_that_gave_no_answer_is_not_asked_about(ledger: SqliteLedger) -> 
             build(other, ledger)
         assert build(other, ledger, "reuse")[1] == 0
         assert build(old, ledger, "reuse")[1] == 0
+
+
+def test_of_errors_at_two_ports_the_one_of_now_counts(ledger: SqliteLedger) -> None:
+    # What had failed at the old port was asked at the new one in every build.
+    once = Collect.model_validate({"retry": {"attempts": 1}})
+
+    def half(status: int) -> Loopback:
+        return Loopback(
+            lambda body, seen: (
+                answer(completion("a"))
+                if "q1" in body["messages"][-1]["content"]
+                else error(status)
+            )
+        )
+
+    with half(500) as old, half(400) as new:
+        assert build(old, ledger, how=once) == ([], 2)
+        assert build(new, ledger, "reuse", how=once)[1] == 1
+        assert build(new, ledger, how=once) == ([], 0)
 
 
 def test_another_model_at_another_port_makes_no_server_the_same(ledger: SqliteLedger) -> None:

@@ -223,7 +223,9 @@ def test_a_passing_outage_stops_the_run_and_the_next_one_goes_on(tables, tmp_pat
 
 
 def test_a_judge_that_refuses_for_good_makes_no_pair(tables, tmp_path):
-    with Loopback(lambda body, seen: error(400)) as down:
+    # It answers the first question: one that refuses all of them is a fault of set-up.
+    answers = iter([answer(completion("no"))])
+    with Loopback(lambda body, seen: next(answers, error(400))) as down:
         backend = {"name": "judge", "model": "judge-1", "provider": "local", "reads": "answer"}
         result = applied(down, tables, tmp_path, backend=backend, estimator="discrete")
     figures = result.figures[0]["figures"]

@@ -32,6 +32,8 @@ def test_the_list_is_the_contracts() -> None:
         ("content-filter", "refused"),
         ("timed out", "timeout"),
         ("TimeoutError", "timeout"),
+        ("eos_token", "ok"),  # of an empty answer, which was asked again and paid again
+        ("FINISH_REASON_STOP", "ok"),
         ("InvalidRequestError", "error"),
         ("graded", None),  # nobody may guess what a new word means
         (None, None),

@@ -234,6 +234,17 @@ def test_a_plan_says_where_the_budget_will_stop_it(call: Any, tmp_path: Path) ->
         assert any("nothing will be asked" in note for note in nothing["notes"])
 
 
+def test_a_plan_of_a_finished_build_needs_no_budget(tmp_path: Path) -> None:
+    # `plan` after a complete build divided by its number of calls.
+    server = Server(lambda text, asked, said, _: answer(completion(text, usage=usage(asked, said))))
+    with Quiet(server) as at:
+        path = write(tmp_path, at.base_url, budget={"usd": 100})
+        routeyard.build(path, tmp_path / "yard", until="collect")
+        planned = routeyard.plan(path, tmp_path / "yard")
+    assert planned["calls"] == 0
+    assert not any("budget" in note for note in planned["notes"])
+
+
 def test_calls_that_wait_for_the_budget_say_once_for_what(call: Any, tmp_path: Path) -> None:
     # A build that nothing but worst cases in flight kept back was silent.
     server = Server(lambda text, asked, said, _: answer(completion(text, usage=usage(asked, said))))

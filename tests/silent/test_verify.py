@@ -72,6 +72,13 @@ def test_stages_without_figures_are_found(check: Check) -> None:
     assert any("metering" in line for line in said["not_run"])
 
 
+def test_findings_of_the_audit_that_are_no_list_are_found(check: Check) -> None:
+    # A word in their place was "0 findings follow from the answers".
+    said = check(fact(lambda facts: facts["figures"]["audit"].update(findings="none")))
+    assert "figures.audit" in shown(said["findings"])
+    assert "figures.audit" not in shown(said["proved"])
+
+
 def test_other_code_switches_checks_off_by_name(check: Check) -> None:
     lie = both(
         column("responses", request_hash="0" * 64),
@@ -79,6 +86,11 @@ def test_other_code_switches_checks_off_by_name(check: Check) -> None:
     )
     said = check(lie)
     assert any("request hashes" in line and "0.0.9" in line for line in said["not_run"])
+
+
+def test_verdicts_of_another_version_of_their_scorer_are_named(check: Check) -> None:
+    said = check(column("verdicts", scorer_version="99"))
+    assert any("against texts" in line and "version 99" in line for line in said["not_run"])
 
 
 def test_the_estimate_of_wrong_labels_is_computed(check: Check) -> None:

@@ -177,6 +177,7 @@ REFUSALS = {
     "page": ((404, "<html>404 Not Found</html>"), True),
     "method": ((405, {"detail": "Method Not Allowed"}), True),
     "money": (refused(402, "Insufficient credits"), True),
+    "card": (refused(402, "The card was declined", code="payment_declined"), True),
     "quota": (refused(429, "You exceeded it", code="insufficient_quota"), True),
     "key400": (refused(400, "API key not valid. Pass a valid API key."), True),
     "model400": (refused(400, "a is not a valid model ID"), False),
@@ -209,12 +210,14 @@ def test_a_question_that_is_refused_is_settled(yard, server, tmp_path):
     replies = {
         "3 + 1?": refused(403, "This model requires moderation and your input was flagged"),
         "2 + 2?": refused(400, "the prompt is too long", code="context_length_exceeded"),
+        # A message that repeats the question speaks of no account of ours.
+        "1 + 3?": refused(422, "input too long: 'May my organization close my bank account?'"),
     }
     server.behave = lambda model, prompt, key: next(
         (reply for words, reply in replies.items() if words in prompt), said("4")
     )
     assert yard({"a": "p1"}) == (0, "")
-    expected = {("a", "ok", 1.0): 4, ("a", "refused", 0.0): 1, ("a", "error", None): 1}
+    expected = {("a", "ok", 1.0): 3, ("a", "refused", 0.0): 1, ("a", "error", None): 2}
     assert Counter(labels(tmp_path)) == expected
     assert yard({"a": "p1"}) == (0, "")
     assert server.calls() == QUESTIONS
