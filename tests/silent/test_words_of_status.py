@@ -164,6 +164,24 @@ def test_failed_beside_an_answer_with_a_reference_is_no_score(tmp_path: Path, ca
     assert sorted(labels(started(call, path, tmp_path))["gpt-4o"]) == [0.0] * 10 + [1.0] * 30
 
 
+@pytest.mark.parametrize("name", ["success", "ok", "failed"])
+def test_whether_a_call_succeeded_is_no_score_beside_references(
+    name: str, tmp_path: Path, call: Any
+) -> None:
+    rows = answers(["failed"] * 10)
+    for k, one in enumerate(rows):
+        one[name] = str((one.pop("status") == "failed") == (name == "failed")).lower()
+        if k % 8 == 0:  # the call went well, and the answer is wrong
+            one["response"] = "-1"
+    found = labels(started(call, table(tmp_path / "c.csv", rows), tmp_path))
+    assert found["gpt-4o"] == [1.0] * 20
+    assert found["claude-3"].count(0.0) == 8
+    # A verdict that calls a given answer wrong stays one.
+    rows[1]["response"], rows[1][name] = "-1", str(name == "failed").lower()
+    found = labels(started(call, table(tmp_path / "v.csv", rows), tmp_path))
+    assert found["claude-3"].count(0.0) == 0
+
+
 @pytest.fixture
 def server() -> Iterator[str]:
     """Answers nothing, and says why in the finish reason alone."""

@@ -28,7 +28,7 @@ from routeyard.pipelines.ingest.results.values import (
     some,
     texts,
 )
-from routeyard.schemas.statuses import ANSWERLESS, FAILED, status_of
+from routeyard.schemas.statuses import ANSWERLESS, FAILED, says_failed, status_of
 
 #: Names of columns that say which metric a score is of.
 _METRICS = ("metric", "metricname", "scorer", "grader", "evaluator", "scoretype", "metrictype")
@@ -193,6 +193,8 @@ def no_status_as_score(done: Assigned) -> None:
     `failed` beside answers that references can grade, or beside no answer alone, is no score of 0.
     """
     name = done.of_status
+    if name is None:
+        _no_call_as_score(done)
     if name is None or done.roles.get("score") != "(score)" or "text" not in done.roles:
         return
     words = pc.unique(done.table.column(name).drop_null()).to_pylist()
@@ -215,6 +217,44 @@ def no_status_as_score(done: Assigned) -> None:
            else "no answer is beside those that failed"),
         "score",
     )  # fmt: skip
+
+
+#: Names of columns of 0 and 1 that say of a call as well as of an answer that it succeeded.
+_OF_CALLS = ("success", "succeeded", "successful", "issuccess", "issuccessful", "ok", "isok",
+             "valid", "isvalid", "failed", "isfailed", "isfailure", "unsuccessful")  # fmt: skip
+
+
+def _no_call_as_score(done: Assigned) -> None:
+    """Take `success: false` for how a call ended where references grade, and no answer is wrong.
+
+    A score says of some answer that is there that it is wrong; this is 0 beside none.
+    """
+    score = done.roles.get("score", "")
+    own = [n for n in ({*done.used} if score == "(score)" else {score})
+           if plain(n.rpartition(".")[2]) in _OF_CALLS]  # fmt: skip
+    if len(own) != 1 or not {"text", "reference"} <= {*done.roles}:
+        return
+    name, table = own[0], done.table
+    if done.others or not is_right_or_wrong(table.column(score)):
+        return
+    text = pc.utf8_trim_whitespace(texts(table.column(done.roles["text"]))).fill_null("")
+    wrong = pa.chunked_array([pa.array(numbers(table.column(score)) == 0)])
+    beside = pc.unique(text.filter(wrong)).to_pylist()
+    if not beside or not all(not one or says_failed(one) for one in beside):
+        return
+    said = [c.column for c in candidates(table, "status", taken(done))][:1]
+    other = texts(table.column(said[0])) if said else pa.scalar(None, pa.string())
+    done.table = table.append_column("(status)", pc.if_else(wrong, "failed", other))
+    done.used |= {name, *said}
+    done.roles["status"] = "(status)"
+    del done.roles["score"]
+    done.notes = [one for one in done.notes if one.about != "score"]
+    done.note(
+        "choice",
+        f"{name!r} says how calls ended and is no score: the answers are graded by their "
+        f"references, and the {pc.sum(wrong).as_py():,} that failed are missing",
+        "score",
+    )
 
 
 #: Ranks of names that are those of scores, and hardly of anything else; most grades of a scale.
