@@ -12,8 +12,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ingest.guessing.guess import Guess, Table
 from routeyard.pipelines.ingest.guessing.recordings import answers_of, holds_answers
 from routeyard.pipelines.ingest.guessing.values import present
-from routeyard.pipelines.ingest.results.roles import FAMILY, rank_of
-from routeyard.pipelines.ingest.results.values import looks_like_money
+from routeyard.pipelines.ingest.results.roles import FAMILY, looks_like_money, rank_of
 from routeyard.pipelines.io import files, named_files
 from routeyard.pipelines.mapping.fields import compile_field, mentions
 

@@ -45,6 +45,9 @@ def wide(
         ("Cost {m} (USD)", "{m}_correct"),
         ("{m}_usd", "{m}"),
         ("{m}_fee", "{m}_correct"),
+        ("{m} Kosten", "{m} richtig"),
+        ("{m} coût", "{m}"),
+        ("{m} (cost, cents)", "{m} (correct)"),
     ],
 )
 def test_costs_named_with_the_model_in_any_order_are_read(
@@ -57,6 +60,16 @@ def test_costs_named_with_the_model_in_any_order_are_read(
         spent = [row for one in found.findings if one.kind == "odd_cost" for row in one.rows]
         assert not spent
         assert not any("not read" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("score", ["{m}", "{m}_correct", "{m} richtig"])
+@pytest.mark.parametrize("figure", ["{m} Aufwand", "{m} Kosten je Frage"])
+def test_a_further_figure_of_each_model_is_no_model(
+    score: str, figure: str, tmp_path: Path
+) -> None:
+    found = routeyard.audit(wide(tmp_path / "w.csv", figure, score))
+    assert found.looked_at["arms"] == 2
+    assert sum(figure.format(m="gpt-4o") in note for note in found.notes) == 1
 
 
 def test_costs_are_read_in_their_unit_and_reach_the_recipe(tmp_path: Path, call: Any) -> None:

@@ -16,19 +16,19 @@ from routeyard.pipelines.ingest.results.roles import (
     constant,
     is_judges,
     is_weak,
+    looks_like_money,
     rank_of,
 )
 from routeyard.pipelines.ingest.results.scores import (
     CLEAR,
     find_score,
-    is_right_or_wrong,
     no_status_as_score,
     taken,
 )
 from routeyard.pipelines.ingest.results.values import (
     FOREIGN,
     RATE,
-    looks_like_money,
+    is_right_or_wrong,
     numbers,
     snake_case,
     some,

@@ -28,6 +28,17 @@ from routeyard.pipelines.ingest.results.values import (
 _TABLE: dict[str, dict[str, Any]] = yaml.safe_load(
     files(__package__).joinpath("roles.yaml").read_text(encoding="utf-8")
 )
+#: Role → names of its columns in other languages.
+LANGUAGES: dict[str, list[str]] = {
+    role: about["languages"] for role, about in _TABLE.items() if "languages" in about
+}
+for _role, _names in LANGUAGES.items():
+    _TABLE[_role]["names"] += _names
+#: What names of columns say of money.
+_MONEYED = re.compile(
+    r"(?:^|_)(?:\w*costs?|price[ds]?|spen[dt]|charged?|usd|dollars?|cents?|fees?|bill(?:ed|ing)?|"
+    rf"expenses?|paid|payment|money|{'|'.join(LANGUAGES['cost'])})(?:_|$)"
+)
 #: Families that names of models hold.
 FAMILY = re.compile(
     r"gpt|claude|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|\bphi-?\d|command-?r|grok|falcon|"
@@ -216,6 +227,12 @@ _NEGATED = re.compile(
     r"(?:is|was|are|num|n)?(?:incorrect|wrong|notcorrect|uncorrect|unresolved|unsolved|unsuccessful|"
     r"notresolved|notsolved|failed|isfailure|mistake)s?"
 )
+
+
+def looks_like_money(name: str) -> bool:
+    """Whether a column's name speaks of costs, in any currency."""
+    snake = snake_case(name)
+    return _MONEYED.search(snake) is not None or FOREIGN.search(snake) is not None
 
 
 def is_negated(name: str) -> bool:

@@ -22,6 +22,7 @@ from routeyard.pipelines.ingest.results.values import (
     ABSTAINED,
     COMPARED,
     WORDS,
+    is_right_or_wrong,
     numbers,
     plain,
     scale_of,
@@ -279,11 +280,6 @@ def _unread(done: Assigned, around: set[str]) -> None:
                 "it was not read",
                 "score", done.table.num_rows,
             )  # fmt: skip
-
-
-def is_right_or_wrong(column: pa.ChunkedArray) -> bool:
-    values = numbers(column)
-    return values is not None and not {*values[values == values]} - {0.0, 1.0}
 
 
 #: Words of a score that say nothing.

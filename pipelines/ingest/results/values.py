@@ -268,17 +268,12 @@ FOREIGN = re.compile(
 )
 #: Sign of money → word for it.
 _COINS = {"€": " eur ", "£": " gbp ", "¥": " jpy ", "₹": " inr ", "¢": " cents ", "$": " usd "}
-#: What names of columns say of money.
-_MONEYED = re.compile(
-    r"(?:^|_)(?:\w*costs?|price[ds]?|spen[dt]|charged?|usd|dollars?|cents?|fees?|bill(?:ed|ing)?|"
-    r"expenses?|paid|payment|money)(?:_|$)"
-)
 
 
-def looks_like_money(name: str) -> bool:
-    """Whether a column's name speaks of costs, in any currency."""
-    snake = snake_case(name)
-    return _MONEYED.search(snake) is not None or FOREIGN.search(snake) is not None
+def is_right_or_wrong(column: Column) -> bool:
+    """Whether a column's values are 0 and 1, or words for them."""
+    values = numbers(column)
+    return values is not None and not {*values[values == values]} - {0.0, 1.0}
 
 
 def unknown_words(table: pa.Table) -> dict[str, int]:

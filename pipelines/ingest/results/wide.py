@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.ingest.results.columns import same_types
-from routeyard.pipelines.ingest.results.roles import FAMILY, rank_of
+from routeyard.pipelines.ingest.results.roles import FAMILY, LANGUAGES, looks_like_money, rank_of
 from routeyard.pipelines.ingest.results.values import (
     Column,
     amount,
     factor,
-    looks_like_money,
+    is_right_or_wrong,
     numbers,
     plain,
     scale_of,
@@ -38,12 +38,15 @@ _SIGNS = r"[\s:|/.\-_]+"
 _WORDS = (
     r"(?:is[ _-]?)?(?:scores?|acc(?:uracy)?|correct|grades?|quality|performance|labels?|eval|"
     r"passed|resolved|success|reward|(?:total_?|model_?)?(?:response|answer|output|generation|cost|price|"
-    r"latency|duration|tokens|error|status)(?:_usd|_cents?|_micro_?(?:usd|dollars)|_ms|_s|_sec(?:ond)?s)?|(?:input|prompt|output|completion)_tokens)"
+    r"latency|duration|tokens|error|status)(?:_usd|_cents?|_micro_?(?:usd|dollars)|_ms|_s|_sec(?:ond)?s)?|(?:input|prompt|output|completion)_tokens|"
+    rf"{'|'.join(word for words in LANGUAGES.values() for word in words)})"
 )
 #: Words of a column's name that are looked at for a model's.
 _WORDS_OF_NAME = 24
-_AFTER = re.compile(rf"^(?P<model>.*?\S){_SIGNS}(?P<field>{_WORDS})$", re.IGNORECASE)
-_BEFORE = re.compile(rf"^(?P<field>{_WORDS}){_SIGNS}(?P<model>\S.*)$", re.IGNORECASE)
+_AFTER = re.compile(
+    rf"^(?P<model>.*?\S)(?:{_SIGNS}(?P<field>{_WORDS})|\s*\((?P<inside>{_WORDS})\))$", re.IGNORECASE
+)
+_BEFORE = re.compile(rf"^(?P<field>{_WORDS})(?P<inside>){_SIGNS}(?P<model>\S.*)$", re.IGNORECASE)
 
 
 def model_columns(table: pa.Table) -> tuple[dict[str, dict[str, str]], bool]:
@@ -144,7 +147,30 @@ def _named_with_model(
             fields[model].setdefault(str(role), name)
         if scored or role is not None or looks_like_money(rest):
             figures.add(name)
-    return [name for name in bare if name in scored or name not in figures]
+    left = [name for name in bare if name in scored or name not in figures]
+    return left if scored else _without_figures(table, left)
+
+
+def _without_figures(table: pa.Table, bare: list[str]) -> list[str]:
+    """Columns of models without a further figure of each (`m-1 effort`, `m-2 effort` of 0.3).
+
+    Another model may be called so (`m-1`, `m-1-chat`): a figure is beside every model that has
+    verdicts of 0 and 1, and holds no such.
+    """
+    models = {name.lower(): name for name in bare}
+    held = {name: found for name in bare if (found := model_in(name, models))}
+    base = {name for name in bare if name not in held}
+    if len(base) < 2 or not all(is_right_or_wrong(table.column(name)) for name in base):
+        return bare
+    of: dict[str, dict[str, str]] = defaultdict(dict)
+    for name, (model, rest) in held.items():
+        of[plain(rest)][name] = model
+    figures = set()
+    for named in of.values():
+        verdicts = any(is_right_or_wrong(table.column(name)) for name in named)
+        if {*named.values()} == base and not verdicts:
+            figures |= {*named}
+    return [name for name in bare if name not in figures]
 
 
 def model_in(name: str, models: Mapping[str, str]) -> tuple[str, str] | None:
@@ -192,7 +218,8 @@ def _split(name: str, names: Sequence[str]) -> tuple[str | None, str | None]:
         if len(tops) >= 2:
             return before, field
     for pattern in (_AFTER, _BEFORE):
-        if (found := pattern.match(name)) and (field := _field(found["field"])):
+        found = pattern.match(name)
+        if found and (field := _field(found["field"] or found["inside"])):
             model = found["model"]
             if _field(model) is None or FAMILY.search(model):
                 return model, field
