@@ -182,6 +182,28 @@ def test_whether_a_call_succeeded_is_no_score_beside_references(
     assert found["claude-3"].count(0.0) == 0
 
 
+def test_an_errors_object_is_no_suite_and_makes_an_empty_answer_missing(
+    tmp_path: Path, call: Any
+) -> None:
+    objects = [{"type": "api_error", "message": "Server error"}, {"code": 529, "detail": "Busy"}]
+    rows = answers(["0", "1"] * 4)
+    for one in rows:
+        word = one.pop("status")
+        one["error"] = None if word == "success" else objects[int(word)]
+    path = tmp_path / "e.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    assert routeyard.audit(path).looked_at["questions"] == 28
+    assert labels(started(call, path, tmp_path))["gpt-4o"] == [1.0] * 20
+
+
+def test_an_unknown_word_beside_an_empty_answer_of_score_0_is_a_finding(tmp_path: Path) -> None:
+    rows = answers(["Zorblax"] * 5)
+    for one in rows:
+        one["score"] = int(one["status"] == "success")
+    found = routeyard.audit(table(tmp_path / "z.csv", rows))
+    assert any("5 empty answers of score 0 end as 'Zorblax'" in one.says for one in found.findings)
+
+
 @pytest.fixture
 def server() -> Iterator[str]:
     """Answers nothing, and says why in the finish reason alone."""

@@ -15,6 +15,7 @@ from routeyard.pipelines.ingest.results.roles import (
     candidates,
     constant,
     is_judges,
+    is_of_error,
     is_weak,
     looks_like_money,
     rank_of,
@@ -55,6 +56,7 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
     _no_reference(done, given)
     _texts_of(done, around)
     no_status_as_score(done)
+    _error_objects(done, around)
     for role in _OF_ROWS:
         if role not in done.roles:
             found = candidates(done.table, role, taken(done) | frozenset(around))
@@ -77,6 +79,24 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
     if found and "split" not in done.roles:
         done.roles["split"] = found[0].column
     return done
+
+
+def _error_objects(done: Assigned, around: set[str]) -> None:
+    """Take the parts of errors' objects for the error, as one text."""
+    table = done.table
+    free = [n for n in table.column_names if n not in taken(done) | around and n[:1] != "("]
+    parts = [n for n in free if is_of_error(n)]
+    if "error" in done.roles or not parts:
+        return
+    # Some rows may hold a text where others have an object.
+    plainly = [c.column for c in candidates(table, "error", taken(done) | around)][:1]
+    columns = [texts(table.column(name)).combine_chunks().fill_null("")
+               for name in dict.fromkeys([*plainly, *parts])]  # fmt: skip
+    said = pc.utf8_trim_whitespace(pc.binary_join_element_wise(*columns, " "))
+    text = pc.if_else(pc.equal(said, ""), pa.scalar(None, pa.string()), said)
+    done.table = table.append_column("(error)", text)
+    done.roles["error"] = "(error)"
+    done.used |= {*plainly, *parts}
 
 
 def _no_reference(done: Assigned, given: Mapping[str, str]) -> None:

@@ -155,6 +155,13 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
             f"Write `statuses: {{{word}: error}}` (or ok, refused, …) beside their `fields`",
             "status", rows,
         )  # fmt: skip
+    for word, rows in unknown_words(found, wrong=True).items():
+        done.note(
+            "question",
+            f"{rows:,} empty answers of score 0 end as {word!r}, which is no known status: are "
+            "they missing? They count as wrong, as their source counts them",
+            "status", rows,
+        )  # fmt: skip
     return found, others
 
 

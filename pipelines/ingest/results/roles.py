@@ -165,6 +165,8 @@ def candidates(
 
 def _is_otherwise(name: str, parts: list[str], role: str) -> bool:
     """Whether a name fits a role by a word of it alone, and says that it is something else."""
+    if role not in ("error", "status") and is_of_error(name):
+        return True
     if role == "score":
         return is_negated(parts[-1])
     if role in _OF_MODELS and is_judges(name):
@@ -175,6 +177,11 @@ def _is_otherwise(name: str, parts: list[str], role: str) -> bool:
         return "[0]" in name  # of a part of the record
     snake = snake_case(name)
     return role == "cost" and bool(RATE.search(snake) or FOREIGN.search(snake))
+
+
+def is_of_error(name: str) -> bool:
+    """Whether a column is a part of an error's object, as `error.type` is."""
+    return any(plain(part) in _TABLE["error"]["names"] for part in name.split(".")[:-1])
 
 
 def rank_of(name: str, role: str) -> float | None:

@@ -276,15 +276,20 @@ def is_right_or_wrong(column: Column) -> bool:
     return values is not None and not {*values[values == values]} - {0.0, 1.0}
 
 
-def unknown_words(table: pa.Table) -> dict[str, int]:
+def unknown_words(table: pa.Table, *, wrong: bool = False) -> dict[str, int]:
     """Word of a status that nobody knows → rows where it is beside an empty answer without a score.
 
     Without any text, no answer is known to be empty; a score says how its source counts one.
+
+    Args:
+        wrong: Beside empty answers of score 0 instead.
     """
     text = pc.utf8_trim_whitespace(table.column("text"))
     if text.null_count == len(text):
         return {}
-    blank = pc.and_(pc.equal(pc.fill_null(text, ""), ""), table.column("score").is_null())
+    score = table.column("score")
+    counts = pc.fill_null(pc.equal(score, 0), False) if wrong else score.is_null()
+    blank = pc.and_(pc.equal(pc.fill_null(text, ""), ""), counts)
     counted = pc.value_counts(table.column("status").filter(blank).drop_null()).to_pylist()
     return {
         one["values"]: one["counts"]
