@@ -148,6 +148,8 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
                 others[name] = more
     found = recording(columns)
     done.notes += unread_columns(done, around)
+    if "status" not in done.roles and "error" not in done.roles:
+        _unread_status(done, around, found)
     for word, rows in unknown_words(found).items():
         done.note(
             "question",
@@ -165,8 +167,35 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     return found, others
 
 
+#: Different words of a column of statuses, at most.
+_WORDS_OF_STATUS = 40
 #: Columns that were not read which a note names, and those under one key that it names as one.
 _NAMED, _TOGETHER = 30, 3
+
+
+def _unread_status(done: Assigned, around: set[str], found: pa.Table) -> None:
+    """Ask of a column that nobody read and that tells all empty answers from the others."""
+    text = pc.utf8_trim_whitespace(found.column("text"))
+    blank = pc.equal(pc.fill_null(text, ""), "").combine_chunks()
+    number = pc.sum(blank).as_py() or 0
+    if not 0 < number < len(blank):
+        return
+    read = {*done.roles.values(), *done.others, *done.used, *around}
+    for name in (n for n in done.table.column_names if n not in read and n[:1] != "("):
+        words = texts(done.table.column(name)).combine_chunks()
+        beside = words.filter(blank)
+        seen = pc.unique(beside).to_pylist()
+        others = pc.unique(words.filter(pc.invert(blank))).to_pylist()
+        short = all(one and len(one) <= 80 for one in seen)
+        few = len(seen) + len(others) <= min(_WORDS_OF_STATUS, len(blank) // 2)
+        if short and few and not {*seen} & {*others}:
+            done.note(
+                "question",
+                f"{name!r} says {', '.join(map(repr, sorted(seen)[:3]))} of the {number:,} empty "
+                "answers, and of no other: does it say that they are missing? It was not read: "
+                "call it status",
+                "status", number,
+            )  # fmt: skip
 
 
 def unread_columns(done: Assigned, around: set[str]) -> list[ReadingNote]:
