@@ -207,7 +207,9 @@ def test_an_unknown_word_beside_an_empty_answer_of_score_0_is_a_finding(tmp_path
 @pytest.mark.parametrize("name", ["zustand", "tila", "request_failed"])
 def test_a_status_in_another_language_is_asked_about(name: str, tmp_path: Path) -> None:
     words = {"success": "fertig", "Zorblax": "abgebrochen"}
-    rows = [{**one, name: words[one.pop("status")]} for one in answers(["Zorblax"] * 5)]
+    rows = answers(["Zorblax"] * 5)
+    for one in rows:
+        one[name] = words[one.pop("status")]
     found = routeyard.audit(table(tmp_path / "z.csv", rows))
     assert any("abgebrochen" in one.says and "5" in one.says for one in found.findings)
 
