@@ -117,7 +117,7 @@ def _fields_of_models(table: pa.Table) -> tuple[dict[str, dict[str, str]], list[
             fields[model].setdefault(field, name)
         elif ("." not in name or _ends_with_model(name)) and _is_score(table, name):
             bare.append(name)
-    bare = _named_with_model(table, fields, bare)
+    bare = _without_figures(table, _named_with_model(table, fields, bare))
     fields = _without_parent(fields)
     for name in bare:
         if "score" not in fields.get(name, {}) and (FAMILY.search(name) or name in fields):
@@ -147,8 +147,7 @@ def _named_with_model(
             fields[model].setdefault(str(role), name)
         if scored or role is not None or looks_like_money(rest):
             figures.add(name)
-    left = [name for name in bare if name in scored or name not in figures]
-    return left if scored else _without_figures(table, left)
+    return [name for name in bare if name in scored or name not in figures]
 
 
 def _without_figures(table: pa.Table, bare: list[str]) -> list[str]:
