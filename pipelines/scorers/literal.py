@@ -54,7 +54,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
             continue
         if not keys and _wrap(values):
             continue  # an envelope whose answer is a separate candidate
-        right = any(same(value, one) for one in literals for value in values)
+        right = any(same(value, one) for one in literals for value in (*values, *_listed(how, said)))
         right = right or any(_printed(said, values, text) for text in raw)
         kind = type(values[0]).__name__ if values else "text"
         return ScoreResult.of(right, said, (start, end), f"{how}: {kind} {said[:80]}")
@@ -81,6 +81,15 @@ def _values(how: str, said: str, before: str) -> list[Any]:
         spellings += [string, bare[1:-1] if quoted else "", f'"""{string}"""' if string else ""]
         found.append(string)
     return found + [one for text in dict.fromkeys(spellings) for one in values_of(text)]
+
+
+def _listed(how: str, said: str) -> list[list[Any]]:
+    """The list that words name without brackets: "The answer is 1, 2"; in code it is a tuple."""
+    bare = said.strip("`* \t\n")
+    if how in ("assertion", "code block", "field") or "," not in bare:
+        return []
+    lists = values_of(f"[{bare}]")
+    return [one for one in lists if isinstance(one, list) and same(tuple(one), *values_of(bare)[:1])]
 
 
 _reference = lru_cache(maxsize=65536)(values_of)
@@ -215,7 +224,7 @@ def _bare(output: str, start: int, end: int) -> tuple[int, int]:
 
 SCORER = Scorer(
     "literal",
-    "12",
+    "13",
     read,
     instruction=(
         "End with the value and nothing else between [ANSWER] and [/ANSWER], "

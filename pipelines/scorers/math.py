@@ -198,7 +198,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "14",
+    "15",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "
