@@ -54,7 +54,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
             continue
         if not keys and _wrap(values):
             continue  # an envelope whose answer is a separate candidate
-        right = any(same(value, one) for one in literals for value in (*values, *_listed(how, said)))
+        read = (*values, *_listed(how, said))
+        right = any(same(value, one) for one in literals for value in read)
         right = right or any(_printed(said, values, text) for text in raw)
         kind = type(values[0]).__name__ if values else "text"
         return ScoreResult.of(right, said, (start, end), f"{how}: {kind} {said[:80]}")
@@ -88,8 +89,8 @@ def _listed(how: str, said: str) -> list[list[Any]]:
     bare = said.strip("`* \t\n")
     if how in ("assertion", "code block", "field") or "," not in bare:
         return []
-    lists = values_of(f"[{bare}]")
-    return [one for one in lists if isinstance(one, list) and same(tuple(one), *values_of(bare)[:1])]
+    lists = [one for one in values_of(f"[{bare}]") if isinstance(one, list)]
+    return [one for one in lists if any(same(tuple(one), value) for value in values_of(bare))]
 
 
 _reference = lru_cache(maxsize=65536)(values_of)

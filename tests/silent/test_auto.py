@@ -252,7 +252,7 @@ def test_the_card_counts_how_auto_read(call: Any, tmp_path: Path) -> None:
     assert all(row["reason"].startswith("read as ") for row in verdicts)
 
 
-@pytest.mark.parametrize("opened, closed", [("◁think▷", "◁/think▷"), ("[THINK]", "[/THINK]")])
+@pytest.mark.parametrize(("opened", "closed"), [("◁think▷", "◁/think▷"), ("[THINK]", "[/THINK]")])
 def test_what_stands_only_in_thinking_is_no_answer(opened: str, closed: str) -> None:
     for scorer in ("auto", "numeric", "math", "em"):
         thought = f"{opened}The answer is 5.{closed}\nI could not do it."
@@ -262,11 +262,12 @@ def test_what_stands_only_in_thinking_is_no_answer(opened: str, closed: str) -> 
 
 
 @pytest.mark.parametrize(
-    "output, outcome",
+    ("output", "outcome"),
     [
         ("Working: 59 before 1? No.\nThe answer is 1, 2, 59.", "correct"),
         ("Answer: 1, 2, 59", "correct"),
         ("The answer is 1, 59, 2.", "incorrect"),
+        ("The answer is 1, true.", "incorrect"),
         ("The answer is (1, 2, 59).", "incorrect"),  # a tuple that says so
         ("```python\n1, 2, 59\n```", "incorrect"),
     ],

@@ -170,7 +170,7 @@ def test_what_a_router_itself_costs_is_counted_per_decision(
 
 
 def test_audit_router_names_the_columns_that_nobody_reads(
-    call: Call, demo_release: Path, tmp_path: Path
+    call: Any, demo_release: Path, tmp_path: Path
 ) -> None:
     with routeyard.open_release(demo_release) as release:
         ids = release.arrow("queries").column("query_id").to_pylist()
@@ -180,4 +180,5 @@ def test_audit_router_names_the_columns_that_nobody_reads(
         rows = rows.append_column(name, pa.array([0.5] * len(ids)))
     pq.write_table(rows, tmp_path / "mine.parquet")
     said = call("audit", "router", tmp_path / "mine.parquet", demo_release).stdout
-    assert "'routing_cost_usd'" in said and "'decision_cost_usd'" not in said
+    assert "'routing_cost_usd'" in said
+    assert "'decision_cost_usd'" not in said
