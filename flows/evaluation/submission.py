@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from routeyard.flows.evaluation.released import read_release
 from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.experiment.given import read_predictions
+from routeyard.pipelines.experiment.given import DECISION, read_predictions
 from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.metrics.arena import robustness
@@ -38,6 +38,10 @@ def audit_submission(
     core = core_of(tables.without("embeddings"))
     chosen = default_scheme(core, scheme)
     found = audit(core, chosen, table)
+    read = {"query_id", "model_id", "cost", "tokens", "score", DECISION}
+    if unread := sorted(set(table.column_names) - read):
+        says = f"read neither here nor by evaluate: {', '.join(map(repr, unread))}"
+        found.append(Suspicion("columns", "warn", says))
     if beside is not None:
         found.append(compare(core, chosen, choices_only(beside), table))
     if arena is not None and all(one.level != "fail" for one in found):

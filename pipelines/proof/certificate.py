@@ -217,10 +217,12 @@ def _routers(evidence: Evidence, told: Mapping[str, Any], fresh: Certificate) ->
     elif own:
         yield proved("certificate", f"{len(own)} reference routers, fitted again")
     if left := [row for row in rows if row.get("router") not in own]:
-        says = f"{len(left)} reference routers (they are fitted on embeddings that are not here)"
+        here = evidence.rows("embeddings")
+        why = "only `--full` fits them" if here else "their embeddings are not released"
+        says = f"{len(left)} reference routers (not fitted again: {why})"
         yield believed("certificate", says)
         yield not_run("certificate", f"{len(left)} reference routers fitted again", (
-            "`--full` fits them" if evidence.rows("embeddings") else "no embeddings are released"
+            "`--full` fits them" if here else "no embeddings are released"
         ))  # fmt: skip
     yield from _verdict(evidence, told, fresh)
 

@@ -296,7 +296,7 @@ _READERS: dict[str, Callable[[ScoringInput, str], ScoreResult]] = {
 }
 SCORER = Scorer(
     "auto",
-    "14",
+    "15",
     read,
     instruction='End with one line of the form "Answer: ...", holding the answer and nothing else.',
 )

@@ -74,4 +74,4 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     return ScoreResult.of(best >= THRESHOLD, answer, span, reason, score=min(best, 1.0))
 
 
-SCORER = Scorer("bartscore", "4", read, threshold=THRESHOLD, instruction=BARE_TEXT)
+SCORER = Scorer("bartscore", "5", read, threshold=THRESHOLD, instruction=BARE_TEXT)

@@ -31,7 +31,7 @@ from typing import Any
 
 from routeyard.pipelines.errors import BadInput, Unsafe
 from routeyard.pipelines.isolation.jail.host import NoIsolation, ProgramLimits, run
-from routeyard.pipelines.scorers.extraction.envelopes import opening_of, without_closers
+from routeyard.pipelines.scorers.extraction.envelopes import opening_of, thinking, without_closers
 from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: Name of the option (recipe: `label.run_code_without_isolation`).
@@ -51,20 +51,23 @@ _FENCE = re.compile(
 _TAGS = re.compile(r"(?:\s|</?[|\w:]{1,30}>|\[/?[A-Za-z]{1,12}\])*")
 #: Fences within a program (in its texts) that may come before the one that closes it.
 _MOST_WITHIN = 8
-_THOUGHT = re.compile(
-    r"<(?P<end>/?)\s?(?:think|thinking|thoughts?|reason|reasoning|scratchpad|seed:think)\s?>", re.I
-)
 #: What base models write after the answer is done.
 _RUN_ON = re.compile(r"\n(?=(?:class |def |#|@|if __name__|print\(|assert |import |from |```))")
 
 
 def read(asked: ScoringInput, output: str) -> ScoreResult:
-    """`correct` when every test holds; `abstain` when there is no program."""
+    """`correct` when every test holds; `abstain` when there is no program.
+
+    A block that is marked as Python and cannot be parsed is a program, and wrong.
+    """
     entry = _entry(asked)
     kind = _kind(asked)
     prompt = _prompt(asked)
     found = _program(output, prompt, entry, whole=kind != "check")
     if found is None:
+        if broken := _broken(output, truncated=asked.truncated):
+            says = "the program is no Python: it cannot be parsed"
+            return ScoreResult.of(False, output[slice(*broken)], broken, says)
         return ScoreResult("abstain", reason="no program in the output")
     program, span = found
     job: dict[str, Any] = {"kind": kind, "program": program, "entry_point": entry}
@@ -168,6 +171,27 @@ def _program(
     return (program, (floor, floor + end)) if end else None
 
 
+def _broken(output: str, *, truncated: bool) -> tuple[int, int] | None:
+    """Span of the last block marked as Python that cannot be parsed; none within thinking.
+
+    What a token limit cut off, or a session (`>>> f(1)`), is no program.
+    """
+    fences = list(_FENCE.finditer(output))[-2 * MOST_BLOCKS :]
+    thoughts = _thoughts(output, [])
+    for at, fence in reversed(list(enumerate(fences))):
+        if not re.fullmatch(r"py(thon)?[\d.]*", fence["language"], re.I):
+            continue
+        closed = at + 1 < len(fences)
+        span = (fence.end() + 1, fences[at + 1].start() if closed else len(output))
+        body = output[slice(*span)].strip()
+        thought = any(a <= span[0] < b for a, b in thoughts)
+        if thought or not body or body.startswith(">>>") or (truncated and not closed):
+            continue
+        if not _parses(dedent(body)):
+            return span
+    return None
+
+
 def _unfenced(text: str, prompt: str, entry: str, whole: bool) -> int:
     """How much of a text is a script, or the rest of the function that the prompt begins."""
     if not _is_program(text):
@@ -187,7 +211,7 @@ def _blocks(output: str, prompt: str) -> list[tuple[str, tuple[int, int]]]:
     fences = list(_FENCE.finditer(output))[-2 * MOST_BLOCKS :]
     if fences and not fences[0]["language"]:  # may close a program that the prompt's fence opened
         stop = fences[0].start()
-        start = max((one.end() for one in _THOUGHT.finditer(output, 0, stop)), default=0)
+        start = max((end for _, _, (_, end) in thinking(output, 0, stop)), default=0)
         if stop - start <= LONGEST and (program := _unindented(output[start:stop], "", prompt)):
             blocks, done = [(program, (start, stop))], fences[0].end()
     for at, fence in enumerate(fences):
@@ -244,14 +268,17 @@ def _unindented(body: str, indent: str, prompt: str) -> str:
 
 def _thoughts(output: str, blocks: list[tuple[str, tuple[int, int]]]) -> list[tuple[int, int]]:
     """Spans of finished thinking; a tag in the text of a program ends none."""
-    spans, opened, since = [(0, opening_of(output, len(output)))], 0, 0
+    spans, since = [(0, opening_of(output, len(output)))], 0
+    opened: dict[str, int] = {}
     for start, stop in (*(span for _, span in blocks), (len(output), 0)):
-        for tag in _THOUGHT.finditer(output, since, start):
-            if not tag["end"]:
-                opened = max(opened, 0) or tag.start()
-            elif opened >= 0:  # templates may open the block before the output begins
-                spans.append((opened, tag.end()))
-                opened = -1
+        for name, closes, (first, last) in thinking(output, since, start):
+            if not closes:
+                opened.setdefault(name, first)
+            elif opened or len(spans) == 1:
+                # Templates may open the block before the output begins.
+                begun = opened.get(name, min(opened.values(), default=0))
+                spans.append((begun, last))
+                opened = {one: at for one, at in opened.items() if at < begun}
         since = stop
     return spans
 
@@ -312,7 +339,7 @@ def _limits(asked: ScoringInput) -> ProgramLimits:
 
 SCORER = Scorer(
     "code",
-    "6",
+    "7",
     read,
     instruction=(
         "Reply with one complete Python program or function in a single fenced code block, "

@@ -81,7 +81,7 @@ def _unglued(answer: Text) -> Iterable[Text]:
 
 SCORER = Scorer(
     "contains",
-    "7",
+    "8",
     read,
     instruction="Answer in one short sentence.",
     escalate_on="not_correct",

@@ -20,7 +20,7 @@ def token_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
 SCORER = replace(
     graded(
         "f1",
-        "11",
+        "12",
         "F1",
         token_f1,
         threshold=0.5,

@@ -54,7 +54,8 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
             continue
         if not keys and _wrap(values):
             continue  # an envelope whose answer is a separate candidate
-        right = any(same(value, one) for one in literals for value in values)
+        read = (*values, *_listed(how, said))
+        right = any(same(value, one) for one in literals for value in read)
         right = right or any(_printed(said, values, text) for text in raw)
         kind = type(values[0]).__name__ if values else "text"
         return ScoreResult.of(right, said, (start, end), f"{how}: {kind} {said[:80]}")
@@ -81,6 +82,15 @@ def _values(how: str, said: str, before: str) -> list[Any]:
         spellings += [string, bare[1:-1] if quoted else "", f'"""{string}"""' if string else ""]
         found.append(string)
     return found + [one for text in dict.fromkeys(spellings) for one in values_of(text)]
+
+
+def _listed(how: str, said: str) -> list[list[Any]]:
+    """The list that words name without brackets: "The answer is 1, 2"; in code it is a tuple."""
+    bare = said.strip("`* \t\n")
+    if how in ("assertion", "code block", "field") or "," not in bare:
+        return []
+    lists = [one for one in values_of(f"[{bare}]") if isinstance(one, list)]
+    return [one for one in lists if any(same(tuple(one), value) for value in values_of(bare))]
 
 
 _reference = lru_cache(maxsize=65536)(values_of)
@@ -215,7 +225,7 @@ def _bare(output: str, start: int, end: int) -> tuple[int, int]:
 
 SCORER = Scorer(
     "literal",
-    "12",
+    "13",
     read,
     instruction=(
         "End with the value and nothing else between [ANSWER] and [/ANSWER], "

@@ -30,6 +30,7 @@ from routeyard.pipelines.scorers.extraction.commitment import (
     finished,
     settle,
 )
+from routeyard.pipelines.scorers.extraction.envelopes import after_draft
 from routeyard.pipelines.scorers.extraction.marks import MOST_READ, committed
 from routeyard.pipelines.scorers.extraction.math_statement import stated_value
 from routeyard.pipelines.scorers.extraction.plain import numeral
@@ -141,10 +142,11 @@ def _marked(output: str, truncated: bool) -> list[tuple[Committed, str]]:
     if breaks_off(output, truncated=truncated) or len(output) > MOST_READ:
         return []
     end = end_of_answer(output)
-    body = output[:end].strip()
+    first = after_draft(output, end)
+    body = output[first:end].strip()
     if not body:
         return []
-    start = output.index(body)
+    start = output.index(body, first)
     if len(body) <= BARE and "\n\n" not in body:
         one, answer = Committed("whole output", start, start + len(body), body), _said_alone(body)
         # A box that marks no answer is one that is denied, doubted or supposed.
@@ -198,7 +200,7 @@ def _reference(text: str) -> str:
 
 SCORER = Scorer(
     "math",
-    "14",
+    "15",
     read,
     instruction=(
         "Work it out step by step, then end with the final answer, "

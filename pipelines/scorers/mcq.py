@@ -254,7 +254,7 @@ def _question(choices: tuple[str, ...], references: tuple[str, ...]) -> tuple[Op
 
 SCORER = Scorer(
     "mcq",
-    "13",
+    "14",
     read,
     instruction=(
         "Think it through, then end with one line of the form "

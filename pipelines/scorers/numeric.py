@@ -296,7 +296,7 @@ def _shown(quantity: Quantity) -> str:
 
 SCORER = Scorer(
     "numeric",
-    "14",
+    "15",
     read,
     instruction=(
         "Work it out, then end with one line of the form "

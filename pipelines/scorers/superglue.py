@@ -76,7 +76,7 @@ BOOLQ, CB, COPA, MULTIRC, RTE, WIC, WSC = map(
 #: ReCoRD: the score is token F1, `correct` is exact match, best reference each.
 RECORD = graded(
     "superglue_record",
-    "10",
+    "11",
     "F1",
     token_f1,
     instruction='End with one line of the form "Answer: ...", naming the one entity.',

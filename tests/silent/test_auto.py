@@ -250,3 +250,27 @@ def test_the_card_counts_how_auto_read(call: Any, tmp_path: Path) -> None:
         assert f"| {shape} | 12 | {right} |" in card, card
     verdicts = pq.read_table(release / "data" / "verdicts.parquet").to_pylist()
     assert all(row["reason"].startswith("read as ") for row in verdicts)
+
+
+@pytest.mark.parametrize(("opened", "closed"), [("◁think▷", "◁/think▷"), ("[THINK]", "[/THINK]")])
+def test_what_stands_only_in_thinking_is_no_answer(opened: str, closed: str) -> None:
+    for scorer in ("auto", "numeric", "math", "em"):
+        thought = f"{opened}The answer is 5.{closed}\nI could not do it."
+        assert routeyard.score(thought, ("5",), scorer=scorer).outcome != "correct", scorer
+        said = f"{opened}The answer is 9.{closed}\nThe answer is 5."
+        assert routeyard.score(said, ("5",), scorer=scorer).outcome == "correct", scorer
+
+
+@pytest.mark.parametrize(
+    ("output", "outcome"),
+    [
+        ("Working: 59 before 1? No.\nThe answer is 1, 2, 59.", "correct"),
+        ("Answer: 1, 2, 59", "correct"),
+        ("The answer is 1, 59, 2.", "incorrect"),
+        ("The answer is 1, true.", "incorrect"),
+        ("The answer is (1, 2, 59).", "incorrect"),  # a tuple that says so
+        ("```python\n1, 2, 59\n```", "incorrect"),
+    ],
+)
+def test_a_list_in_words_needs_no_brackets(output: str, outcome: str) -> None:
+    assert routeyard.score(output, ("[1, 2, 59]",), scorer="auto").outcome == outcome

@@ -180,3 +180,18 @@ def test_what_a_router_itself_costs_is_counted_per_decision(
     pq.write_table(priced.set_column(2, "decision_cost_usd", gaps), tmp_path / "gaps.parquet")
     with pytest.raises(Exception, match="decision_cost_usd"):
         metrics(demo_release, tmp_path / "gaps.parquet")
+
+
+def test_audit_router_names_the_columns_that_nobody_reads(
+    call: Any, demo_release: Path, tmp_path: Path
+) -> None:
+    with routeyard.open_release(demo_release) as release:
+        ids = release.arrow("queries").column("query_id").to_pylist()
+        model = release.arrow("models").column("model_id").to_pylist()[0]
+    rows = pa.table({"query_id": ids, "model_id": [model] * len(ids)})
+    for name in ("decision_cost_usd", "routing_cost_usd"):
+        rows = rows.append_column(name, pa.array([0.5] * len(ids)))
+    pq.write_table(rows, tmp_path / "mine.parquet")
+    said = call("audit", "router", tmp_path / "mine.parquet", demo_release).stdout
+    assert "'routing_cost_usd'" in said
+    assert "'decision_cost_usd'" not in said

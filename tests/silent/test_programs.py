@@ -60,14 +60,27 @@ NONE = {
     "a tag on the fence": f"<think>\n{OPEN}{GOOD}```</think>\nDone.",
     "the template opened it": f"hm\n{FENCED}ok</think>\nThere.",
     "without a fence": f"<think>\n{GOOD}</think>\nThe function adds.",
+    "other brackets": f"[THINK]\n{FENCED}[/THINK]\nI could not do it.",
+    "triangles": f"◁think▷\n{FENCED}◁/think▷\nI could not do it.",
+    "an analysis": f"<analysis>\n{FENCED}</analysis>\nI could not do it.",
+    "a reflection, and a plan in it": f"<reflection><plan>a</plan>{FENCED}</reflection>\nNo.",
+    "a broken program within thinking": f"[THINK]\n{OPEN}def add(a, b\n{SHUT}[/THINK]\nNo.",
+    "a session": f"{OPEN}>>> add(1, 2)\n3\n{SHUT}",
+    "no program": "I could not do it.",
+}
+BROKEN = {
+    "marked as Python": f"{OPEN}def add(a, b) return a + b\n{SHUT}Done.",
+    "in short": f"So:\n```py\ndef add(a, b):\n    return (a\n{SHUT}",
+    "behind thinking": f"<think>\n{FENCED}</think>\n{OPEN}def add(a, b) return a + b\n{SHUT}",
 }
 
 
 def test_where_the_program_is(call: Call, tmp_path: Path) -> None:
     wanted = dict.fromkeys(PROGRAMS, "correct") | dict.fromkeys(NONE, "abstain")
+    wanted |= dict.fromkeys(BROKEN, "incorrect")
     path = tmp_path / "answers.jsonl"
     more = {"scorer": "code", "references": TESTS, "metadata": ABOUT, "question": "Write add."}
-    rows = [more | {"output": text} for text in (PROGRAMS | NONE).values()]
+    rows = [more | {"output": text} for text in (PROGRAMS | NONE | BROKEN).values()]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     done = call("score", path, "--json")
     assert done.returncode == 0, done.stderr

@@ -111,6 +111,10 @@ def test_what_no_check_proves_is_believed_by_name(check: Check) -> None:
     believed = shown(said["believed"])
     for name in ("attempts", "provider", "label_conflict", "detail", "price_in", "fingerprints"):
         assert name in believed, name
+    # The embeddings are released, so the release lacks nothing: `--full` fits these routers.
+    routers = [one for one in map(str, said["believed"]) if "reference routers" in one]
+    assert routers
+    assert all("--full" in one and "not here" not in one for one in routers)
     # Nothing of this release was charged by the price table: no cost of it was proved.
     assert "costs by the price table" not in shown(said["proved"])
 

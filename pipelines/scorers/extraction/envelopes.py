@@ -33,7 +33,7 @@ _PERHAPS = frozenset(_TABLE["perhaps"])
 _DRAFTS = frozenset(_TABLE["reasoning"])
 _MARKUP = frozenset(_TABLE["markup"])
 #: What one of them is in every text that has tags which matter: a closing one, or one left open.
-_TAGGED = ("</", "[/", "<think", "<ans", "<ANS", "<Ans", "[ANS", "[ans", "[THINK", "<|")
+_TAGGED = ("</", "[/", "<think", "<ans", "<ANS", "<Ans", "[ANS", "[ans", "[THINK", "<|", "◁")
 #: What one of the actions is in every text that has some, in lower case.
 _HANDED = ("finish", "submit", "answer(", "answer[", "answer (", "question(")
 _STRING = {quote: re.compile(rf"[^{quote}\\]*(?:\\.[^{quote}\\]*)*", re.DOTALL) for quote in "\"'"}
@@ -57,7 +57,7 @@ class Held(NamedTuple):
     tag: bool = False
 
 
-_DROPPED = str.maketrans("", "", " \t_-*`")
+_DROPPED = str.maketrans("", "", " \t_-*`:")
 
 
 @lru_cache(maxsize=1024)
@@ -178,8 +178,16 @@ def calls(text: str, start: int, end: int) -> Iterator[Held]:
 
 
 def _tags(text: str, start: int, end: int) -> list[re.Match[str]]:
-    tagged = ("<" in text or "[" in text) and any(map(text.__contains__, _TAGGED))
+    tagged = ("<" in text or "[" in text or "◁" in text) and any(map(text.__contains__, _TAGGED))
     return list(_RE["tag"].finditer(text, start, end))[-_MOST:] if tagged else []
+
+
+def thinking(text: str, start: int, end: int) -> Iterator[tuple[str, bool, tuple[int, int]]]:
+    """(name, whether it closes, span) of each tag of thinking, however it is bracketed."""
+    for tag in _RE["tag"].finditer(text, start, end):
+        name = _plain(tag["name"] or tag["name2"])
+        if name in _DRAFTS:
+            yield name, bool(tag["end"] or tag["end2"]), tag.span()
 
 
 def drafts(text: str, end: int) -> tuple[list[tuple[int, int]], bool]:

@@ -52,7 +52,7 @@ OPEN = "|".join(
         rf"(?s:(?:{_any(_FINAL)}).{{0,16}}\z)",
         r"\{[^:{}\\]*(?:[:：]|\z)",
         r"(?s:(?:finish|submit|answer|question).?(?:[\[(]|\z))",
-        r"~~|</|<\||<e|<think|<ans|\[/|\[ans|\[think|\[inst",
+        r"~~|</|<\||◁|<e|<think|<ans|\[/|\[ans|\[think|\[inst",
         rf"\n[ \t]{{0,8}}[#*]{{0,4}} {{0,2}}(?:{_any(WORDS)})[^a-z\n:：]{{0,12}}[:：]",
     )
 )
