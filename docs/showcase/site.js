@@ -171,11 +171,13 @@
     render(table);
     const lowest = table.dataset.unit.includes("USD") ? "Cheapest" : "Least by a";
     const told = (kind, none) => {
-      const best = rows.find(([step, row]) => step && row.dataset.kind === kind);
+      const own = rows.filter(([step, row]) => step && row.dataset.kind === kind), best = own[0];
+      // Those that are equally cheap are all named.
+      const names = own.filter(([step]) => step[0] === best[0][0]).map(([, row]) => row.cells[0].textContent).join(" and ");
       const most = Math.max(...rows.filter(([, row]) => row.dataset.kind === kind).map(([, row]) => JSON.parse(row.dataset.steps).at(-1)[1]));
       if (!best && most > 0) none += ` (${(100 * most).toFixed(1)} % at most)`;
       const unit = table.dataset.unit.replace(/^10/, "× 10");
-      return best ? `${best[1].cells[0].textContent} (${best[1].cells[1].textContent} ${unit})` : none;
+      return best ? `${names} (${best[1].cells[1].textContent} ${unit})` : none;
     };
     document.querySelector(`[data-cheapest="${table.id}"]`).textContent =
       `${lowest} router: ${told("router", "none reaches it")}. ${lowest} single model: ${told("model", "none reaches it")}.`;
