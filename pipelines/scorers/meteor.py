@@ -3,7 +3,7 @@
 Banerjee & Lavie 2005 with the parameters of Lavie & Agarwal 2007 that NLTK
 uses: α = 0.9, β = 3, γ = 0.5. Stems are Porter's; synonyms are words of a
 common synset of WordNet 3.1 (see `synonyms`). The version says which resource
-was there: `4+wordnet3.1`, or `4+stem` for exact and stem matches only.
+was there: `8+wordnet3.1`, or `8+stem` for exact and stem matches only.
 """
 
 from __future__ import annotations
@@ -82,5 +82,5 @@ def meteor(answer: Sequence[str], reference: Sequence[str]) -> float:
     return mean * (1.0 - GAMMA * float((chunks / len(pairs)) ** BETA))
 
 
-VERSION = "7+wordnet3.1" if wordnet_file() else "7+stem"
+VERSION = "8+wordnet3.1" if wordnet_file() else "8+stem"
 SCORER = graded("meteor", VERSION, "METEOR", meteor, threshold=0.5)
