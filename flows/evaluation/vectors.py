@@ -71,7 +71,7 @@ def known_name(name: str, shipped: Collection[str] = ()) -> str:
     """The full name of an encoder that can be computed.
 
     Raises:
-        BadInput: there is none of this name.
+        BadInput: no encoder has this name.
     """
     from routeyard.pipelines import encoders
 

@@ -180,7 +180,7 @@ class BudgetLedger:
         return spent
 
     def _gone_to(self) -> str:
-        """What an account's money went to, in words."""
+        """Sentence on what an account's money went to."""
         known = [sum(self._known_costs(charged=one).values()) for one in (True, False)]
         aside = self._ledger.set_aside(self._account).values()
         calls, held = sum(n for n, _ in aside), sum(usd for _, usd in aside)

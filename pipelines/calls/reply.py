@@ -281,7 +281,7 @@ def _error_in_body(error: Any, body: Mapping[str, Any]) -> CallFault:
 
 
 def error_names(error: Mapping[str, Any]) -> str:
-    """What an error calls itself, in words of its API."""
+    """The code or type that an error states, in its API's terms."""
     named = (error.get(key) for key in ("code", "type", "status"))
     return " ".join(name for name in named if isinstance(name, str))
 

@@ -213,9 +213,9 @@ def _texts_apart(
     )
     said = pc.utf8_trim_whitespace(said)
     there = pc.not_equal(said, "").to_numpy()
-    asked, asker = _group_codes([suite, question]), _group_codes([arm])
+    asked, arms = _group_codes([suite, question]), _group_codes([arm])
     text = _group_codes([said])
-    pairs = np.unique(np.stack([asker, asked, text])[:, there], axis=1)
+    pairs = np.unique(np.stack([arms, asked, text])[:, there], axis=1)
     _, count = np.unique(pairs[:2], axis=1, return_counts=True)
     if not len(count) or count.max() < 2:
         return False
