@@ -49,9 +49,13 @@ class Unsafe(BadInput):
 
 
 class GateFailed(RouteyardError):
-    """A release, audit or certificate gate failed."""
+    """A release, audit or certificate gate failed.
+
+    `findings` of an audit's gate: each as `gate: what was found`.
+    """
 
     exit_code = 3
+    findings: tuple[str, ...] = ()
 
 
 class ProviderError(RouteyardError):

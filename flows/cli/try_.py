@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -146,26 +145,22 @@ def _built(recipe: Path, folder: Path, kinds: list[str], again: str) -> dict[str
     from routeyard.flows.console import line
     from routeyard.pipelines.errors import GateFailed
 
-    waived: set[str] = set()
-    while True:
-        try:
-            built = run_build(str(recipe), str(folder))
-            break
-        except GateFailed as error:
-            grave = re.findall(r"(audit:\w+): (.*?)(?=; audit:|; and \d+ more$|$)", error.what)
-            if not grave:
-                raise
-            _stop_at([one for one in grave if one[0].removeprefix("audit:") not in kinds], kinds,
-                     error.where, recipe, again)  # fmt: skip
-            if waived >= {gate for gate, _ in grave}:
-                raise
-        new = {gate: f"Accepted as it is: {says}" for gate, says in grave if gate not in waived}
-        waived |= new.keys()
+    try:
+        built = run_build(str(recipe), str(folder))
+    except GateFailed as error:
+        found = [one.partition(": ") for one in error.findings if one.startswith("audit:")]
+        grave = [(gate, says) for gate, _, says in found]
+        if not grave:
+            raise
+        _stop_at([one for one in grave if one[0].removeprefix("audit:") not in kinds], kinds,
+                 error.where, recipe, again)  # fmt: skip
         text = recipe.read_text(encoding="utf-8").rstrip("\n")
         listed = "" if yaml.safe_load(text)["release"].get("waivers") else "  waivers:\n"
-        for gate, reason in new.items():
-            listed += f"  - gate: {gate}\n    reason: {json.dumps(reason)}\n"
+        for gate, says in dict(grave).items():
+            reason = json.dumps(f"Accepted as it is: {says}")
+            listed += f"  - gate: {gate}\n    reason: {reason}\n"
         recipe.write_text(f"{text}\n{listed}", encoding="utf-8", newline="\n")
+        built = run_build(str(recipe), str(folder))
     gates = {one["gate"] for one in yaml.safe_load(recipe.read_text("utf-8"))["release"].get(
         "waivers", ())}  # fmt: skip
     for kind in kinds:

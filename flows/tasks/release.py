@@ -130,12 +130,14 @@ def check_metering(context: BuildContext, audited: StageResult) -> None:
         if not found:
             continue
         more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
-        raise GateFailed(
+        failed = GateFailed(
             f"{says} stops this release: {'; '.join(found[:5])}{more}",
             where=f"benchmark {context.benchmark}; {audited.folder}/{file}.json",
             next_step=f"mend the cause ({mend}), or waive it by name in the recipe: "
             f"release.waivers: [{{gate: {gate}, reason: …}}]; the card will print the reason",
         )
+        failed.findings = tuple(found)
+        raise failed
 
 
 def certify_routability(
