@@ -41,7 +41,7 @@ def audit_submission(
     read = {"query_id", "model_id", "cost", "tokens", "score", DECISION}
     if unread := sorted(set(table.column_names) - read):
         says = f"read neither here nor by evaluate: {', '.join(map(repr, unread))}"
-        found.append(Suspicion("columns", "warn", says))
+        found.append(Suspicion("unread columns", "warn", says))
     if beside is not None:
         found.append(compare(core, chosen, choices_only(beside), table))
     if arena is not None and all(one.level != "fail" for one in found):
