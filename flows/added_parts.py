@@ -30,7 +30,7 @@ def registries() -> dict[str, Registry]:
     for path in REGISTRIES:
         module, _, name = path.partition(":")
         registry: Registry = getattr(import_module(module), name)
-        found |= dict.fromkeys((registry.group, *registry.earlier_groups), registry)
+        found[registry.group] = registry
     return found
 
 
@@ -39,11 +39,12 @@ def added() -> tuple[list[str], list[str]]:
     known = registries()
     works, wrong = [], []
     found = {
-        (point.group, point.name, package.metadata["Name"])
+        (point.group, name, package.metadata["Name"])
         for package in distributions()
         if package.metadata["Name"] != "routeyard"  # the papers are added in the same way
         for point in package.entry_points
         if point.group.startswith("routeyard.")
+        for name in (known[point.group].named_by(point) if point.group in known else [point.name])
     }
     for group, name, package_name in sorted(found):
         whose = f"{name} of {package_name}"

@@ -7,18 +7,16 @@ through an entry point group of the same name (`routeyard.scorers`).
 
 from __future__ import annotations
 
-import sys
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from inspect import isclass
-from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.errors import BadInput, UnknownName, did_you_mean
+from routeyard.pipelines.errors import BadInput, RouteyardError, UnknownName, did_you_mean
 
 
 class Names(tuple[str, ...]):
@@ -26,20 +24,6 @@ class Names(tuple[str, ...]):
 
     def __call__(self) -> list[str]:
         return list(self)
-
-
-@cache
-def _of_checkout() -> Mapping[str, Mapping[str, str]]:
-    """Group → entry points of the checkout that is imported; empty for an installed package.
-
-    A checkout may run uninstalled, or as it was installed before a part was added.
-    """
-    home = sys.modules[__name__.partition(".")[0]].__file__ or ""
-    path = Path(home).parents[1] / "pyproject.toml"
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    stated = tomllib.loads(text).get("project", {})
-    found: Mapping[str, Mapping[str, str]] = stated.get("entry-points", {})
-    return found if stated.get("name") == "routeyard" else {}
 
 
 @dataclass(frozen=True)
@@ -51,15 +35,25 @@ class Registry:
     builtin: Mapping[str, str]
     #: Methods that every part has; those of other packages are looked at.
     methods: tuple[str, ...] = ()
-    #: Names that the group had; packages that use them go on.
-    earlier_groups: tuple[str, ...] = ()
+    #: Names of parts that a package declares in a file, where an entry point names only it.
+    declared: Callable[[str], Iterable[str]] | None = None
 
     @cached_property
     def targets(self) -> dict[str, str]:
         """Name → `module:attribute`; a built-in name cannot be replaced."""
-        groups = (*self.earlier_groups, self.group)
-        found = {one.name: one.value for group in groups for one in entry_points(group=group)}
-        return {**found, **_of_checkout().get(self.group, {}), **self.builtin}
+        points = entry_points(group=self.group)
+        found = {k: v for point in points for k, v in self.named_by(point).items()}
+        return {**found, **self.builtin}
+
+    def named_by(self, point: EntryPoint) -> dict[str, str]:
+        """Name → target of the part that an entry point names, or of all that a package declares.
+
+        A package whose declarations cannot be read is named as a part, and refused by `get`.
+        """
+        if self.declared and ":" not in point.value:
+            with suppress(ImportError, OSError, RouteyardError):
+                return {name: f"{point.value}:{name}" for name in self.declared(point.value)}
+        return {point.name: point.value}
 
     def names(self) -> list[str]:
         return sorted(self.targets)

@@ -21,7 +21,6 @@ from routeyard.schemas.recipe import Recipe
 MAKERS = Registry(
     kind="fixture",
     group="routeyard.fixtures",
-    earlier_groups=("routeyard.surroundings",),
     builtin={
         "ROUTEYARD_DEMO_BANK": "routeyard.flows.demo.serve:bank_file",
         "ROUTEYARD_DEMO_URL": "routeyard.flows.demo.serve:served_pool",

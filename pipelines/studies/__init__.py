@@ -15,4 +15,5 @@ STUDIES = Registry(
     kind="study",
     group="routeyard.studies",
     builtin={name: f"routeyard.pipelines.studies.declared:{name}" for name in declared()},
+    declared=declared,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ _HERE = "routeyard.pipelines.studies"
 @cache
 def declared(package: str = _HERE) -> dict[str, dict[str, Any]]:
     """Name → what the `studies.yaml` in a package's folder declares of the study."""
-    path = Path(import_module(package).__path__[0]) / "studies.yaml"
+    found_at = find_spec(package)
+    if found_at is None or not found_at.submodule_search_locations:
+        raise ImportError(f"there is no package {package}")
+    path = Path(found_at.submodule_search_locations[0]) / "studies.yaml"
     found: dict[str, dict[str, Any]] = read_text(path.read_text(encoding="utf-8"), where=str(path))
     return found
 
