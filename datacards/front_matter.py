@@ -97,7 +97,7 @@ def outcome_configs(
     """Configuration of `outcomes` → split → its file: `outcomes` for the usual scheme.
 
     What `datasets` calls the split `all` is every split of a configuration together.
-    Empty for a release made before it held these files.
+    Empty without a split.
     """
     splits = tables.get("splits")
     if "outcomes" not in tables or splits is None:

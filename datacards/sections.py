@@ -148,7 +148,7 @@ def label_choices(
         numbers: Of `card_numbers`.
         figures: Figures of the stages; `label` notes undecided answers and contradicted grades.
     """
-    label = Label.stored(recipe)
+    label = Label.model_validate(recipe.get("label") or {})
     policies = {"": label.default, **label.tasks}
     unread = (numbers["counts"] or {}).get("unreadable") or 0
     wrong = sorted(task for task, one in policies.items() if one.unreadable == "incorrect")

@@ -254,8 +254,7 @@ def _recorded(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         stages, folders = (dict(found[key]) for key in ("stages", "folders"))
-        # Records of older versions know of the last build alone.
-        reached = list(found.get("reached", stages))
+        reached = list(found["reached"])
         return {"stages": stages, "folders": folders, "reached": reached, "card": found.get("card")}
     except (OSError, ValueError, KeyError, TypeError):
         return {"stages": {}, "folders": {}, "reached": [], "card": None}

@@ -133,10 +133,10 @@ def _with_templates(recipe: Recipe, path: Path) -> Recipe:
     served = [*recipe.label.verifiers, *recipe.label.judges]
     if all(one.template is None for one in served):
         return recipe
-    from routeyard.pipelines.label.templates import EARLIER, read_template, shipped
+    from routeyard.pipelines.label.templates import read_template, shipped
 
     def text(template: str | None) -> str | None:
-        if template is None or template in {*shipped(), *EARLIER} or "{{" in template:
+        if template is None or template in shipped() or "{{" in template:
             return template
         return read_template(path.parent / template)
 

@@ -186,17 +186,11 @@ def _keys(folder: Path) -> list[str]:
 
 
 def _intact(path: Path) -> bool:
-    """Whether a cache file is what was written; one of an older version has no checksum."""
+    """Whether a cache file is what was written."""
     try:
-        stated = path.with_suffix(".sha256").read_text(encoding="ascii")
-    except FileNotFoundError:
-        try:
-            return bool(pq.read_table(path, columns=["key"]).num_rows)
-        except (OSError, pa.ArrowInvalid):
-            return False
-    except ValueError:
+        return path.with_suffix(".sha256").read_text(encoding="ascii") == sha256(path)
+    except (OSError, ValueError):
         return False
-    return stated == sha256(path)
 
 
 def _file(folder: Path, keys: list[str]) -> Path:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -100,10 +100,6 @@ def rules(**predicates: str) -> tuple[RowRule, ...]:
     return tuple(RowRule(name, predicate) for name, predicate in predicates.items())
 
 
-def _words(sql: str) -> list[str]:
-    return re.findall(r"\w+", sql)
-
-
 @dataclass(frozen=True)
 class Contract:
     """Columns, key and rules of one table. `check` is the only gate."""
@@ -115,8 +111,8 @@ class Contract:
     rules: Sequence[RowRule] = field(default=())
     #: Counted up when columns change meaning, come or go; a release's manifest names it.
     version: int = 1
-    #: Columns that earlier versions do not have → the version that they came with; null there.
-    added: Mapping[str, int] = field(default_factory=dict)
+    #: Columns that a table made elsewhere may lack; null there.
+    optional: Sequence[str] = field(default=())
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -128,19 +124,6 @@ class Contract:
 
     def __getitem__(self, column: str) -> Column:
         return next(one for one in self.columns if one.name == column)
-
-    def of_version(self, version: int) -> Contract:
-        """The contract as an earlier version had it: without later columns, and rules on them."""
-        later = {name for name, since in self.added.items() if since > version}
-        if not later:
-            return self
-        return replace(
-            self,
-            columns=[one for one in self.columns if one.name not in later],
-            rules=[one for one in self.rules if later.isdisjoint(_words(one.predicate))],
-            version=version,
-            added={name: since for name, since in self.added.items() if since <= version},
-        )
 
     def empty(self) -> pa.Table:
         return self.schema.empty_table()
@@ -161,9 +144,9 @@ class Contract:
         return self.check(pa.Table.from_arrays(arrays, schema=self.schema), where=where)
 
     def conform(self, table: pa.Table, *, where: str | None = None) -> pa.Table:
-        """Columns in contract order and type, `added` ones null where absent; no row is read."""
+        """Columns in contract order and type, `optional` ones null where absent; no row is read."""
         missing = [c.name for c in self.columns if c.name not in table.column_names]
-        for name in [name for name in missing if name in self.added]:
+        for name in [name for name in missing if name in self.optional]:
             missing.remove(name)
             table = table.append_column(name, pa.nulls(table.num_rows, self[name].type))
         if missing:

@@ -14,15 +14,7 @@ from routeyard.schemas.waiver import Waiver
 #: Columns that a clock wrote: they differ between two runs that are otherwise equal.
 MEASURED_COLUMNS = frozenset({"requested_at", "latency_s", "ttft_s"})
 
-#: Format of the releases that are written now. 2: outcomes, and the database by numbers.
-#: 3: the summaries as Parquet, under `numbered/`. 4: `leads` is one of them. 5: the card says
-#: what the database holds, how many pairs there are, and which scores are graded. 6: the card
-#: names the figures of the certificate in other words. 7: the recipe says whose labels count
-#: (`trust`), the card gives the bounds that undecided answers leave open, and plots, split and all
-#: figures of the certificate are those that `verify` computes again. 8: the card calls a model
-#: that a program plays simulated, not "real, simulated". 9: `outcomes` once more by split,
-#: under `data/outcomes/`. 10: the card's header names the content, so that `datasets` caches each
-#: release apart.
+#: Format of the releases that are written and read.
 FORMAT = 10
 
 
@@ -49,8 +41,7 @@ class TableEntry(Strict):
 
     @model_serializer(mode="wrap")
     def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Version 1 goes without saying: manifests from before there were versions keep
-        their digest."""
+        """Version 1 goes without saying."""
         told: dict[str, Any] = write(self)
         if self.contract == 1:
             told.pop("contract", None)
@@ -60,7 +51,7 @@ class TableEntry(Strict):
 class DatabaseEntry(Strict):
     """The `.duckdb` file is never byte-identical, so its content is hashed instead.
 
-    From format 2 on its SHA-256 is stored beside it, in `NAME.duckdb.sha256`.
+    Its SHA-256 is stored beside it, in `NAME.duckdb.sha256`.
     """
 
     file: str

@@ -12,8 +12,6 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from routeyard.schemas.tables import CONTRACTS
-
 
 @dataclass(frozen=True)
 class StoredTable:
@@ -51,26 +49,11 @@ class TableStore(Protocol):
 
 
 def register(connection: Any, name: str, table: pa.Table | StoredTable) -> None:
-    """Give a DuckDB connection a table by name; one on disk is read when it is asked.
-
-    A column that its contract added after the table was written is null.
-    """
-    added = CONTRACTS[name].added if name in CONTRACTS else ()
-    lacking = [column for column in added if column not in table.column_names]
-    if not isinstance(table, StoredTable):
-        for column in lacking:
-            values = pa.nulls(table.num_rows, CONTRACTS[name][column].type)
-            table = table.append_column(column, values)
+    """Give a DuckDB connection a table by name; one on disk is read when it is asked."""
+    if isinstance(table, StoredTable):
+        connection.from_parquet(str(table.path)).create_view(name, replace=True)
+    else:
         connection.register(name, table)
-        return
-    types = {"double": "DOUBLE", "int32": "INTEGER", "int64": "BIGINT", "string": "VARCHAR"}
-    kinds = {
-        column: types.get(str(CONTRACTS[name][column].type), "VARCHAR[]") for column in lacking
-    }
-    columns = ["*", *(f"CAST(NULL AS {kind}) AS {column}" for column, kind in kinds.items())]
-    connection.from_parquet(str(table.path)).project(", ".join(columns)).create_view(
-        name, replace=True
-    )
 
 
 def statements(path: Path) -> dict[str, str]:

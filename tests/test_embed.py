@@ -56,14 +56,6 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, asked: list[str], damage) 
     assert len(asked) == 6
 
 
-def test_a_file_without_a_checksum_is_read(tmp_path: Path, asked: list[str]) -> None:
-    # Older versions wrote none.
-    first = run(tmp_path)
-    next(tmp_path.rglob("*.sha256")).unlink()
-    assert run(tmp_path) == first
-    assert len(asked) == 3
-
-
 def test_what_a_killed_process_left_is_swept(tmp_path: Path, asked: list[str]) -> None:
     run(tmp_path)
     (path,) = tmp_path.rglob("*.parquet")

@@ -31,10 +31,10 @@ from benchmarks.methods.planted import planted
 from benchmarks.studies.page import cut
 from routeyard.flows.console import line
 from routeyard.flows.evaluation import study as do
-from routeyard.flows.evaluation.evaluate import ENCODER
 from routeyard.flows.evaluation.released import read_release, with_beside, with_embeddings
 from routeyard.pipelines.studies import STUDIES
 from routeyard.pipelines.tuning.heads import HEADS
+from routeyard.schemas.recipe import ENCODER
 
 PARTS = ["cscr", "ablations", "confidence", "probes", "tuning", "real", "agents"]
 _CSCR = [n for n in STUDIES.names() if n.startswith("cscr_") or n == "descriptor_similarity"]

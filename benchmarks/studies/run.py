@@ -75,8 +75,8 @@ def built(name: str, workspace: Path) -> Path:
 
 def studied(release: Path, out: Path, given: argparse.Namespace) -> str:
     """Run all studies that apply to a release; the text of its index."""
-    from routeyard.flows.evaluation.evaluate import ENCODER
     from routeyard.flows.evaluation.released import out_folder, read_release, with_embeddings
+    from routeyard.schemas.recipe import ENCODER
 
     name = release.resolve().parent.name
     folder, texts = out_folder(release, out), RECORDED.get(name, True)

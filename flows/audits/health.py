@@ -13,6 +13,7 @@ from routeyard.flows.console import line
 from routeyard.flows.workspace.stage_folders import write_table
 from routeyard.flows.workspace.tables import read_all
 from routeyard.schemas.leaks import looked_for_duplicates
+from routeyard.schemas.near import SIMILARITY
 
 #: Tables the report reads.
 READ = ("queries", "models", "labels", "embeddings", "duplicates", "splits", "responses")
@@ -24,7 +25,7 @@ def write_health(
     *,
     benchmark: str | None = None,
     encoder: str | None = None,
-    threshold: float = 0.999,
+    threshold: float = SIMILARITY,
     trade_off: float | None = None,
     weighting: Literal["query", "task"] = "query",
 ) -> Path:

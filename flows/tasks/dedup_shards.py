@@ -27,6 +27,7 @@ from routeyard.pipelines.curate.dedup.partitioned import (
 )
 from routeyard.pipelines.curate.dedup.search import Pairs
 from routeyard.pipelines.errors import BadInput
+from routeyard.schemas.near import SIMILARITY
 
 #: Rows drawn from all shards together to place the cuts.
 _SAMPLE = 40_000
@@ -78,7 +79,7 @@ search_task = task(name="search part", **_OPTIONS)(search)
 
 @flow(name="routeyard-dedup-shards")
 def dedup_shards(
-    shards: list[str], rows: list[int], out: str, threshold: float = 0.999, parts: int = 16
+    shards: list[str], rows: list[int], out: str, threshold: float = SIMILARITY, parts: int = 16
 ) -> dict[str, Any]:
     """Near-duplicate pairs over all shards → `<out>/pairs.arrow` (left, right, similarity).
 
@@ -117,7 +118,7 @@ def run_dedup_shards(
     shards: Sequence[str],
     out: str,
     *,
-    threshold: float = 0.999,
+    threshold: float = SIMILARITY,
     parts: int = 16,
     runner: Runner = "threads",
     workers: int = 2,

@@ -82,9 +82,7 @@ def ask_prompts(
             run=uuid.uuid4().hex[:12],
             purpose=purpose,
             retry=collect.retry,
-            budget=BudgetLedger(
-                collect.budget, ledger, context.benchmark, settings=[settings.settings_hash]
-            ),
+            budget=BudgetLedger(collect.budget, ledger, context.benchmark),
             timeouts=timeouts_of(collect),
             benchmark=context.benchmark,
         )

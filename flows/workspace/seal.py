@@ -40,8 +40,6 @@ def intact(folder: Path, *, thoroughly: bool = True) -> dict[str, Any] | None:
     """
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        if "seal" not in record and isinstance(record["figures"], dict):
-            return dict(record)  # of an older version
         seal = record.pop("seal")
         if seal != _digest(record):
             return None

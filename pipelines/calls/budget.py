@@ -16,7 +16,7 @@ import json
 import math
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from routeyard.pipelines.calls.bill import PromptsSeen
 from routeyard.pipelines.calls.pricing import Price
@@ -39,8 +39,6 @@ class BudgetLedger:
 
     Args:
         account: Whose money it is: the benchmark's name.
-        settings: Settings hashes whose attempts are this account's where a ledger
-            of an earlier version does not say whose they were.
         raise_by: The recipe key that a person raises to go on.
     """
 
@@ -50,13 +48,11 @@ class BudgetLedger:
         ledger: Ledger,
         account: str = "",
         *,
-        settings: Collection[str] = (),
         raise_by: str = "collect.budget",
     ) -> None:
         self._budget = budget
         self._ledger = ledger
         self._account = account
-        self._settings = frozenset(settings)
         self._raise_by = raise_by
         self._before: dict[str, float] | None = None
         self._settled: dict[str, float | None] = {}
@@ -237,17 +233,12 @@ class BudgetLedger:
 
     def _known_costs(self, *, charged: bool) -> dict[str, float]:
         """USD per model of runs that charged their calls, or of those that did not: they had no
-        budget, or are older."""
+        budget."""
         notes = {run: json.loads(text) for run, text in self._ledger.recall(RUN_NOTE).items()}
         spent: dict[str, float] = defaultdict(float)
-        for run, settings_hash, model_id, usd in self._ledger.spending():
-            note = notes.get(run)
-            ours = (
-                settings_hash in self._settings and not charged
-                if note is None
-                else note["account"] == self._account and note["charged"] == charged
-            )
-            if ours:
+        for run, model_id, usd in self._ledger.spending():
+            note = notes.get(run, {})
+            if (note.get("account"), note.get("charged")) == (self._account, charged):
                 spent[model_id] += usd
         return dict(spent)
 

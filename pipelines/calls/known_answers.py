@@ -1,10 +1,8 @@
-"""What a ledger knows of requests, also where they were kept under another hash.
+"""What a ledger knows of requests, also where they were kept under another port's hash.
 
-Before a request's hash held the address, it held the provider's label. Such answers
-are taken where the ledger does not say that the label meant another address. And a
-server on this machine may get another port at each start: a benchmark whose label
-moved from one loopback address to another keeps its answers, once somebody has said that it is the
-same server (`moved_ports.py`). Addresses of which nobody has said so are kept apart.
+A server on this machine may get another port at each start: a benchmark whose label moved from
+one loopback address to another keeps its answers, once somebody has said that it is the same
+server (`moved_ports.py`). Addresses of which nobody has said so are kept apart.
 """
 
 from __future__ import annotations
@@ -20,10 +18,8 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ledger.answer_keys import AnsweredKey, AnswerKey, SettledKey
 from routeyard.pipelines.ledger.ledger import Ledger
 
-ADDRESS_NOTE = "address:"
 #: Addresses of one server, and those that were asked beside it without a word of a person.
 MOVED_NOTE, APART_NOTE = "moved:", "apart:"
-SETTINGS_NOTE = "settings:"
 
 _Found = TypeVar("_Found", SettledKey, AnsweredKey)
 
@@ -38,7 +34,7 @@ class KnownAnswers:
     def __init__(self, ledger: Ledger, settings: RequestSettings, benchmark: str) -> None:
         self._ledger = ledger
         self._settings = settings
-        self._others = [*_adopted(ledger, settings), *_moved(ledger, settings, benchmark)]
+        self._others = _moved(ledger, settings, benchmark)
 
     @property
     def answering(self) -> bool:
@@ -71,15 +67,10 @@ class PortMoved(BadInput):
 
 
 def notes(ledger: Ledger, settings: Iterable[RequestSettings], benchmark: str) -> dict[str, str]:
-    """What a run notes of its settings: what was asked, and where each label is."""
-    known = ledger.recall(ADDRESS_NOTE)
+    """What a run notes of its settings: the loopback addresses of each label."""
     noted: dict[str, str] = {}
     for one in settings:
-        noted[SETTINGS_NOTE + one.settings_hash] = one.identity.decode()
-        label = one.label or one.provider
-        if label not in known:
-            noted.setdefault(ADDRESS_NOTE + label, one.provider)
-        name = place_note(benchmark, label)
+        name = place_note(benchmark, one.label or one.provider)
         same, apart = places(ledger, name)
         if is_loopback(one.provider) and one.provider not in (*same, *apart):
             kind, before = (APART_NOTE, apart) if same else (MOVED_NOTE, same)
@@ -94,9 +85,9 @@ def places(ledger: Ledger, name: str) -> tuple[list[str], list[str]]:
 
 
 def _both(
-    now: dict[AnswerKey, _Found], earlier: dict[AnswerKey, _Found], names: dict[str, str]
+    now: dict[AnswerKey, _Found], elsewhere: dict[AnswerKey, _Found], names: dict[str, str]
 ) -> dict[AnswerKey, _Found]:
-    both = {(names[name], sample): found for (name, sample), found in earlier.items()}
+    both = {(names[name], sample): found for (name, sample), found in elsewhere.items()}
     # What one address answered counts for more than that the one of now refused it.
     return both | {
         key: one
@@ -108,17 +99,6 @@ def _both(
 def _is_answer(found: SettledKey | AnsweredKey) -> bool:
     one = found if isinstance(found, SettledKey) else found.attempt
     return one.status != "error"
-
-
-def _adopted(ledger: Ledger, settings: RequestSettings) -> list[RequestSettings]:
-    """The settings under which an earlier version kept the same requests, if it did."""
-    earlier = settings.earlier
-    if earlier is None:
-        return []
-    where = ledger.recall(ADDRESS_NOTE).get(settings.label or "")
-    if where not in (None, settings.provider):
-        return []
-    return [earlier] if ledger.recall(SETTINGS_NOTE + earlier.settings_hash) else []
 
 
 def _moved(ledger: Ledger, settings: RequestSettings, benchmark: str) -> list[RequestSettings]:

@@ -89,7 +89,7 @@ def ask_prompts(
         if found is None:
             return True
         if found.status != "error":
-            # Earlier versions kept cut replies as answers.
+            # A cut reply that another purpose kept as an answer is no verdict.
             return queue.unusable is not None and found.status != "ok"
         most = queue.unanswered_after
         # An error settles a prompt where the model answers others: else it is how it is asked.

@@ -39,8 +39,7 @@ class RequestSettings:
     """All of a request but its messages: one object per model, shared by its requests.
 
     `parameters` holds the base seed; sample *s* is asked with seed + *s*. `provider`
-    is `wire.address.identity_of`; `label` the name used in ledgers of
-    earlier versions, null where it is the same.
+    is `wire.address.identity_of`; `label` its name in the recipe, null where it is the same.
     """
 
     provider: str
@@ -57,11 +56,6 @@ class RequestSettings:
         identity = identity_of(provider)
         label = None if identity == provider.name else provider.name
         return cls(identity, CHAT_COMPLETIONS, endpoint_model, parameters, label)
-
-    @property
-    def earlier(self) -> RequestSettings | None:
-        """The same as earlier versions kept it, by the provider's label."""
-        return replace(self, provider=self.label, label=None) if self.label else None
 
     @cached_property
     def identity(self) -> bytes:

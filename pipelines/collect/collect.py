@@ -215,11 +215,8 @@ def _settings(plan: Plan) -> list[RequestSettings]:
 
 
 def budget_of(plan: Plan, ledger: Ledger) -> BudgetLedger:
-    """The benchmark's budget; what its requests cost in an older ledger counts as well."""
-    settings = _settings(plan)
-    both = [s for one in settings for s in (one, one.earlier) if s is not None]
-    hashes = {one.settings_hash for one in both}
-    return BudgetLedger(plan.collect.budget, ledger, plan.benchmark, settings=hashes)
+    """The benchmark's budget."""
+    return BudgetLedger(plan.collect.budget, ledger, plan.benchmark)
 
 
 def _collected(plan: Plan, asked: RunResult) -> Collected:

@@ -56,7 +56,7 @@ def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.Record
                     "query_id": plan.query_id(int(model.rows[start + offset])),
                     "model_id": model.model.model_id,
                     "sample": sample,
-                    # As it is asked today: an earlier version may have kept it otherwise.
+                    # As it is asked today: another port may have answered it.
                     "request_hash": second if use_again else name,
                 }
                 rows.append(row | cost_by_price(_kept(answer, again), model.price))

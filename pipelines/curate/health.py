@@ -27,6 +27,7 @@ from routeyard.pipelines.curate.task_analysis import (
 )
 from routeyard.pipelines.matrix.labels import LabelMatrix, accuracy, label_matrix
 from routeyard.schemas.leaks import group_of, leaked_tests
+from routeyard.schemas.near import SIMILARITY
 from routeyard.schemas.tables import RESULTS
 
 #: Models beyond which the pairwise table is left out of the report's files.
@@ -45,7 +46,7 @@ def health(
     tables: Mapping[str, pa.Table],
     *,
     encoder: str | None = None,
-    threshold: float = 0.999,
+    threshold: float = SIMILARITY,
     weighting: Literal["query", "task"] = "query",
     trade_off: float | None = None,
 ) -> Health:

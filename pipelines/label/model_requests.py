@@ -72,7 +72,6 @@ def ask_model(
         Budget(usd=served.budget_usd),
         ledger,
         f"{how.get('benchmark', '')}, {name}",
-        settings=[requests[0].settings.settings_hash],
         raise_by=f"budget_usd of {name}",
     )
     queue = ModelQueue(

@@ -22,8 +22,6 @@ _RE = patterns("templates")
 
 
 _FOLDER = Path(__file__).parent / "prompts"
-#: Earlier names of templates, which recipes may still hold: an xVerify model has another prompt.
-EARLIER = {"xverify": "verification"}
 #: Places in the prompt files of other projects, as Python's `str.format` fills them → ours.
 _FORMAT = {"question": "question", "output": "answer", "answer": "references"}
 #: Bytes of a template's file.
@@ -90,7 +88,6 @@ def load_template(default: str, given: str | None, *, names: frozenset[str]) -> 
     """
     if given is None:
         return _newest(default)
-    given = EARLIER.get(given, given)
     if _RE["name"].search(given):
         found, where = Template("file", given), "the prompt in `template`"
     elif given in shipped():

@@ -75,7 +75,7 @@ def verdict(
 def failure(attempt: Attempt) -> str:
     """Why an attempt without a usable reply is no verdict."""
     if attempt.status != "error":
-        # Of a ledger of an earlier version, which took it for a reply.
+        # Another purpose took it for a reply.
         return f"the reply is {attempt.status}, which is no verdict"
     return f"{attempt.error_class}: {attempt.error}"
 

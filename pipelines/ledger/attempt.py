@@ -52,7 +52,6 @@ class Attempt:
     latency_s: float | None = None
     ttft_s: float | None = None
     logprobs: str | None = None
-    # Columns from here on came later (`LATER`): a ledger of an earlier version has none.
     #: Among the prompt's tokens: read from the provider's cache, and written to it.
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
@@ -84,5 +83,3 @@ def is_billed(attempt: Attempt) -> bool:
 
 
 COLUMNS: tuple[str, ...] = tuple(field.name for field in fields(Attempt))
-#: Columns at the end that ledgers of earlier versions lack; null there.
-LATER = ("cache_read_tokens", "cache_write_tokens")

@@ -9,7 +9,7 @@ from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ledger.postgres import connect
 
 #: First half of the advisory lock's key; the second is the slot's number.
-_SLOTS = 0x53656174  # as in earlier versions, which share the lock
+_SLOTS = 0x53656174
 
 
 @contextmanager

@@ -55,7 +55,7 @@ class HeldLease:
             self.claimed.clear()
             self.begun = True
             lease = self._lease
-            row = (lease.name, lease.host, lease.pid, lease.started, *self._dialect.clock[1]())
+            row = (lease.name, lease.host, lease.pid, lease.started)
             execute(self._dialect.begin_lease, row)
         return self._lease.name
 

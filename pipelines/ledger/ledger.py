@@ -147,10 +147,10 @@ class Ledger(abc.ABC):
         rows = self._read(sql.SUMMARIZE)
         return [dict(zip(SUMMARY, row, strict=True)) for row in rows]
 
-    def spending(self) -> list[tuple[str, str, str, float]]:
-        """(run, settings_hash, model_id, USD) of everything whose cost is known."""
+    def spending(self) -> list[tuple[str, str, float]]:
+        """(run, model_id, USD) of everything whose cost is known."""
         rows = self._read(sql.SPENDING)
-        return [(run, settings, model, float(usd)) for run, settings, model, usd in rows]
+        return [(run, model, float(usd)) for run, model, usd in rows]
 
     def charged(self, account: str) -> dict[str, float]:
         """USD charged to an account, per model, open charges included."""

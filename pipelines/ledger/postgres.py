@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from routeyard.pipelines.errors import BadInput, DiskFull, RouteyardError
-from routeyard.pipelines.ledger.attempt import COLUMNS, LATER, Attempt
+from routeyard.pipelines.ledger.attempt import COLUMNS, Attempt
 from routeyard.pipelines.ledger.charges import Execute
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.pipelines.ledger.statements import NAMES, Dialect
@@ -28,14 +28,14 @@ _BYTES = (
 )  # fmt: skip
 _INTEGERS = (
     "sample", "http_status", "choices", "prompt_tokens", "completion_tokens", "reasoning_tokens",
-    "total_tokens", "call_completion_tokens", *LATER,
+    "total_tokens", "call_completion_tokens", "cache_read_tokens", "cache_write_tokens",
 )  # fmt: skip
 _DIALECT = Dialect(
     attempt_id="bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     default_type="text",
     integer="bigint",
     seen="timestamptz",
-    clock=("clock_timestamp()", tuple),
+    clock="clock_timestamp()",
     beat="clock_timestamp()",
     beat_read="extract(epoch FROM seen)::float8",
     silence="extract(epoch FROM clock_timestamp() - seen)::float8",
@@ -45,10 +45,6 @@ _DIALECT = Dialect(
         **dict.fromkeys(_BYTES, "bytea"),
         "permanent": "boolean",
     },
-)
-#: Columns of the table `attempts` that a connection sees.
-_THERE = (
-    "SELECT attname FROM pg_attribute WHERE attrelid = 'attempts'::regclass AND NOT attisdropped"
 )
 
 
@@ -71,19 +67,12 @@ class PostgresLedger(Ledger):
         self._writer = connect(url)
         self._reader = connect(url)
         self._reading = threading.Lock()
-        self._transact(self._make_tables)
+        self._transact(lambda _: self._writer.execute(_DIALECT.schema.encode()))
         super().__init__()
 
     def __repr__(self) -> str:
         # The address holds a password.
         return f"PostgresLedger({_place(self._url)})"
-
-    def _make_tables(self, execute: Execute) -> None:
-        self._writer.execute(_DIALECT.schema.encode())
-        # Only where one is missing: the statement waits for all who read, also where it is not.
-        there = {name for (name,) in execute(_THERE, ())}
-        for name in (one for one in LATER if one not in there):
-            execute(f"ALTER TABLE attempts ADD COLUMN {name} {_DIALECT.types[name]}", ())
 
     def _read(self, sql: str, values: Sequence[Any] = ()) -> list[Sequence[Any]]:
         try:

@@ -29,12 +29,7 @@ from routeyard.pipelines.io.staging import is_full
 from routeyard.pipelines.ledger.answer_keys import AnswerKey, Claim
 from routeyard.pipelines.ledger.attempt import COLUMNS, Attempt
 from routeyard.pipelines.ledger.charges import Execute
-from routeyard.pipelines.ledger.checksums import (
-    CHECKSUMS,
-    add_columns,
-    checksums_of,
-    is_checked,
-)
+from routeyard.pipelines.ledger.checksums import checksum_of
 from routeyard.pipelines.ledger.ledger import Ledger
 from routeyard.pipelines.ledger.reserve import Reserve
 from routeyard.pipelines.ledger.statements import Dialect
@@ -44,12 +39,11 @@ _DIALECT = Dialect(
     default_type="",
     integer="INTEGER",
     seen="REAL",
-    # A counter that begins with the time, for processes of older versions beside this one.
-    clock=("?", lambda: (time.time(),)),
+    clock="0",
     beat="seen + 1",
     beat_read="seen",
     silence="NULL",
-    checksums=CHECKSUMS,
+    checksum="checksum",
     table_options="WITHOUT ROWID",
 )
 #: Seconds for which another process may hold the file.
@@ -63,7 +57,7 @@ _UNWRITTEN = (
 _FAULTS = (sqlite3.Error, OSError, UnicodeDecodeError)
 _INSERT = (
     f"INSERT INTO attempts ({_DIALECT.attempt_columns}) VALUES "
-    f"({', '.join('?' * len((*COLUMNS, *CHECKSUMS)))})"
+    f"({', '.join('?' * (len(COLUMNS) + 1))})"
 )
 
 
@@ -92,7 +86,7 @@ class SqliteLedger(Ledger):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             _one_name(path)
-            self._writer, self._checked = _begun(path)
+            self._writer = _begun(path)
         except _FAULTS as error:
             raise _named(error, path) from error
         super().__init__()
@@ -183,14 +177,12 @@ class SqliteLedger(Ledger):
 
     def _insert(self, attempts: Sequence[Attempt]) -> None:
         rows = [tuple(getattr(attempt, name) for name in COLUMNS) for attempt in attempts]
-        self._writer.executemany(_INSERT, [(*row, *checksums_of(row)) for row in rows])
+        self._writer.executemany(_INSERT, [(*row, checksum_of(row)) for row in rows])
 
     def _attempt(self, row: Sequence[Any]) -> Attempt:
-        *values, first, later = row
-        whole = checksums_of(values)
-        # A row of an older ledger has none; neither has one whose columns a flipped bit has moved.
-        missing = first is None and not self._checked
-        if (not missing and first != whole[0]) or later != whole[1]:
+        *values, checksum = row
+        # A row whose columns a flipped bit has moved has none.
+        if checksum != checksum_of(values):
             raise BadInput(
                 f"an attempt in the ledger is damaged: it does not match its checksum (model "
                 f"{str(values[COLUMNS.index('model_id')])[:80]!r}, request "
@@ -225,8 +217,8 @@ def _one_name(path: Path) -> None:
         )
 
 
-def _begun(path: Path) -> tuple[sqlite3.Connection, bool]:
-    """The writing connection, with its tables, and whether every attempt has a checksum.
+def _begun(path: Path) -> sqlite3.Connection:
+    """The writing connection, with its tables.
 
     SQLite does not wait where two begin one file at once: who changes it to WAL gets an error
     that it is locked.
@@ -237,10 +229,8 @@ def _begun(path: Path) -> tuple[sqlite3.Connection, bool]:
         try:
             _set_journal(connection, path)
             connection.executescript(_DIALECT.schema)
-            add_columns(connection)
-            checked = is_checked(connection)
             connection.execute("PRAGMA synchronous = FULL")
-            return connection, checked
+            return connection
         except (BadInput, UnicodeDecodeError):
             connection.close()
             raise

@@ -5,7 +5,7 @@ Values are marked `?` in every statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,9 +27,9 @@ class Dialect:
 
     Attributes:
         types: Types of columns of `attempts` that are not `default_type`.
-        checksums: Columns of an attempt's checksums.
+        checksum: Column of an attempt's checksum; empty without one.
         seen: Type of a lease's heartbeat.
-        clock: SQL of its first value, and the values for the marks in it.
+        clock: SQL of its first value.
         beat: SQL of each further value.
         beat_read: SQL of the heartbeat as a number that differs after each renewal.
         silence: SQL of the seconds since the renewal by the server's clock; null without one.
@@ -40,18 +40,18 @@ class Dialect:
     default_type: str
     integer: str
     seen: str
-    clock: tuple[str, Callable[[], tuple[Any, ...]]]
+    clock: str
     beat: str
     beat_read: str
     silence: str
     types: Mapping[str, str] = field(default_factory=dict)
-    checksums: tuple[str, ...] = ()
+    checksum: str = ""
     table_options: str = ""
 
     @property
     def attempt_columns(self) -> str:
         """Columns of an attempt as they are written and read."""
-        return ", ".join([*COLUMNS, *self.checksums])
+        return ", ".join([*COLUMNS, *filter(None, [self.checksum])])
 
     @property
     def read_attempts(self) -> str:
@@ -65,7 +65,7 @@ class Dialect:
         return f"""
 CREATE TABLE IF NOT EXISTS attempts (
     id {self.attempt_id},
-    {", ".join([*columns, *self.checksums])}
+    {", ".join([*columns, *filter(None, [self.checksum])])}
 );
 CREATE INDEX IF NOT EXISTS attempts_by_request ON attempts (request_hash, sample);
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, json TEXT NOT NULL) {self.table_options};
@@ -82,7 +82,7 @@ CREATE TABLE IF NOT EXISTS claims (
     @property
     def begin_lease(self) -> str:
         """Statement that writes a new lease."""
-        return f"INSERT INTO owners VALUES (?, ?, ?, ?, {self.clock[0]})"
+        return f"INSERT INTO owners VALUES (?, ?, ?, ?, {self.clock})"
 
     @property
     def renew_lease(self) -> str:
@@ -114,8 +114,7 @@ SUMMARIZE = (
     "min(requested_at), max(requested_at) FROM attempts GROUP BY 1, 2 ORDER BY 1, 2"
 )
 SPENDING = (
-    "SELECT run, settings_hash, model_id, sum(cost_usd) FROM attempts "
-    "WHERE cost_usd IS NOT NULL GROUP BY 1, 2, 3"
+    "SELECT run, model_id, sum(cost_usd) FROM attempts WHERE cost_usd IS NOT NULL GROUP BY 1, 2"
 )
 # With one mark for each request hash.
 TRIES = (

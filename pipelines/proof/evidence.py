@@ -17,7 +17,7 @@ from routeyard.pipelines.ingest.catalog import from_catalog
 from routeyard.pipelines.release.finding import first_line
 from routeyard.pipelines.release.manifest import code_version
 from routeyard.schemas import CONTRACTS, StoredTable
-from routeyard.schemas.manifest import FORMAT, Manifest
+from routeyard.schemas.manifest import Manifest
 from routeyard.schemas.recipe import Collect, CurationRule, Label, Pool, Recipe, Source, Split
 from routeyard.schemas.withheld import WITHHELD
 
@@ -67,13 +67,9 @@ class Evidence:
         key = (name, tuple(columns))
         if key not in self._read:
             table = self.tables[name]
-            there = [column for column in columns if column in table.column_names]
-            found = table.read(there) if isinstance(table, StoredTable) else table.select(there)
-            self._read[key] = (
-                contract.conform(found, where=name).select(list(columns))
-                if len(there) == len(contract.column_names)
-                else _filled(found, columns, contract.schema)
-            )
+            names = list(columns)
+            found = table.read(names) if isinstance(table, StoredTable) else table.select(names)
+            self._read[key] = found.cast(pa.schema([contract.schema.field(one) for one in names]))
         return self._read[key]
 
     def whole(self, name: str) -> pa.Table:
@@ -86,14 +82,14 @@ class Evidence:
 
     @cached_property
     def same_code(self) -> bool:
-        """Whether this version of the code says that it made the release, in today's format."""
-        return self.manifest.code_version == code_version() and self.manifest.format == FORMAT
+        """Whether this version of the code says that it made the release."""
+        return self.manifest.code_version == code_version()
 
     @property
     def other_code(self) -> str:
-        """By which version of the code and in which format the release says that it was made."""
-        made = f"version {self.manifest.code_version}, format {self.manifest.format}"
-        return f"the release says that {made} made it; this is {code_version()}, format {FORMAT}"
+        """By which version of the code the release says that it was made."""
+        made = self.manifest.code_version
+        return f"the release says that version {made} made it; this is {code_version()}"
 
     @property
     def recipe(self) -> Mapping[str, Any]:
@@ -108,7 +104,7 @@ class Evidence:
     def faults(self) -> list[tuple[str, str, bool]]:
         """(section, what of it does not validate, whether another version explains it)."""
         try:
-            Recipe.model_validate({**self.recipe, "label": Label.as_stored(self.recipe)})
+            Recipe.model_validate(self.recipe)
         except ValidationError as error:
             return [
                 (
@@ -141,7 +137,7 @@ class Evidence:
     def label(self) -> Label | None:
         """The recipe's policy as it was meant; None where this code cannot read it."""
         try:
-            return Label.stored(self.recipe)
+            return Label.model_validate(self.recipe.get("label") or {})
         except (ValidationError, ValueError, TypeError, AttributeError):
             return None
 
@@ -251,14 +247,3 @@ def _section(model: Any, content: Any) -> Any:
         return model.model_validate(content)
     except (ValidationError, ValueError, TypeError):
         return None
-
-
-def _filled(found: pa.Table, columns: Sequence[str], schema: pa.Schema) -> pa.Table:
-    """Columns in the contract's types; one that an older release lacks is null."""
-    arrays = [
-        found.column(name).cast(schema.field(name).type)
-        if name in found.column_names
-        else pa.nulls(found.num_rows, schema.field(name).type)
-        for name in columns
-    ]
-    return pa.table(dict(zip(columns, arrays, strict=True)))

@@ -17,11 +17,11 @@ from routeyard.pipelines.release.database import checksum_of, write_checksum, wr
 from routeyard.pipelines.release.derived_tables import derive
 from routeyard.pipelines.release.fingerprint import combine
 from routeyard.pipelines.release.manifest import MANIFEST, code_version, read_manifest
-from routeyard.pipelines.release.tables import IN_DATABASE, contract_of, released_names
+from routeyard.pipelines.release.tables import IN_DATABASE, released_names
 from routeyard.pipelines.release.versions import existing, next_version
 from routeyard.pipelines.release.withhold import Withheld
 from routeyard.pipelines.release.write_table import Streamed, write_table
-from routeyard.schemas import StoredTable
+from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.manifest import DatabaseEntry, FileEntry, Manifest, TableEntry, digest_of
 
 
@@ -151,7 +151,7 @@ def _write_tables(
 
     Small tables are always written, empty if need be: a query can rely on them.
     """
-    empty = {table: contract_of(table).empty() for table in IN_DATABASE}
+    empty = {table: CONTRACTS[table].empty() for table in IN_DATABASE}
     given = {**empty, **{name: rows for name, rows in tables.items() if name != "outcomes"}}
     if unknown := sorted(given.keys() - released_names(list(given))):
         raise KeyError(f"there is no contract {unknown[0]!r}")
@@ -163,7 +163,7 @@ def _write_tables(
     released: dict[str, pa.Table | StoredTable] = {}
     for name in released_names(list(given)):
         change = partial(withheld.replace, name) if withheld else None
-        entries[name], whole = write_table(contract_of(name), given[name], folder, change=change)
+        entries[name], whole = write_table(CONTRACTS[name], given[name], folder, change=change)
         released[name] = StoredTable(folder / entries[name].file) if whole is None else whole
     return entries, released
 

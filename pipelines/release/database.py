@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from routeyard.pipelines.io.files import sha256
 from routeyard.pipelines.release.fingerprint import Content, combine
 from routeyard.pipelines.release.sql import sql_of
-from routeyard.pipelines.release.tables import IN_DATABASE, contract_of, order_of
-from routeyard.schemas import StoredTable
+from routeyard.pipelines.release.tables import IN_DATABASE, order_of
+from routeyard.schemas import CONTRACTS, StoredTable
 
 #: Storage version of the file. A reader older than the version that wrote a file cannot open it,
 #: and the newest is what few people have: this is the oldest stable one, which all read.
@@ -139,7 +139,7 @@ def checksum_of(database: Path) -> Path:
 
 def comment(connection: Any, name: str, kind: str) -> None:
     """Describe a table, or a view of it, and each of its columns."""
-    contract = contract_of(name)
+    contract = CONTRACTS[name]
     connection.execute(f'COMMENT ON {kind} "{name}" IS {quoted(contract.description)}')
     there = connection.table(name).columns
     for column in (one for one in contract.columns if one.name in there):
@@ -147,18 +147,14 @@ def comment(connection: Any, name: str, kind: str) -> None:
         connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(says)}')
 
 
-def stored_rows(path: Path, names: Iterable[str], *, views: bool = True) -> dict[str, int]:
+def stored_rows(path: Path, names: Iterable[str]) -> dict[str, int]:
     """Row counts that DuckDB stores for the tables of a file; no view is evaluated.
 
     Only of a file that holds the release's own definitions.
-
-    Args:
-        views: Tables of `VIEWS` are views; in the oldest releases they were tables.
     """
     import duckdb
 
-    numbered = _NUMBERED if views else frozenset()
-    stored = {name: f"numbered.{name}" if name in numbered else f'"{name}"' for name in names}
+    stored = {name: f"numbered.{name}" if name in _NUMBERED else f'"{name}"' for name in names}
     with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
         return {
             name: int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
@@ -166,13 +162,8 @@ def stored_rows(path: Path, names: Iterable[str], *, views: bool = True) -> dict
         }
 
 
-def database_content(
-    path: Path, names: Iterable[str], versions: Mapping[str, int] | None = None
-) -> tuple[str, dict[str, str]]:
+def database_content(path: Path, names: Iterable[str]) -> tuple[str, dict[str, str]]:
     """Fingerprint of the file's content, and of each table in it.
-
-    Args:
-        versions: Table → version of the contract that it was written by, where not today's.
 
     Only of a file that holds the release's own definitions: its views are evaluated.
     """
@@ -181,7 +172,7 @@ def database_content(
     found: dict[str, str] = {}
     with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
         for name in names:
-            contract = contract_of(name, (versions or {}).get(name))
+            contract = CONTRACTS[name]
             digest = Content(contract.schema)
             order = ", ".join(f'"{column}"' for column in order_of(contract))
             for part_of in _in_parts(connection, name):

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from routeyard.pipelines.errors import SourceError
 from routeyard.pipelines.release.tables import released_names
 from routeyard.schemas import CONTRACTS
-from routeyard.schemas.manifest import Manifest
+from routeyard.schemas.manifest import FORMAT, Manifest
 
 MANIFEST = "manifest.json"
 #: The detached signature beside it (`signature.py`).
@@ -75,15 +75,18 @@ def check_core(release: Path, manifest: Manifest) -> None:
 
 
 def _readable(manifest: Manifest, path: Path) -> None:
-    """Stop at a table whose contract is newer than the one this code knows."""
-    for name, entry in manifest.tables.items():
-        if name in CONTRACTS and entry.contract > CONTRACTS[name].version:
+    """Stop at a release, or a table of it, in a format that this code does not read."""
+    known = {f"table {name!r} follows contract version": (entry.contract, CONTRACTS[name].version)
+             for name, entry in manifest.tables.items() if name in CONTRACTS}  # fmt: skip
+    for what, (its, ours) in {"the release has format": (manifest.format, FORMAT), **known}.items():
+        if its != ours:
             raise SourceError(
-                f"table {name!r} follows contract version {entry.contract}; "
-                f"this routeyard knows version {CONTRACTS[name].version}",
+                f"{what} {its}; this routeyard reads {ours}",
                 where=str(path),
-                next_step="install a newer routeyard: pip install --upgrade routeyard",
+                next_step="install the routeyard that made it, or build the release again",
             )
+    if "outcomes" not in manifest.tables:
+        raise _damaged(path, ValueError("it lists no table `outcomes`"))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

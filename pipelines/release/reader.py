@@ -22,8 +22,9 @@ from routeyard.pipelines.release.query.process import SqlProcess
 from routeyard.pipelines.release.query.table_view import ReleaseTable
 from routeyard.pipelines.release.sealed_files import sealed
 from routeyard.pipelines.release.storage import fetch, is_url
-from routeyard.pipelines.release.tables import contract_of, read_parquet
+from routeyard.pipelines.release.tables import read_parquet
 from routeyard.pipelines.release.yank import yanked
+from routeyard.schemas import CONTRACTS
 from routeyard.schemas.manifest import Manifest
 from routeyard.schemas.notebook import html_card
 
@@ -96,7 +97,7 @@ class OpenRelease:
     def _repr_html_(self) -> str:
         rows = [
             {"table": name, "rows": self.manifest.tables[name].rows,
-             "columns": ", ".join(contract_of(name).column_names)}
+             "columns": ", ".join(CONTRACTS[name].column_names)}
             for name in self.tables
         ]  # fmt: skip
         facts = {"folder": self.path, "fingerprint": self.manifest.fingerprint[:12]}
@@ -119,17 +120,11 @@ class OpenRelease:
         """A table in contract form, in the release's order."""
         name = self._known(table)
         file = self.manifest.tables[name].file
-        return read_parquet(
-            contract_of(name), sealed(self.path, file, self.manifest.files.get(file))
-        )
+        return read_parquet(CONTRACTS[name], sealed(self.path, file, self.manifest.files.get(file)))
 
     @property
     def outcomes(self) -> ReleaseTable:
-        """One row per query and model with score and cost.
-
-        A release made before it held `outcomes` answers with the same columns, joined from
-        labels and responses.
-        """
+        """One row per query and model with score and cost."""
         return self._table("outcomes")
 
     def pandas(self, table: str) -> pd.DataFrame:

@@ -139,15 +139,10 @@ def put_file(system: Any, source: Path, target: str, url: str) -> None:
 
 def names(release: Path, manifest: Manifest) -> list[str]:
     """Files of a release in the order to send them; with the add-ons that are here."""
+    database = manifest.database.file
     marks = [name for name in (MARK, SIGNATURE) if (release / name).exists()]
     inside = [name for name in manifest.files if not wrong_name(name) and (release / name).exists()]
-    return [*inside, *_database_files(manifest), *marks, MANIFEST]
-
-
-def _database_files(manifest: Manifest) -> list[str]:
-    """The database and, since releases have it, its checksum."""
-    file = manifest.database.file
-    return [file] if manifest.format < 2 else [file, f"{file}.sha256"]
+    return [*inside, database, f"{database}.sha256", *marks, MANIFEST]
 
 
 @contextmanager
@@ -183,7 +178,8 @@ def fetch(url: str, target: Path, *, add_ons: bool = True) -> Manifest:
         get_file(system, f"{root}/{MANIFEST}", target / MANIFEST, url)
         manifest = read_manifest(target)
         left = {e.file for e in manifest.tables.values() if e.kind == "add_on" and not add_ons}
-        for name in [*manifest.files, *_database_files(manifest)]:
+        database = manifest.database.file
+        for name in [*manifest.files, database, f"{database}.sha256"]:
             if name not in left:
                 get_file(system, f"{root}/{_inside(name, url)}", target / name, url)
         for name in (MARK, SIGNATURE):

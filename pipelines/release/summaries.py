@@ -21,8 +21,6 @@ _WORD = 64
 
 _SQL = sql_of("summaries")
 _METERED = _SQL.pop("metered")
-#: The table `outcomes` over labels and responses, for a release made before it existed.
-OUTCOMES = _SQL.pop("outcomes")
 #: Summary → the same over `labels`, `responses`, `queries`, `models` with their numbers.
 SQL: Mapping[str, str] = {
     **_SQL,

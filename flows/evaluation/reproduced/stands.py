@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow.compute as pc
 
 from routeyard.flows.console import line
-from routeyard.flows.evaluation.evaluate import ENCODER
 from routeyard.flows.evaluation.kept import store_in
 from routeyard.flows.evaluation.released import Tables, read_with, with_embeddings
 from routeyard.flows.evaluation.study import context_of, named
@@ -21,6 +20,7 @@ from routeyard.pipelines.experiment.splits import default_scheme
 from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.matrix.ranking import single_means
 from routeyard.pipelines.matrix.reading import core_of
+from routeyard.schemas.recipe import ENCODER
 
 
 def _embedded(tables: Tables, cache: Path, *, wanted: bool) -> Tables:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from itertools import chain, repeat
 
 from routeyard.pipelines.calls.request import Request, RequestSettings
 from routeyard.pipelines.ledger.answer_keys import AnswerKey
@@ -28,8 +27,6 @@ class BatchNote:
     items: list[tuple[str, list[int], str, str]]
     file_id: str | None = None
     batch_id: str | None = None
-    #: Of notes by earlier versions; nothing reads it.
-    reserved: float = 0.0
     #: Per line: what was set aside for it in the ledger.
     charges: list[str] = field(default_factory=list)
     #: Per line: attempts before this one that were billed without an answer.
@@ -69,9 +66,7 @@ class BatchNote:
                 request_hash,
             ).with_billed(billed)
             for (request_hash, samples, query_id, settings_hash), billed in zip(
-                self.items,
-                chain(self.billed, repeat(0)),  # a note of an older version has none
-                strict=False,
+                self.items, self.billed, strict=True
             )
         ]
 

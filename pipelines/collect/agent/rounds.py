@@ -152,8 +152,7 @@ class _StepRunner:
             check_model(model, collect)
         self._run = uuid.uuid4().hex[:12]
         kinds = [self._settings(name, last=last) for name in self._models for last in (False, True)]
-        budgeted = {one.settings_hash for one in kinds}
-        self._budget = BudgetLedger(collect.budget, ledger, benchmark, settings=budgeted)
+        self._budget = BudgetLedger(collect.budget, ledger, benchmark)
         ledger.remember(notes(ledger, kinds, benchmark) | model_notes(self._models.values()))
         self._asked: dict[str, tuple[RequestSettings, KnownAnswers, list[list[Message]]]] = {}
         self._open: dict[str, list[Request]] = {}

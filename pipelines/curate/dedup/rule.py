@@ -26,6 +26,7 @@ from routeyard.pipelines.curate.dedup.vectors import query_vectors
 from routeyard.pipelines.curate.rule import Curated, Rule, removing
 from routeyard.pipelines.embed import text_of, unseen_of
 from routeyard.schemas import DUPLICATES
+from routeyard.schemas.near import SIMILARITY
 
 __all__ = ["Groups", "Pairs", "dedup", "group_rows", "near_duplicate_pairs"]
 
@@ -129,7 +130,7 @@ def join(
 def dedup(
     tables: Mapping[str, pa.Table],
     *,
-    threshold: float = 0.999,
+    threshold: float = SIMILARITY,
     keep: Literal["representative", "all"] = "representative",
     representative: Literal["first", "longest", "most_labelled"] = "first",
     prefer_sources: Sequence[str] = (),

@@ -17,6 +17,7 @@ from routeyard.pipelines.arrays import Bools, Floats, Ints, Vectors
 from routeyard.pipelines.curate.dedup.close_pairs import close_pairs
 from routeyard.pipelines.curate.dedup.crowds import Crowds, Joined
 from routeyard.pipelines.errors import BadInput
+from routeyard.schemas.near import SIMILARITY
 
 #: Leading principal components in which candidates are sought.
 COMPONENTS = 32
@@ -74,7 +75,7 @@ def near_duplicate_pairs(vectors: Vectors, threshold: float, alike: Bools | None
     if not 0 < threshold <= 1:
         raise BadInput(
             f"the cosine threshold must lie in (0, 1]; got {threshold}",
-            next_step="near-duplicates are usually sought at 0.999",
+            next_step=f"near-duplicates are usually sought at {SIMILARITY}",
         )
     norms = row_norms(vectors)
     bad = np.flatnonzero(~(norms > 0) | ~np.isfinite(norms))

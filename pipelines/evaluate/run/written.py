@@ -19,8 +19,6 @@ from routeyard.schemas.tables import RESULTS
 _FILLED = frozenset(
     {"router", "metric", "split", "model_id", "share", "group", "change", "first", "second", "x"}
 )
-#: Columns that evaluations of earlier versions do not have.
-_LATE = frozenset({"n", "n10", "n01", "hard_share"})
 #: Bytes of `evaluation.json`; it holds some facts and a ranking.
 _MOST = 10_000_000
 
@@ -65,7 +63,7 @@ class WrittenEvaluation(BaseModel):
 
 
 def results_table(path: Path, schema: pa.Schema) -> pa.Table:
-    """A table of results: the columns of `schema`, but for late ones, with its types.
+    """A table of results: the columns of `schema`, with its types.
 
     Raises:
         BadInput: it is damaged, lacks a column, holds values of another kind, or rows that
@@ -74,7 +72,7 @@ def results_table(path: Path, schema: pa.Schema) -> pa.Table:
     found = _typed(path, schema)
     if not found.column_names:
         return schema.empty_table()  # as it was written where there was no row
-    lacks = [name for name in schema.names if name not in {*found.column_names, *_LATE}]
+    lacks = [name for name in schema.names if name not in found.column_names]
     if lacks:
         raise _broken(path, f"it has no column {lacks[0]!r}")
     return found
@@ -96,14 +94,13 @@ def _typed(path: Path, schema: pa.Schema) -> pa.Table:
 
 
 def metrics_table(path: Path) -> pa.Table | None:
-    """A table of metrics, None when the file is another table; older ones have no column `n`.
+    """A table of metrics, None when the file is another table.
 
     Raises:
         BadInput: as `results_table`.
     """
     found = _typed(path, RESULTS["metrics"])
-    known = found.column_names in (RESULTS["metrics"].names, RESULTS["metrics"].names[:-1])
-    return found if known else None
+    return found if found.column_names == RESULTS["metrics"].names else None
 
 
 def told(folder: Path) -> dict[str, Any]:

@@ -16,9 +16,8 @@ from routeyard.pipelines.io.plain_yaml import read_text
 from routeyard.pipelines.release.derived_tables import columns_of
 from routeyard.pipelines.release.finding import Finding, first_line
 from routeyard.pipelines.release.manifest import MANIFEST, code_version
-from routeyard.pipelines.release.tables import contract_of
 from routeyard.schemas import CONTRACTS, StoredTable
-from routeyard.schemas.manifest import FORMAT, Manifest, digest_of
+from routeyard.schemas.manifest import Manifest, digest_of
 
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
 #: What a certificate can say.
@@ -37,9 +36,8 @@ def check_card(
     """Findings in `README.md`.
 
     It must be, word for word, what the tables give. Where the release names another
-    version of this code or an earlier format, whose template may have used other words,
-    or an add-on was not fetched, each line that differs is compared with the one
-    in its place (`compare_lines`).
+    version of this code, whose template may have used other words, or an add-on was not
+    fetched, each line that differs is compared with the one in its place (`compare_lines`).
 
     Args:
         unchecked: Gets the lines that have nothing to be compared with.
@@ -57,7 +55,7 @@ def check_card(
     if digest_of(parts) != manifest.fingerprint:
         yield Finding("fingerprint", MANIFEST, "is not that of this recipe, card and content")
     missing = [name for name in manifest.tables if name not in tables and name in CONTRACTS]
-    whole = {**tables, **{name: contract_of(name).empty() for name in missing}}
+    whole = {**tables, **{name: CONTRACTS[name].empty() for name in missing}}
     try:
         fresh = render_card(whole, card_facts(manifest))
     except Exception as error:  # facts of a stranger's manifest can be of any form
@@ -66,8 +64,7 @@ def check_card(
         return
     if card == fresh:
         return
-    same_code = manifest.code_version == code_version() and manifest.format == FORMAT
-    if same_code and not missing:
+    if manifest.code_version == code_version() and not missing:
         yield Finding("card", "README.md", _first_difference(card, fresh))
         return
     rows = [f"{entry.rows:,}" for entry in manifest.tables.values()]

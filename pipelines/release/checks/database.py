@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,9 @@ from routeyard.pipelines.release.database import (
 from routeyard.pipelines.release.finding import Finding, first_line
 from routeyard.pipelines.release.manifest import code_version
 from routeyard.pipelines.release.summaries import Summaries, metered
-from routeyard.pipelines.release.tables import IN_DATABASE, contract_of
+from routeyard.pipelines.release.tables import IN_DATABASE
 from routeyard.schemas import CONTRACTS, OUTCOMES, StoredTable
-from routeyard.schemas.manifest import FORMAT, Manifest
+from routeyard.schemas.manifest import Manifest
 
 #: What a database can hold: kind of object → where DuckDB lists it, its name, and what is compared
 #: of it beside comment and tags.
@@ -64,8 +64,7 @@ def check_database(
         if not path.is_symlink():
             yield Finding("file", name, "is missing")
         return
-    if manifest.format >= 2:
-        yield from _checksum(path)
+    yield from _checksum(path)
     held = [table for table in manifest.database.tables if table in CONTRACTS]
     for table in manifest.database.tables:
         if table not in manifest.tables:
@@ -116,14 +115,8 @@ def _compare(
 
     with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as given:
         found = objects(given)
-    if manifest.format == 2:
-        yield "was made by a development version between two layouts: build the release again"
-        return
-    if manifest.format >= 3:
-        expected = _defined(manifest.format, tuple(_versions(manifest).items()))
-    else:  # made before releases had these definitions: tables of their own columns only
-        expected = {key: value for key, value in found.items() if _plain(key, value, held)}
-    if manifest.code_version != code_version() or manifest.format != FORMAT:
+    expected = _defined()
+    if manifest.code_version != code_version():
         # Another version may have described a column in other words.
         found, expected = _undescribed(found), _undescribed(expected)
     clean = True
@@ -139,13 +132,13 @@ def _compare(
         yield says
     if not clean:
         return  # a stranger's definitions are read, never evaluated
-    for name, count in stored_rows(path, rows, views=manifest.format >= 3).items():
+    for name, count in stored_rows(path, rows).items():
         if count != rows[name]:
             clean = False
             yield f"its table {name} has {count:,} rows, the Parquet file {rows[name]:,}"
     if not clean:
         return  # sorting rows without end would take memory without end
-    whole, each = database_content(path, held, _versions(manifest))
+    whole, each = database_content(path, held)
     for name, content in each.items():
         if name in manifest.tables and content != manifest.tables[name].content:
             yield f"its table {name} differs from the Parquet file's"
@@ -153,22 +146,14 @@ def _compare(
         yield "its content has another fingerprint than the manifest says"
 
 
-def _versions(manifest: Manifest) -> dict[str, int]:
-    """Table → version of the contract that it was written by."""
-    return {name: entry.contract for name, entry in manifest.tables.items()}
-
-
-@lru_cache(maxsize=8)  # for one who verifies several releases
-def _defined(form: int, versions: tuple[tuple[str, int], ...]) -> Objects:
-    """What a release's database defines, by the number of its format and those of its tables."""
+@cache  # for one who verifies several releases
+def _defined() -> Objects:
+    """What a release's database defines."""
     import duckdb
     import pyarrow.parquet as pq
 
-    numbers = dict(versions)
-    tables = {name: contract_of(name, numbers.get(name)).empty() for name in IN_DATABASE}
+    tables = {name: CONTRACTS[name].empty() for name in IN_DATABASE}
     summaries = Summaries(tables["queries"].column("task"), 0).tables()
-    if form < 4:
-        del summaries["leads"]
     summaries["metered"] = metered(None, pa.array([], pa.string()))
     with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as folder:
         path, outcomes = Path(folder, "empty.duckdb"), Path(folder, "outcomes.parquet")
@@ -181,17 +166,6 @@ def _defined(form: int, versions: tuple[tuple[str, int], ...]) -> Objects:
 def _undescribed(found: Objects) -> Objects:
     """Definitions without comments and tags, which end each of them."""
     return {key: value[:-2] for key, value in found.items()}
-
-
-def _plain(key: tuple[str, str, str], value: tuple[Any, ...], held: list[str]) -> bool:
-    """Whether an object of an older database is a table of the release, or the one view."""
-    kind, schema, name = key
-    if schema != "main":
-        return False
-    if kind == "column":
-        return name.partition(".")[0] in (*held, "accuracy")
-    accuracy = kind == "view" and name == "accuracy" and "read_" not in value[0].lower()
-    return accuracy or kind == "schema" or (kind == "table" and name in held)
 
 
 def objects(connection: Any) -> Objects:

@@ -62,7 +62,7 @@ def recount(
     summaries = Summaries(queries.column("task"), len(names))
     wide, outcomes = Content(wide_schema(names.to_pylist())), Content(OUTCOMES.schema)
     splits = None
-    if manifest.format >= 9 and "splits" in tables:
+    if "splits" in tables:
         columns = columns_of(tables["splits"], ["scheme", "query_id", "split"])
         splits = SplitContents(OutcomeSplits(columns, query_ids))
     try:
@@ -90,12 +90,9 @@ def recount(
             says = "says something else than labels and responses"
             findings.append(Finding("content", entry.file, says))
         expected = summaries.tables()
-        if manifest.format < 4:
-            del expected["leads"]
-        if manifest.format >= 3:
-            path = responses.path if isinstance(responses, StoredTable) else None
-            expected["metered"] = metered(path, names)
-            findings += _files(release, readable, expected)
+        path = responses.path if isinstance(responses, StoredTable) else None
+        expected["metered"] = metered(path, names)
+        findings += _files(release, readable, expected)
         if own:
             findings += _summaries(release / manifest.database.file, expected)
     return findings

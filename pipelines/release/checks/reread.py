@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from routeyard.pipelines.release.finding import Finding, first_line
 from routeyard.pipelines.release.fingerprint import Contents
-from routeyard.pipelines.release.tables import LARGE, contract_of, ordered
+from routeyard.pipelines.release.tables import LARGE, ordered
 from routeyard.pipelines.release.write_table import after
-from routeyard.schemas import StoredTable
+from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.errors import ContractError
 from routeyard.schemas.manifest import TableEntry
 
@@ -27,12 +27,15 @@ def reread(
 
     None in its place means that it cannot be read or breaks its contract.
     """
-    contract = contract_of(name, entry.contract)
+    contract = CONTRACTS[name]
     contents = Contents(contract.schema)
     rows, last, sound = 0, None, True
     held: list[pa.Table] = []
     try:
         for raw in _parts(release / entry.file):
+            if lacks := [one for one in contract.column_names if one not in raw.column_names]:
+                says = f"table {name!r} lacks column(s) {', '.join(lacks)}"
+                return [Finding("contract", entry.file, says)], None
             part = contract.check(raw, where=entry.file, keyed=False)
             sorted_part, unique = ordered(contract, part)
             if not unique:

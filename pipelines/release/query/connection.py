@@ -13,7 +13,7 @@ from routeyard.pipelines.release.derived_tables import WIDE, numbered
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.query.label_rates import BY_SCORER, label_kinds
 from routeyard.pipelines.release.sealed_files import sealed
-from routeyard.pipelines.release.summaries import OUTCOMES, SQL
+from routeyard.pipelines.release.summaries import SQL
 from routeyard.schemas import CONTRACTS, RESPONSES
 
 
@@ -75,7 +75,7 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
     return connection
 
 
-#: Where `outcomes` is there, its row numbers need not be looked up.
+#: The row numbers of `outcomes` need not be looked up.
 _FROM_OUTCOMES = {
     "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
     "FROM memory.main.outcomes WHERE n_samples IS NOT NULL",
@@ -83,10 +83,7 @@ _FROM_OUTCOMES = {
 
 
 def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, str]) -> None:
-    """The names that the database has under `numbered`, as views of the sealed files.
-
-    A release made before summaries were stored as files counts them from its tables.
-    """
+    """The names that the database has under `numbered`, as views of the sealed files."""
     connection.execute("ATTACH ':memory:' AS numbered")
     responses = "memory.main.responses"
     if "responses" not in views:
@@ -94,16 +91,13 @@ def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, s
         connection.register("incoming", RESPONSES.empty())
         connection.execute(f"CREATE TABLE {responses} AS SELECT * FROM incoming")
         connection.unregister("incoming")
-    known = dict(_FROM_OUTCOMES) if "outcomes" in views else {}
-    if summaries:  # since then rows are known to be in the order of their numbers
-        known |= {"queries": _counted(views["queries"], "query_no::INTEGER")}
-        known |= {"models": _counted(views["models"], "model_no::SMALLINT")}
+    known = dict(_FROM_OUTCOMES)
+    known["queries"] = _counted(views["queries"], "query_no::INTEGER")
+    known["models"] = _counted(views["models"], "model_no::SMALLINT")
     known |= {name: f"SELECT * FROM {_rows(path)}" for name, path in summaries.items()}
     for name, sql in SQL.items():
         body = known.get(name) or sql.format(of="memory.main", responses=responses)
         connection.execute(f"CREATE VIEW numbered.main.{name} AS {body}")
-    if "outcomes" not in views:
-        connection.execute(f"CREATE VIEW outcomes AS {OUTCOMES.format(responses=responses)}")
     connection.execute(f"CREATE VIEW accuracy AS {VIEWS['accuracy']}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import shutil
 import subprocess
 import sys
@@ -183,13 +182,6 @@ def test_a_stage_that_is_a_link_is_made_again_and_what_it_leads_to_is_left(
     assert (folder / "x.txt").read_text() == "made"
     assert (tmp_path / "theirs/precious").read_text() == "kept"
     assert [one.name for one in folder.parent.iterdir()] == [folder.name]
-
-
-def test_a_stage_of_an_older_version_has_no_seal_and_is_reused(tmp_path: Path) -> None:
-    path = Path(run(tmp_path).folder) / "stage.json"
-    record = json.loads(path.read_text())
-    path.write_text(json.dumps({k: v for k, v in record.items() if k not in ("files", "seal")}))
-    assert run(tmp_path).reused
 
 
 def test_half_a_record_beside_is_no_reason_to_fail(tmp_path: Path) -> None:

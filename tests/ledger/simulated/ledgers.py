@@ -151,7 +151,7 @@ class SimulatedSqlite(_Simulated, SqliteLedger):
 class ModelOfPostgres(SimulatedSqlite):
     _dialect = dataclasses.replace(
         SqliteLedger._dialect,
-        clock=("clock_timestamp()", tuple),
+        clock="clock_timestamp()",
         beat="clock_timestamp()",
         silence="clock_timestamp() - seen",
     )
