@@ -71,16 +71,6 @@ def return_memory() -> None:
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
-def sleep_soon() -> None:
-    """Have OpenBLAS's idle threads sleep at once, before NumPy and SciPy are imported.
-
-    A thread that waits for work keeps its processor busy first; NumPy and SciPy have one each.
-    `OPENBLAS_THREAD_TIMEOUT` (4 to 30, the power of two of cycles) sets another time; child
-    processes follow.
-    """
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
-
-
 def check(what: str, need: int, *, next_step: str | None = None) -> None:
     """Stop before work begins that does not fit.
 

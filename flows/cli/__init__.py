@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.flows.console.ending import end
 from routeyard.flows.console.visible import Visible, coloured
-from routeyard.pipelines.memory import collect_rarely, return_memory, sleep_soon
+from routeyard.pipelines.memory import collect_rarely, return_memory
 from routeyard.schemas.errors import BadInput, RouteyardError
 from routeyard.schemas.untrusted_text import in_line, visible
 
@@ -27,12 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run `routeyard`; exits 0, 2 for bad input, 3 for a failed gate, 1 for anything else."""
     collect_rarely()
     return_memory()
-    sleep_soon()
     words = list(sys.argv[1:] if arguments is None else arguments)
-    code = run(words)
-    if arguments is None:
-        end(code)
-    sys.exit(code)
+    sys.exit(run(words))
 
 
 def run(words: list[str]) -> int:

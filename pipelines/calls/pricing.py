@@ -40,7 +40,7 @@ class Price:
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Price:
-        """The price in a row of `models`; what an earlier release does not state is unknown."""
+        """The price in a row of `models`; what it does not state is unknown."""
         return cls(*(row.get(name) for name in cls().columns))
 
     @property

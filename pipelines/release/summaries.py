@@ -2,8 +2,7 @@
 
 They are made block by block with the outcomes, and written to `numbered/` of a release as
 Parquet and to the schema `numbered` of its database. `SQL` defines the same tables over labels
-and responses: it serves releases made before these tables existed, and a test compares the
-two.
+and responses; a test compares the two.
 """
 
 from __future__ import annotations

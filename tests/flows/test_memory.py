@@ -268,14 +268,3 @@ def test_a_command_has_arrow_take_memory_from_the_system_unless_another_pool_is_
 def test_a_process_that_labels_looks_for_garbage_rarely() -> None:
     with scoring_processes._pool(1) as pool:
         assert pool.submit(gc.get_threshold).result() == (50_000, 20, 20)
-
-
-def test_idle_threads_of_linear_algebra_sleep_unless_a_person_says_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
-    memory.sleep_soon()
-    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "4"
-    monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", "26")
-    memory.sleep_soon()
-    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "26"

@@ -13,7 +13,7 @@ from routeyard.pipelines.release.checks.card import _first_difference, card_fact
 from routeyard.pipelines.release.checks.files import check_files
 from routeyard.pipelines.release.checks.seal import check_seal
 from routeyard.pipelines.release.finding import Finding, first_line
-from routeyard.schemas.manifest import FORMAT, Manifest
+from routeyard.schemas.manifest import Manifest
 from tests.support.sound_release import LABELS, other, places, tables_of
 
 
@@ -21,9 +21,6 @@ from tests.support.sound_release import LABELS, other, places, tables_of
     ("changes", "found"),
     [
         ({}, []),
-        ({"format": 0}, [("manifest", "manifest.json")]),
-        ({"format": 1}, []),
-        ({"format": FORMAT + 1}, [("manifest", "manifest.json")]),
         ({"recipe__name": "b"}, [("manifest", "manifest.json")]),
         ({"recipe__version": "2.0.0"}, [("manifest", "manifest.json")]),
         ({"content": "b"}, [("manifest", "manifest.json")]),

@@ -199,17 +199,27 @@ def test_a_label_of_an_unknown_question_is_no_outcome_and_verify_names_it(write,
     assert {finding.where for finding in found if finding.check == "reference"} >= {"labels"}
 
 
-def test_a_contract_newer_than_this_code_is_said(release):
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda told: told["tables"]["outcomes"].update(contract=99), "outcomes.*version 99"),
+        (lambda told: told["tables"]["responses"].update(contract=3), "responses.*version 3"),
+        (lambda told: told.update(format=99), "format 99"),
+        (lambda told: told.update(format=9), "format 9"),
+        (lambda told: told["tables"].pop("outcomes"), "no table `outcomes`"),
+    ],
+)
+def test_a_release_of_another_format_is_refused(release, change, says):
     told = json.loads((release / "manifest.json").read_text())
-    told["tables"]["outcomes"]["contract"] = 99
+    change(told)
     (release / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
-    with pytest.raises(SourceError, match=r"outcomes.*version 99"):
+    with pytest.raises(SourceError, match=says):
         open_release(release)
+    assert {one.check for one in verify_release(release, render_card=render)} == {"manifest"}
 
 
-def test_a_manifest_without_versions_keeps_its_digest(release):
+def test_a_first_version_of_a_contract_goes_without_saying(release):
     told = json.loads((release / "manifest.json").read_text())
-    # Contracts of version 1 are not written down, so that manifests from before keep theirs.
     assert {name: t["contract"] for name, t in told["tables"].items() if "contract" in t} == {
         "models": 3,
         "responses": 4,

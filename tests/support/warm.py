@@ -56,8 +56,6 @@ def serve(address: str) -> dict[str, object]:
     import gc
     import selectors
 
-    from routeyard.flows.console.ending import end
-
     import_all()
     _hash_code()
     gc.freeze()  # what is here no command has to look through
@@ -91,14 +89,12 @@ def serve(address: str) -> dict[str, object]:
             return job
     for pid in running:
         os.waitpid(pid, 0)
-    end(0)
+    sys.exit(0)
 
 
 def run(job: dict[str, object]) -> None:
     """Be the Python that was asked for."""
     import runpy
-
-    from routeyard.flows.console.ending import end
 
     os.chdir(str(job["folder"]))
     os.environ.clear()
@@ -114,14 +110,14 @@ def run(job: dict[str, object]) -> None:
         else:
             sys.argv = [what, *words]
             runpy.run_module(what, run_name="__main__", alter_sys=True)
-        end(0)
+        sys.exit(0)
     except SystemExit as ended:
         if not isinstance(ended.code, int | None):
             print(ended.code, file=sys.stderr)
-        end(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+        sys.exit(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
     except BaseException:
         sys.excepthook(*sys.exc_info())
-        end(1)
+        sys.exit(1)
 
 
 def ask(address: str, words: list[str]) -> int:

@@ -104,7 +104,7 @@ def metrics_table(path: Path) -> pa.Table | None:
 
 
 def told(folder: Path) -> dict[str, Any]:
-    """What `evaluation.json` says; nothing for an evaluation of before it was written.
+    """What `evaluation.json` says; nothing where there is no such file.
 
     Raises:
         BadInput: it cannot be read, is no object, or `facts` and `ranking` are not what
