@@ -78,11 +78,7 @@ def read(asked: ScoringInput, output: str) -> ScoreResult:
     if contradicts(text, last.letters, last.end, options):
         why = f"{last.how}: {last.letters} with the text of another option"
         return ScoreResult("abstain", reason=why, conflict=True)
-    conflict = any(
-        set(one.letters).isdisjoint(other.letters)
-        and not _RE["correction"].search(text, one.end, other.start)
-        for one, other in pairwise(found)
-    )
+    conflict = _conflicting(found, text)
     if conflict and _circling(found) and breaks_off(whole, truncated=truncated):
         why = "runs in circles through several options"
         return ScoreResult("abstain", reason=why, conflict=True)
@@ -157,6 +153,14 @@ def _plain(text: str, allowed: str, unmarked: bool) -> list[NamedOption]:
 def _before_summary(found: list[NamedOption], text: str) -> NamedOption:
     summary = _RE["summary"].search(text, found[0].end)
     return [one for one in found if summary is None or one.start < summary.start()][-1]
+
+
+def _conflicting(found: list[NamedOption], text: str) -> bool:
+    return any(
+        set(one.letters).isdisjoint(other.letters)
+        and not _RE["correction"].search(text, one.end, other.start)
+        for one, other in pairwise(found)
+    )
 
 
 def _refusal(text: str, found: list[NamedOption]) -> str:

@@ -35,15 +35,7 @@ def stored(column: str, seen: Sequence[Any]) -> StoredOptions | None:
         seen: The column's values, each an object or a list of objects.
     """
     if all(isinstance(value, dict) for value in seen):
-        # Options as one object: with a list of texts, or with a text per letter.
-        at = here(column)
-        inner = next((k for k in _LISTS if all(isinstance(v.get(k), list) for v in seen)), None)
-        if inner is not None:
-            return StoredOptions(f"{at}.{inner}", f"{at}.label", f"{column!r} holds texts")
-        if all(len(v) > 1 and all(map(_is_text, v.values())) for v in seen):
-            why = f"{column!r} holds a text per letter"
-            return StoredOptions(f"{at}.values() | list", f"{at}.keys() | list", why)
-        return None
+        return _of_objects(column, seen)
     if not all(isinstance(value, list) for value in seen):
         return None
     entries = [entry for value in seen for entry in value]
@@ -56,6 +48,18 @@ def stored(column: str, seen: Sequence[Any]) -> StoredOptions | None:
         f"{here(column)} | map(attribute={key!r}) | list" if key else "" for key in (text, label)
     )
     return StoredOptions(texts, labels, f"{column!r}, the {text!r} of each")
+
+
+def _of_objects(column: str, seen: Sequence[Any]) -> StoredOptions | None:
+    """Options as one object: with a list of texts, or with a text per letter."""
+    at = here(column)
+    inner = next((k for k in _LISTS if all(isinstance(v.get(k), list) for v in seen)), None)
+    if inner is not None:
+        return StoredOptions(f"{at}.{inner}", f"{at}.label", f"{column!r} holds texts")
+    if all(len(v) > 1 and all(map(_is_text, v.values())) for v in seen):
+        why = f"{column!r} holds a text per letter"
+        return StoredOptions(f"{at}.values() | list", f"{at}.keys() | list", why)
+    return None
 
 
 def _is_text(value: Any) -> bool:
