@@ -24,6 +24,8 @@ command or edit that mends it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from routeyard.schemas.errors import BadInput as BadInput
 from routeyard.schemas.errors import ContractError as ContractError
 from routeyard.schemas.errors import RecipeError as RecipeError
@@ -76,3 +78,9 @@ class BudgetReached(RouteyardError):
 
 class DiskFull(RouteyardError):
     """The disk is full; what was half-written has been removed."""
+
+
+def few(names: Sequence[str], most: int = 3) -> str:
+    """The first names of a list, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

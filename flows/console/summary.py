@@ -11,7 +11,7 @@ import yaml
 from rich.table import Table
 
 from routeyard.datacards.losses import causes, sentence
-from routeyard.pipelines.matrix.costs import few
+from routeyard.pipelines.errors import few
 from routeyard.schemas.intervals import order_undecided, undecided_words
 from routeyard.schemas.leaks import looked_for_duplicates
 from routeyard.schemas.stored import StoredTable

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.errors import BadInput, SourceError
+from routeyard.pipelines.errors import BadInput, SourceError, few
 from routeyard.pipelines.io import files
 
 #: Rows that the guess looks at, and rows that they are drawn from.
@@ -116,11 +116,6 @@ def relative(path: Path, recipe: Path) -> str:
 
 def _name(text: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text).strip("_") or "questions"
-
-
-def few(names: Sequence[str]) -> str:
-    """The first three names, and how many more there are."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def one_kind(rows: Sequence[Mapping[str, Any]], question: Any, origin: str) -> None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from routeyard.flows.new_recipe.first_rows import LOOKED_AT, drawn, few, relative
-from routeyard.pipelines.errors import BadInput
+from routeyard.flows.new_recipe.first_rows import LOOKED_AT, drawn, relative
+from routeyard.pipelines.errors import BadInput, few
 from routeyard.pipelines.ingest.guessing.guess import Guess, Table
 from routeyard.pipelines.ingest.guessing.recordings import answers_of, holds_answers
 from routeyard.pipelines.ingest.guessing.values import present

@@ -60,7 +60,7 @@ def _groups(answers: Answers) -> Codes:
         known = np.asarray(
             pc.greater(pc.utf8_length(pc.utf8_trim_whitespace(asked)), 0).fill_null(False)
         )
-        exact = _codes(marks_of(asked))
+        exact = np.asarray(marks_of(asked).dictionary_encode().indices).astype(np.int64)
         label = np.where(known, exact, exact.max(initial=0) + 1 + np.arange(n))
         return same_question(asked.to_pylist(), np.unique(label, return_inverse=True)[1])
     ids = answers.coded("question")[answers.first]
@@ -68,10 +68,6 @@ def _groups(answers: Answers) -> Codes:
     told = np.array([not is_row_number(name) for name in names])
     label = np.where(told, ids, ids.max(initial=0) + 1 + np.arange(n))
     return np.unique(label, return_inverse=True)[1].astype(np.int64)
-
-
-def _codes(values: pa.Array) -> Codes:
-    return np.asarray(values.dictionary_encode().indices).astype(np.int64)
 
 
 def modes(answers: Answers) -> Iterator[Found]:

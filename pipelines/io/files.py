@@ -147,7 +147,8 @@ def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterat
     """
     # Model outputs are longer than the module's default limit of 131,072 characters.
     csv.field_size_limit(1 << 30)
-    sign = _delimiter(next(_lines(stream, path), ""))
+    # The sign that is most often between the names of the header; of equals the comma.
+    sign = max((",", "\t", ";"), key=next(_lines(stream, path), "").count)
     stream.seek(0)
     reader = csv.DictReader(_lines(stream, path), strict=True, delimiter=sign)
     names = list(reader.fieldnames or ())
@@ -165,11 +166,6 @@ def csv_rows(stream: IO[str], path: Path, *, short_rows: bool = False) -> Iterat
                 next_step="mend the file, or quote the field that holds a separator",
             )
         yield dict(row)
-
-
-def _delimiter(header: str) -> str:
-    """The sign that is most often between the names of the header; of equals the comma."""
-    return max((",", "\t", ";"), key=header.count)
 
 
 def _jsonl(path: Path) -> Iterator[dict[str, Any]]:

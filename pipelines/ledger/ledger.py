@@ -136,11 +136,10 @@ class Ledger(abc.ABC):
         rows = self._read(sql.RECALL, (len(prefix) + 1, len(prefix), prefix))
         return {str(name): str(text) for name, text in rows}
 
-    def hashes(self, *, purpose: str = "collect", model_id: str | None = None) -> list[str]:
+    def hashes(self, *, purpose: str = "collect") -> list[str]:
         """Request hashes of a purpose, in order."""
-        only, given = ("AND model_id = ?", [model_id]) if model_id is not None else ("", [])
-        query = f"SELECT DISTINCT request_hash FROM attempts WHERE purpose = ? {only} ORDER BY 1"
-        return [row[0] for row in self._read(query, [purpose, *given])]
+        query = "SELECT DISTINCT request_hash FROM attempts WHERE purpose = ? ORDER BY 1"
+        return [row[0] for row in self._read(query, [purpose])]
 
     def summary(self) -> list[dict[str, Any]]:
         """Counts, tokens and USD per purpose and model; see `SUMMARY`."""

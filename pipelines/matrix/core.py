@@ -15,8 +15,8 @@ from functools import cached_property
 import numpy as np
 
 from routeyard.pipelines.arrays import Floats, Ints, Names, Vectors
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.costs import few, priced, unpriced
+from routeyard.pipelines.errors import BadInput, few
+from routeyard.pipelines.matrix.costs import priced, unpriced
 from routeyard.pipelines.matrix.examples import Arms, Examples, Queries, rows_of
 from routeyard.pipelines.matrix.memmap import take_rows
 from routeyard.pipelines.matrix.row_blocks import by_rows, every, sums_of

@@ -67,9 +67,3 @@ def _known(rows: Ints, columns: Ints, values: pa.ChunkedArray, shape: tuple[int,
     unknown = values.is_null().to_numpy() & (rows >= 0) & (columns >= 0)
     found[rows[unknown], columns[unknown]] = np.nan
     return found
-
-
-def few(models: Sequence[str], most: int = 3) -> str:
-    """The first names of a list, and how many more there are."""
-    more = len(models) - most
-    return ", ".join(models[:most]) + (f" and {more} more" if more > 0 else "")

@@ -7,7 +7,6 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from routeyard.pipelines.calls.pricing import Price
 from routeyard.pipelines.token_usage import TokenUsage
 
 _MILLION = Decimal(1_000_000)
@@ -61,18 +60,6 @@ def _at_length(price: Any, prompt_tokens: int) -> Decimal:
         if prompt_tokens > tier.start:
             found = tier.price
     return found if isinstance(found, Decimal) else Decimal(str(found))
-
-
-def stated_prices(price: Price, prompt_tokens: int) -> dict[str, Any]:
-    """Prices of a recipe's model as `billed_cost` takes them; none where the prompt is longer
-    than they hold for."""
-    if price.up_to is not None and prompt_tokens > price.up_to:
-        return {}
-    named = {
-        "input_mtok": price.input, "output_mtok": price.output,
-        "cache_read_mtok": price.cache_read, "cache_write_mtok": price.cache_write,
-    }  # fmt: skip
-    return {name: one for name, one in named.items() if one is not None}
 
 
 def class_prices(

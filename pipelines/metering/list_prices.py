@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from routeyard.pipelines.calls.pricing import Price
+from routeyard.pipelines.errors import few
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def from_list(pool: Pool) -> list[str]:
     if not models:
         return []
     source = f"genai-prices {_version()}, prices of {day_of_list()}"
-    return [f"list prices for {_few(models)}: {source}; a price in the recipe wins"]
+    return [f"list prices for {few(models)}: {source}; a price in the recipe wins"]
 
 
 def stale_prices(pool: Pool, today: date | None = None) -> list[str]:
@@ -143,14 +144,10 @@ def stale_prices(pool: Pool, today: date | None = None) -> list[str]:
             source = model.price_source or "the recipe"
             aged.setdefault((age, str(model.price_date), source), []).append(model.model_id)
     return [
-        f"prices of {_few(names)} are "
+        f"prices of {few(names)} are "
         f"{age} days old (read {day}, {source}); more than {STALE_DAYS} days: read them again"
         for (age, day, source), names in sorted(aged.items())
     ]
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
 
 
 @cache

@@ -53,10 +53,6 @@ class Trajectories:
     def __len__(self) -> int:
         return len(self.task)
 
-    def arm_code(self, name: str) -> int:
-        """Code of an arm; -1 where no step is of it."""
-        return self.arms.index(name) if name in self.arms else -1
-
 
 def trajectories_of(steps: pa.Table) -> Trajectories:
     """Arrays of a table with the columns of `steps`; columns that are absent are unknown.

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from routeyard.pipelines.errors import few
 from routeyard.pipelines.evaluate.compare import ALPHA
 from routeyard.pipelines.evaluate.run.sub_pool import in_words
 from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.costs import few
 from routeyard.pipelines.metrics.evaluation_data import EvaluationData
 from routeyard.schemas.intervals import undecided_words
 

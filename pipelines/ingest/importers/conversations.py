@@ -21,7 +21,6 @@ def steps_of(
     where: str,
     *,
     tokens: Callable[[Mapping[str, Any]], TokenUsage] | None = None,
-    tools: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of `steps`: each assistant's message with the prompt that all earlier ones are.
 
@@ -29,7 +28,6 @@ def steps_of(
         key: `query_id`, `model_id` and `sample` of the trajectory.
         tokens: Token classes that a message states; messages without a prompt count are no calls,
             such as a greeting that the harness wrote, if another message has one.
-        tools: Names of the tools that were offered.
     """
     hashes = prefix_hashes([_asked(message) for message in messages]) if messages else []
     found: list[dict[str, Any]] = []
@@ -58,7 +56,7 @@ def steps_of(
                 "requested_at": iso_time(message.get("timestamp"), where),
                 "parent": len(found) - 1 if found else None,
                 "prefix_hash": hashes[place - 1] if place else None,
-                "tools_offered": None if tools is None else list(tools),
+                "tools_offered": None,
                 "tools_called": called,
                 "outcome": outcome,
             }

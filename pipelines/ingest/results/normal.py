@@ -120,7 +120,7 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
         columns |= words_of_scores(done)
     for role, name in _TEXTS.items():
         if role in done.roles:
-            columns[name] = _text(table.column(done.roles[role]))
+            columns[name] = texts(table.column(done.roles[role]))
     for role, name in _NUMBERS.items():
         if role in done.roles:
             source = done.roles[role]
@@ -271,10 +271,6 @@ def _is_time_of_day(done: Assigned, name: str, values: np.ndarray) -> bool:
 
 def _says_seconds(name: str) -> bool:
     return snake_case(name).endswith(("seconds", "_s", "_sec", "_secs"))
-
-
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return texts(column)
 
 
 def scored(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -255,8 +255,3 @@ def is_weak(name: str, role: str = "text") -> bool:
 def constant(column: Column) -> bool:
     """Whether a column says the same in every row that has a value."""
     return len(pc.unique(column.drop_null())) <= 1
-
-
-def given_columns(given: Mapping[str, str], table: pa.Table) -> dict[str, str]:
-    """Columns that a person named, where the table has them."""
-    return {role: name for role, name in given.items() if name in table.column_names}
