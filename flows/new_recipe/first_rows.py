@@ -12,6 +12,7 @@ from typing import Any
 
 from routeyard.pipelines.errors import BadInput, SourceError
 from routeyard.pipelines.io import files
+from routeyard.pipelines.matrix.costs import few
 
 #: Rows that the guess looks at, and rows that they are drawn from.
 LOOKED_AT, DRAWN_FROM = 200, 1_000_000
@@ -116,11 +117,6 @@ def relative(path: Path, recipe: Path) -> str:
 
 def _name(text: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text).strip("_") or "questions"
-
-
-def few(names: Sequence[str]) -> str:
-    """The first three names, and how many more there are."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def one_kind(rows: Sequence[Mapping[str, Any]], question: Any, origin: str) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from routeyard.flows.new_recipe.first_rows import few
 from routeyard.flows.new_recipe.recorded import AnswerSource
 from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.pipelines.matrix.costs import few
 
 if TYPE_CHECKING:
     from routeyard.pipelines.calls.pricing import Price

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from routeyard.flows.new_recipe.first_rows import LOOKED_AT, drawn, few, relative
+from routeyard.flows.new_recipe.first_rows import LOOKED_AT, drawn, relative
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ingest.guessing.guess import Guess, Table
 from routeyard.pipelines.ingest.guessing.recordings import answers_of, holds_answers
@@ -15,6 +15,7 @@ from routeyard.pipelines.ingest.guessing.values import present
 from routeyard.pipelines.ingest.results.roles import FAMILY, looks_like_money, rank_of
 from routeyard.pipelines.io import files, named_files
 from routeyard.pipelines.mapping.fields import compile_field, mentions
+from routeyard.pipelines.matrix.costs import few
 
 
 @dataclass(frozen=True, slots=True)

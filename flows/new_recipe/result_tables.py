@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from routeyard.flows.new_recipe.first_rows import few
 from routeyard.pipelines.audit.answers import Answers
 from routeyard.pipelines.audit.errors import scored_without_answer
 from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.ingest.results.values import unknown_words
 from routeyard.pipelines.io.staging import place, staging
+from routeyard.pipelines.matrix.costs import few
 from routeyard.pipelines.metering.findings import MeteringFinding
 from routeyard.schemas.statuses import ANSWERLESS, FAILED, status_of
 
