@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from routeyard.flows.recipe_faults import Finding, Place, finding
 from routeyard.pipelines.collect.recorded import RecordedImport, import_recorded
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.errors import BadInput, few
 from routeyard.pipelines.ingest import ingest
 from routeyard.pipelines.ingest.catalog import from_catalog
 from routeyard.pipelines.metering.audit import audited
@@ -81,8 +81,7 @@ def _unmetered(
     for one in unresolved:
         alike.setdefault((one.check, one.says), []).append(one)
     for (check, says), found in alike.items():
-        named = [f"{one.model_id} {one.count:,}" for one in found]
-        which = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
+        which = few([f"{one.model_id} {one.count:,}" for one in found], 5)
         first = found[0]
         keys = [(query, first.model_id, sample) for query, sample in first.rows[:_SHOWN]]
         places = ", ".join(imported.places[key] for key in keys if key in imported.places)

@@ -24,6 +24,7 @@ from routeyard.pipelines.calls.known_answers import PortMoved
 from routeyard.pipelines.collect.collect import budget_of
 from routeyard.pipelines.collect.estimate import LEAST_TOKENS, TYPICAL_TOKENS, budget_share
 from routeyard.pipelines.collect.plan import plan
+from routeyard.pipelines.errors import few
 from routeyard.schemas.leaks import looked_for_duplicates
 from routeyard.schemas.recipe import Recipe
 
@@ -124,8 +125,7 @@ def _with_budget(
     limits = {"usd": budget.usd, "per_model_usd": budget.per_model_usd}
     limits |= {f"models.{name}": usd for name, usd in budget.models.items()}
     given = [f"{usd:g} USD ('collect.budget.{n}')" for n, usd in limits.items() if usd is not None]
-    said = ", ".join(given[:5]) + (f" and {len(given) - 5} more" if len(given) > 5 else "")
-    said += f", of which {used:.4f} USD are spent or set aside" if used else ""
+    said = few(given, 5) + (f", of which {used:.4f} USD are spent or set aside" if used else "")
     cost = figures["cost_usd"]
     if expected is None:
         why = "whether it is enough is not known without the cost"
@@ -347,8 +347,7 @@ def _show_lacking(console: Any, figures: dict[str, Any]) -> None:
         for what in row.get("unknown", []):
             lacking.setdefault(what, []).append(row["model_id"])
     for what, names in lacking.items():
-        which = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        console.print(f"the {of} is not known without {what} ({which})", soft_wrap=True)
+        console.print(f"the {of} is not known without {what} ({few(names, 5)})", soft_wrap=True)
     if any("price" in what for what in lacking):
         console.print(
             "next: state price_in, price_out and price_date (USD per million tokens) of each model "

@@ -7,7 +7,7 @@ from typing import Any
 
 from routeyard.datacards.charts.draw import LINK, PAPER, Look, draw
 from routeyard.datacards.charts.vega import alone, field, mark, properties
-from routeyard.datacards.charts.words import name_axis, room
+from routeyard.datacards.charts.words import level, name_axis, room
 
 #: Cells of a heatmap beyond which it is a table's work, not a picture's.
 MOST_CELLS = 20_000
@@ -40,7 +40,7 @@ def heatmap(
     down = {label: k for k, label in enumerate(rows)}
     across = {label: k for k, label in enumerate(columns)}
     shown: list[Mapping[str, Any]] = [
-        {"r": down[r], "c": across[c], "v": v, "says": _says(r, c, _told(v, share), link)}
+        {"r": down[r], "c": across[c], "v": v, "says": _says(r, c, level(v, share), link)}
         for r, c, v in cells
         if r in down and c in across and v is not None
     ]
@@ -108,7 +108,3 @@ def agreement(
 def _says(row: str, column: str, told: str, link: Callable[[str, str], str] | None) -> str:
     words = f"{row} · {column}: {told}"
     return words if link is None else f"{words}{LINK}{link(row, column)}"
-
-
-def _told(value: float, share: bool) -> str:
-    return f"{100 * value:.1f} %" if share else f"{value:.4g}"

@@ -9,7 +9,7 @@ from typing import Any
 from routeyard.datacards.charts.colours import GREY, REFERENCES, colours
 from routeyard.datacards.charts.draw import PAPER, Look, draw
 from routeyard.datacards.charts.vega import Spec, field, layered, mark, properties, until
-from routeyard.datacards.charts.words import named
+from routeyard.datacards.charts.words import level, named
 
 _DASHES = {"oracle": [2, 2], "task oracle": [6, 3], "random mix": [8, 3, 2, 3]}
 _WIDTH, _HEIGHT = 560, 360
@@ -132,14 +132,10 @@ def _rows(
             "k": (k := place[p["router"]]),
             **{key: p.get(key) for key in ("point", "x", "y", "low", "high")},
             "curve": f"{k}|",
-            "says": f"{k}|{p['router']}: {_at(p['y'], shares[1])} at {_at(p['x'], shares[0])}",
+            "says": f"{k}|{p['router']}: {level(p['y'], shares[1])} at {level(p['x'], shares[0])}",
         }
         for p in points
     ]
-
-
-def _at(value: float, share: bool) -> str:
-    return f"{100 * value:.1f} %" if share else f"{value:.4g}"
 
 
 def _marks(zones: Sequence[Zone], straight: tuple[float, float] | None) -> list[dict[str, Any]]:

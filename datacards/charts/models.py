@@ -24,7 +24,6 @@ def accuracy_bars(
     models: Sequence[Row],
     *,
     pool: Iterable[str],
-    name: str = "accuracy",
     look: Look = PAPER,
 ) -> str:
     """Accuracy of every model with its interval, best first, and the oracle on the same questions.
@@ -79,7 +78,7 @@ def accuracy_bars(
         layers.append(_said(first, "per-query oracle on the model's questions"))
     chart = layered(layers, width=look.wide(440), height=properties(step=19))
     title = f"Accuracy of {len(models)} models with 95 % intervals"
-    return draw(chart, rows, name=name, title=title, look=look)
+    return draw(chart, rows, name="accuracy", title=title, look=look)
 
 
 def _said(where: str, text: str) -> Spec:

@@ -52,3 +52,8 @@ def name_legend(title: str, labels: Sequence[str]) -> Spec:
         title=title, orient="bottom", columns=columns, columnPadding=2.5 * longest + 20,
         labelLimit=0, labelExpr=named(labels),
     )  # fmt: skip
+
+
+def level(value: float, share: bool) -> str:
+    """A value in words: shares in per cent."""
+    return f"{100 * value:.1f} %" if share else f"{value:.4g}"

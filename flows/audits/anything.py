@@ -79,7 +79,7 @@ def _aggregates(error: Exception) -> AuditFinding:
     says = str(getattr(error, "what", error))
     return AuditFinding(
         "aggregates_only", "file", says, 0, (), "no leaderboard of questions can be made", "doubt",
-        0, 0.0, "sources",
+        key="sources",
     )  # fmt: skip
 
 

@@ -34,8 +34,6 @@ def label_findings(tables: Mapping[str, pa.Table], release: Path) -> list[AuditF
             rows=tuple({"about": one.about, "says": one.says} for one in own[:20]),
             effect="`audit labels` prints the accuracies that doubtful labels leave open",
             severity="doubt",
-            swaps=0,
-            moved=0.0,
             key="label",
         )
         for kind, own in sorted(doubts.items())
@@ -70,8 +68,6 @@ def metering_findings(tables: Mapping[str, pa.Table], release: Path) -> list[Aud
             rows=tuple({"question": q, "sample": n} for q, n in one.rows),
             effect="costs and tokens of these answers are not sure",
             severity="note" if one in waived or one.check in _NOTES else "doubt",
-            swaps=0,
-            moved=0.0,
             key=f"release.waivers: gate {one.gate}",
         )
         for one in found
@@ -114,8 +110,6 @@ def reading_findings(notes: Sequence[ReadingNote]) -> list[AuditFinding]:
             rows=tuple({"at": at} for one in own for at in one.at)[:SHOWN],
             effect="the leaderboard stays as it is",
             severity=_READ[kind][1],
-            swaps=0,
-            moved=0.0,
             key="sources, collect.recorded[].fields",
         )
         for kind, own in told.items()

@@ -26,8 +26,6 @@ def audit_submitted(path: Path, release: Path, beside: Path | None = None) -> Au
             rows=(),
             effect="the submission's score cannot be compared with others'",
             severity=_SEVERITY[one.level],
-            swaps=0,
-            moved=0.0,
             key="–",
         )
         for one in suspicions

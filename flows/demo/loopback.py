@@ -1,15 +1,12 @@
 """The HTTP server of the demo, the tests and the benchmarks: routes are functions, on loopback.
 
-with in_thread({"GET /health": health}) as url: ...
 with in_process([sys.executable, "-m", "routeyard.flows.demo.server"]) as url: ...
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import subprocess
-import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,22 +48,6 @@ async def start(routes: Mapping[str, Route], port: int = 0) -> tuple[web.AppRunn
 def failure(status: int, message: str) -> web.Response:
     """An error in the form of the OpenAI API."""
     return web.json_response({"error": {"message": message}}, status=status)
-
-
-@contextmanager
-def in_thread(routes: Mapping[str, Route]) -> Iterator[str]:
-    """The address of a server that runs in a thread of this process."""
-    loop = asyncio.new_event_loop()
-    runner, address = loop.run_until_complete(start(routes))
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        yield address
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()
 
 
 @contextmanager

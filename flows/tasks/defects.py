@@ -52,8 +52,6 @@ def leaks_of(tables: Mapping[str, Any], together: Any, upstream: set[str]) -> li
             rows=tuple({"question": query} for query in some),
             effect="a router has seen the answers to these questions",
             severity="note" if scheme in upstream else "grave",
-            swaps=0,
-            moved=0.0,
             key="sources[].fields.group, split.keep_together",
         )
         for scheme, leaked, total, some in left_apart(tables["splits"], one)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from routeyard.flows.tracking.run import artifact_key, tracked
+from routeyard.flows.tracking.run import artifact_key, publish_markdown, tracked
 from routeyard.schemas.untrusted_text import fenced, markdown, one_line
 
 Rows = list[dict[str, Any]]
@@ -110,16 +110,13 @@ def publish_link(benchmark: str, key: str, to: str, description: str) -> None:
     """
     if not tracked():
         return
-    name = artifact_key(benchmark, key)
     if address := web_address(to):
         from prefect.artifacts import create_link_artifact
 
-        create_link_artifact(key=name, link=address, link_text=to, description=description)
+        key = artifact_key(benchmark, key)
+        create_link_artifact(key=key, link=address, link_text=to, description=description)
     else:
-        from prefect.artifacts import create_markdown_artifact
-
-        text = f"{description}:\n\n{fenced(to)}"
-        create_markdown_artifact(key=name, markdown=text, description=description)
+        publish_markdown(benchmark, key, f"{description}:\n\n{fenced(to)}", description)
 
 
 def web_address(to: str) -> str | None:

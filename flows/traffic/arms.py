@@ -73,7 +73,7 @@ def _step(one: AxisStep) -> Iterator[str]:
         yield f"    flip back: {'; '.join(shown[:SHOWN])}{more}"
 
 
-def arms_report(release: Path, *, resamples: int = 2_000, seed: int = 0) -> ArmsReport:
+def arms_report(release: Path, *, resamples: int = 2_000) -> ArmsReport:
     """Each step along each axis of the arms of a release's pool.
 
     Raises:
@@ -84,7 +84,7 @@ def arms_report(release: Path, *, resamples: int = 2_000, seed: int = 0) -> Arms
 
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))
-    steps = axis_steps(tables["models"].to_pylist(), core, resamples=resamples, seed=seed)
+    steps = axis_steps(tables["models"].to_pylist(), core, resamples=resamples, seed=0)
     if not steps:
         raise BadInput(
             "no two members of the pool are one model asked with less and with more effort, output "

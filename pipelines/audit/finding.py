@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -80,9 +80,9 @@ class AuditFinding:
     rows: tuple[dict[str, Any], ...]
     effect: str
     severity: Severity
-    swaps: int
-    moved: float
-    key: str
+    swaps: int = 0
+    moved: float = 0.0
+    key: str = field(kw_only=True)
     parts: tuple[dict[str, Any], ...] = ()
 
     @property

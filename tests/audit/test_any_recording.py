@@ -46,9 +46,7 @@ def test_an_empty_recording_is_clean_and_says_that_it_is_empty() -> None:
 def test_the_page_of_audits_escapes_what_strangers_wrote() -> None:
     from benchmarks.audit.page import rows
 
-    finding = AuditFinding(
-        "odd_cell", "a|b <i>", "no *marks*", 1, (), "none", "doubt", 0, 0.0, "key"
-    )
+    finding = AuditFinding("odd_cell", "a|b <i>", "no *marks*", 1, (), "none", "doubt", key="key")
     line = list(rows("m", "routeyard audit m", "doubtful", [finding]))[-2]
     assert line.count("|") - line.count("\\|") == 5
     assert "<i>" not in line

@@ -16,12 +16,12 @@ import pytest
 import yaml
 from aiohttp import web
 
-from routeyard.flows.demo.loopback import in_thread
 from routeyard.flows.deploy import deploy
 from routeyard.flows.refresh import refresh, refresh_inline
 from routeyard.flows.tracking.limits import limit_name
 from routeyard.flows.tracking.run import start
 from routeyard.pipelines.errors import BadInput, GateFailed
+from tests.loopback import in_thread
 from tests.support.small_recorded import write
 
 pytestmark = [

@@ -14,9 +14,9 @@ import routeyard
 from routeyard.datacards.site.answers import questions
 from routeyard.flows.build import run_build
 from routeyard.flows.cli import run
-from routeyard.flows.demo.loopback import in_thread
 from routeyard.flows.demo.pictures import IMAGE_TOKENS, PicturePool
 from routeyard.flows.demo.server import routes
+from tests.loopback import in_thread
 
 
 @pytest.fixture(scope="module")

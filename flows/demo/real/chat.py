@@ -162,20 +162,12 @@ class Chat:
         return logits
 
     def _shown(self, logits: Floats, token: int, top: int) -> dict[str, Any]:
-        likeliest = _likeliest(logits, top)
-        return {
-            "token": self._words([token]),
-            "logprob": round(float(logits[token]), 6),
-            "bytes": None,
-            "top_logprobs": [
-                {
-                    "token": self._words([one]),
-                    "logprob": round(float(logits[one]), 6),
-                    "bytes": None,
-                }
-                for one in likeliest
-            ],
-        }
+        likeliest = [self._token(logits, one) for one in _likeliest(logits, top)]
+        return {**self._token(logits, token), "top_logprobs": likeliest}
+
+    def _token(self, logits: Floats, token: int) -> dict[str, Any]:
+        logprob = round(float(logits[token]), 6)
+        return {"token": self._words([token]), "logprob": logprob, "bytes": None}
 
     def _words(self, tokens: list[int]) -> str:
         return str(self._llama.detokenize(tokens).decode("utf-8", "replace"))
