@@ -233,12 +233,3 @@ def p_value(replicates: Floats) -> float:
     below = (np.count_nonzero(found <= 0) + 1) / (len(found) + 1)
     above = (np.count_nonzero(found >= 0) + 1) / (len(found) + 1)
     return float(min(1.0, 2 * min(below, above)))
-
-
-def to_nano(usd: Floats) -> Floats:
-    """Dollars as whole nano-dollars in float64: sums below 2^53 are then exact.
-
-    Exact sums do not depend on the order of adding, so neither on the number
-    of threads.
-    """
-    return np.rint(usd * 1e9)
