@@ -65,7 +65,7 @@ def read_layers(
                 "prompt": asked.prompts(range(queries.num_rows)),
             }
         )
-        local = load(_folder(wanted.weights), dtype=wanted.dtype, max_length=wanted.max_length)
+        local = load(_folder(wanted.weights), dtype=wanted.dtype)
         with console.counter("hidden states", "shards") as count:
             done = write_hidden_states(
                 shown, replace(local, system=system), parts, identity=identity,

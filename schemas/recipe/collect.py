@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -43,7 +43,7 @@ class Retry(Strict):
     tenth where the model answers other calls meanwhile."""
     longest_wait_s: float = Field(default=60.0, ge=0)
     """Longest wait between attempts, in seconds."""
-    longest_retry_after_s: float = Field(default=600.0, ge=0)
+    longest_retry_after_s: ClassVar[float] = 600.0
     """A Retry-After above this pauses the model instead of holding the run."""
     pause_after: int = Field(default=20, ge=1)
     """Pairs in a row that failed for good before a model is paused."""
@@ -90,7 +90,7 @@ class Unanswered(Strict):
 class Wire(Strict):
     """How long a server may be silent; `deadline_s` bounds the whole call."""
 
-    connect_s: float = Field(default=10.0, gt=0)
+    connect_s: ClassVar[float] = 10.0
     """Seconds until the connection is made."""
     first_byte_s: float | None = Field(default=None, gt=0)
     """Until the answer begins; the deadline where it is not given."""
@@ -131,7 +131,7 @@ class BatchSettings(Strict):
     """Requests in one file at most."""
     poll_s: float = Field(default=30.0, gt=0)
     """Seconds between looks whether a batch has ended."""
-    completion_window: str = "24h"
+    completion_window: ClassVar[str] = "24h"
     """Time the provider is given."""
 
 
@@ -142,28 +142,28 @@ class Metering(Strict):
     """Share of a model's answers that may lack usage."""
     price_unknown: float = Field(default=0.0, ge=0, le=1)
     """Share of a model's answers whose cost may be unknown."""
-    constant_count: float = Field(default=0.5, gt=0, le=1)
+    constant_count: ClassVar[float] = 0.5
     """One completion count for more than this share of texts of different lengths."""
-    min_answers: int = Field(default=20, ge=1)
+    min_answers: ClassVar[int] = 20
     """Answers a model needs before shares and rates are judged."""
     tokens_per_word: float = Field(default=0.5, gt=0, le=1)
     """Fewest tokens a word or sign can take, on average over one text."""
-    token_slack: int = Field(default=16, ge=0)
+    token_slack: ClassVar[int] = 16
     """Tokens of slack around each bound (stop and template tokens)."""
     truncated: float = Field(default=0.05, ge=0, le=1)
     """Share of a model's answers that may be cut off."""
     refused: float = Field(default=0.05, ge=0, le=1)
     """Share of a model's answers that may be refusals."""
-    latency_z: float = Field(default=8.0, gt=0)
+    latency_z: ClassVar[float] = 8.0
     """Modified z-score of log latency above which a call is an outlier, and their share."""
-    latency_outliers: float = Field(default=0.02, ge=0, le=1)
+    latency_outliers: ClassVar[float] = 0.02
     """Share of a model's answers that may be far slower than the rest."""
-    latency_floor_s: float = Field(default=5.0, ge=0)
+    latency_floor_s: ClassVar[float] = 5.0
     """Seconds above the model's median below which no call is an outlier: a machine that hiccups,
     or a garbage collection, says nothing about a model."""
-    latency_min_outliers: int = Field(default=6, ge=1)
+    latency_min_outliers: ClassVar[int] = 6
     """Fewest outliers that are a finding; one or two slow calls are no pattern."""
-    canary_drift: float = Field(default=0.5, ge=0, le=1)
+    canary_drift: ClassVar[float] = 0.5
     """Share of canary prompts whose answer may differ between start and end."""
     cache_unwritten: float = Field(default=0.05, ge=0, le=1, exclude_if=lambda given: given == 0.05)
     """Share of a model's answers that may read more from a cache than any prompt of the hour before

@@ -24,7 +24,5 @@ class HiddenStates(Strict):
     environment's word for them (`$NAME`)."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Numbers that are calculated with; what is stored are 32 bits."""
-    max_length: int | None = Field(default=None, ge=1)
-    """Tokens at which a prompt is cut; None for as many as the model has positions for."""
     batch_size: int = Field(default=8, ge=1)
     """Prompts that are read at once."""

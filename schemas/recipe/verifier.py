@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -56,7 +56,7 @@ class Verifier(ServedModel):
 
     temperature: float = 0.1
     """Sampling temperature."""
-    top_p: float = 0.7
+    top_p: ClassVar[float] = 0.7
     """Nucleus of the sampling."""
 
     @property
