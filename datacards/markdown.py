@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from routeyard.schemas.untrusted_text import markdown, prose, visible
+from routeyard.schemas.text import markdown, prose, visible
 
 #: What is not known is shown so.
 UNKNOWN = "–"

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.datacards.sql import sql_of
-from routeyard.schemas.intervals import order_undecided, undecided_words
-from routeyard.schemas.stored import StoredTable, register
+from routeyard.schemas.contracts import StoredTable, register
+from routeyard.schemas.release import order_undecided, undecided_words
 
 _SQL = sql_of("numbers")
 #: Table → names of what is counted of it.

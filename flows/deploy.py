@@ -8,11 +8,8 @@ from typing import Any
 
 from routeyard.flows.publish import check_target
 from routeyard.flows.recipe import load
-from routeyard.flows.tracking.limits import set_limits
-from routeyard.flows.tracking.notify import check_blocks
-from routeyard.flows.tracking.run import api_configured
-from routeyard.flows.tracking.runners import Runner
-from routeyard.pipelines.errors import BadInput
+from routeyard.flows.tracking.run import Runner, api_configured, check_blocks, set_limits
+from routeyard.pipelines.common.errors import BadInput
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,10 @@ from typing import Any
 from routeyard.flows.build import run_build
 from routeyard.flows.recipe import load
 from routeyard.flows.scaling import resized, scaled
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.files import names
 from routeyard.pipelines.ingest.catalog import entry, from_catalog
-from routeyard.pipelines.ingest.queries import to_queries
-from routeyard.pipelines.ingest.row import each_item
-from routeyard.pipelines.io.environment import names
+from routeyard.pipelines.ingest.queries import each_item, to_queries
 from routeyard.schemas.recipe import HiddenStates, Pool, Recipe, Source
 
 URL = "ROUTEYARD_REHEARSAL_URL"
@@ -269,7 +268,7 @@ def _embedllm(recipe: str, folder: Path) -> Iterator[None]:
     if not any(EMBEDLLM in (source.path or "") for source in checked.sources):
         yield
         return
-    from routeyard.flows.demo.planted import plant, write_embedllm
+    from routeyard.flows.demo.rehearsed import plant, write_embedllm
     from routeyard.pipelines.ingest.importers import IMPORTERS
     from routeyard.pipelines.ingest.importers.write import run_import
 

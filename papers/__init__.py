@@ -8,6 +8,6 @@ Read `paper.py`, then `reproduction.py`; `routeyard reproduce list` names the pa
 
 from __future__ import annotations
 
-from routeyard.pipelines.registry import Registry
+from routeyard.pipelines.common.registry import Registry
 
 PAPERS = Registry(kind="paper", group="routeyard.papers", builtin={})

@@ -15,7 +15,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from routeyard.schemas.errors import did_you_mean
-from routeyard.schemas.untrusted_text import visible
+from routeyard.schemas.text import visible
 
 #: Bytes of a name: with what is put before and behind it, it still names a file.
 LONGEST_NAME = 200

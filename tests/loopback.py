@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from routeyard.flows.demo.loopback import Route, start
+from routeyard.flows.demo.server import Route, start
 
 
 @contextmanager

@@ -19,7 +19,7 @@ def mmlu_pro(release: Path, folder: Path, cache: Path, questions: int | None = N
         questions: so many, drawn by a seed; all by default.
     """
     from routeyard.flows.evaluation.fingerprint import Described, Probing, probe_queries, text_table
-    from routeyard.pipelines.embed import embed
+    from routeyard.pipelines.common.encoders import embed
     from routeyard.schemas import MODEL_SPLITS
     from routeyard.schemas.recipe import ENCODER
 

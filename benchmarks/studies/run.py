@@ -20,9 +20,9 @@ from typing import Any
 from benchmarks.studies.page import HEAD, cut, parts_of
 from routeyard.flows.cli import run
 from routeyard.flows.evaluation import study as do
-from routeyard.flows.evaluation.reproduced.stands import pair_in_place
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.needs import lacking
+from routeyard.papers.reproduce import pair_in_place
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.needs import lacking
 
 #: Recipes over recorded outcomes; True where the questions' texts are part of them.
 RECORDED = {
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("releases", type=Path, nargs="*")
     parser.add_argument("--workspace", type=Path, default=Path("yard"))
     parser.add_argument("--out", type=Path, default=Path("results"))
-    parser.add_argument("--page", type=Path, default=Path("pipelines/studies/RESULTS.md"))
+    parser.add_argument("--page", type=Path, default=Path("pipelines/evaluate/studies/RESULTS.md"))
     parser.add_argument("--resamples", type=int, default=500)
     parser.add_argument("--minutes", type=float, default=4.0, help="of processor time, a study")
     parser.add_argument("--cache", type=Path, help="of embeddings; the workspace's by default")

@@ -3,19 +3,246 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from routeyard.flows.audits.page import AuditPage
+import pyarrow as pa
+
 from routeyard.flows.workspace.memory_needs import check_audit, check_audit_release
-from routeyard.pipelines.audit.finding import AuditFinding
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.audit.answers import SHOWN, AuditFinding, Severity
+from routeyard.pipelines.audit.checks import verdict_of
+from routeyard.pipelines.ingest.results import ReadingNote
+from routeyard.schemas.errors import BadInput
+from routeyard.schemas.text import html_card
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from routeyard.pipelines.audit.run import RecordingAudit
+    from routeyard.pipelines.audit.checks import RecordingAudit
+
+# What an audit of anything tells: a verdict, findings, and what they are about.
+
+
+@dataclass(frozen=True, repr=False)
+class AuditPage:
+    """What was found, and over what.
+
+    Attributes:
+        of: what was looked at.
+        notes: how a stranger's files were read.
+        leaderboard: rows of accuracy with the bounds that missing answers leave.
+    """
+
+    title: str
+    of: str
+    verdict: str
+    findings: tuple[AuditFinding, ...]
+    looked_at: Mapping[str, int] = field(default_factory=dict)
+    not_checked: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    leaderboard: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        said = asdict(self)
+        return {"verdict": said.pop("verdict"), "findings": said.pop("findings"), **said}
+
+    def __repr__(self) -> str:
+        return f"audit of {self.title}: {self.verdict}, {len(self.findings)} findings"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"severity": one.severity, "kind": one.kind, "about": one.about, "finding": one.says,
+             "when mended": one.effect, "mend with": one.key}
+            for one in self.findings
+        ]  # fmt: skip
+        facts = {"verdict": self.verdict, "findings": len(rows), **self.looked_at}
+        return html_card(f"audit of {self.title}", facts, rows)
+
+
+# Findings of the audits of labels, metering and submissions, as findings of the one audit.
+
+#: Labels' kinds that this audit finds itself, over every recording.
+_OURS = {"same_text_scored_both_ways", "duplicate_row_contradicts", "stub_answers"}
+
+
+def label_findings(tables: Mapping[str, pa.Table], release: Path) -> list[AuditFinding]:
+    """What `audit labels` says of a release, one finding for each kind of doubt."""
+    from routeyard.flows.audits.labels import audit_labels
+
+    if not {"responses", "verdicts"} <= set(tables):
+        return []
+    doubts = defaultdict(list)
+    for one in audit_labels(str(release), Path("-")).audit.findings:
+        if one.kind not in _OURS and not one.kind.startswith("stub_"):
+            doubts[one.kind].append(one)
+    return [
+        AuditFinding(
+            kind=f"labels:{kind}",
+            about=own[0].about if len(own) == 1 else f"{len(own):,} questions or models",
+            says=own[0].says if len(own) == 1 else f"such as {own[0].about}: {own[0].says}",
+            count=len(own),
+            rows=tuple({"about": one.about, "says": one.says} for one in own[:20]),
+            effect="`audit labels` prints the accuracies that doubtful labels leave open",
+            severity="doubt",
+            key="label",
+        )
+        for kind, own in sorted(doubts.items())
+    ]
+
+
+def metering_findings(tables: Mapping[str, pa.Table], release: Path) -> list[AuditFinding]:
+    """What `audit metering` says of a release's responses; what its recipe waives is a note."""
+    from routeyard.pipelines.audit.metering import apply_waivers, audit
+    from routeyard.pipelines.release.manifest import read_manifest
+    from routeyard.schemas.recipe import Recipe
+
+    if "responses" not in tables:
+        return []
+    try:
+        recipe: Recipe | None = Recipe.model_validate(read_manifest(release).recipe)
+    except ValueError:
+        recipe = None  # of another version of Routeyard, or not made by it
+    found = audit(
+        tables["responses"],
+        tables["models"],
+        recipe.collect.metering if recipe else None,
+        queries=tables["queries"],
+    )
+    waived = {one for one, _ in apply_waivers(found, recipe.release.waivers if recipe else ())[1]}
+    return [
+        AuditFinding(
+            kind=one.gate,
+            about=one.model_id,
+            says=f"{one.count:,} {one.says}",
+            count=one.count,
+            rows=tuple({"question": q, "sample": n} for q, n in one.rows),
+            effect="costs and tokens of these answers are not sure",
+            severity="note" if one in waived or one.check in _NOTES else "doubt",
+            key=f"release.waivers: gate {one.gate}",
+        )
+        for one in found
+    ]
+
+
+#: What a release may leave unknown without being doubtful for it.
+_NOTES = {"price_unknown", "usage_missing", "truncated", "refused"}
+
+
+#: Kind of a note on how results were read → kind and severity of a finding.
+_READ: dict[str, tuple[str, Severity]] = {
+    "status": ("incomplete", "doubt"),
+    "unread": ("scores_unread", "doubt"),
+    "repeated": ("repeated_answers", "doubt"),
+    "figures": ("figures_disagree", "doubt"),
+    "unpriced": ("cost_unknown", "doubt"),
+    "calls": ("calls_without_question", "note"),
+    "other_calls": ("calls_of_no_arm", "doubt"),
+    "served": ("served_by_another", "doubt"),
+    "cached": ("cached_tokens", "note"),
+    "paths": ("local_paths", "note"),
+    "question": ("to_confirm", "note"),
+    "left_out": ("left_out", "note"),
+}
+
+
+def reading_findings(notes: Sequence[ReadingNote]) -> list[AuditFinding]:
+    """What was incomplete, unsure or left out when results were read; one finding of a kind."""
+    told: dict[str, list[ReadingNote]] = defaultdict(list)
+    for note in notes:
+        if note.kind in _READ:
+            told[note.kind].append(note)
+    return [
+        AuditFinding(
+            kind=_READ[kind][0],
+            about=", ".join(dict.fromkeys(one.about or "the files" for one in own)),
+            says="; ".join(one.says for one in own),
+            count=sum(one.rows for one in own),
+            rows=tuple({"at": at} for one in own for at in one.at)[:SHOWN],
+            effect="the leaderboard stays as it is",
+            severity=_READ[kind][1],
+            key="sources, collect.recorded[].fields",
+        )
+        for kind, own in told.items()
+    ]
+
+
+# The audit of an import: its answers and questions as a recording.
+
+_JOINED = """
+SELECT a.model AS arm, a.query AS question, q.task AS suite, a.sample, a.score, a.cost_usd,
+       a.prompt_tokens, a.completion_tokens, a.latency_s, a.served_model, a.text,
+       q.question || coalesce(chr(10) || array_to_string(q.choices, chr(10)), '') AS prompt,
+       coalesce(a.graded_against[1], q.references[1]) AS reference
+FROM read_parquet(?) a JOIN read_parquet(?) q ON a.query = q.id
+ORDER BY a.query, a.model, a.sample
+"""
+
+
+#: What `routeyard import` writes.
+_FILES = ("responses.parquet", "queries.parquet", "recipe.yaml")
+
+
+def is_import(folder: Path) -> bool:
+    """Whether `routeyard import` wrote the folder."""
+    return all((folder / name).is_file() for name in _FILES)
+
+
+def audit_import(folder: Path) -> RecordingAudit:
+    """Findings over the files that `routeyard import` wrote.
+
+    A source's own split is not looked at: a build reports what it leaks.
+    """
+    from routeyard.pipelines.audit.checks import audit_recording
+
+    return audit_recording(imported_recording(folder))
+
+
+def imported_recording(folder: Path) -> pa.Table:
+    """Answers and questions of an import as a recording."""
+    import duckdb
+
+    from routeyard.schemas.release import RECORDING, recording
+
+    files = [str(folder / name) for name in _FILES[:2]]
+    with duckdb.connect(config={"threads": 2}) as connection:
+        found = connection.sql(_JOINED, params=files).to_arrow_table()
+    given = [name for name in RECORDING.names if name in found.column_names]
+    return recording({name: found.column(name) for name in given})
+
+
+# The audit of a submission of choices, as a page like any other audit.
+
+#: Level of a suspicion → severity of a finding.
+_SEVERITY: dict[str, Severity] = {"fail": "grave", "warn": "doubt"}
+
+
+def audit_submitted(path: Path, release: Path, beside: Path | None = None) -> AuditPage:
+    """Findings on a table of choices for a release, and on its changes since an earlier one."""
+    from routeyard.flows.evaluation.submission import audit_submission
+
+    suspicions = audit_submission(path, release, beside=beside)
+    findings = tuple(
+        AuditFinding(
+            kind=f"submission:{one.name.replace(' ', '_')}",
+            about=path.name,
+            says=one.says,
+            count=0,
+            rows=(),
+            effect="the submission's score cannot be compared with others'",
+            severity=_SEVERITY[one.level],
+            key="–",
+        )
+        for one in suspicions
+        if one.level in _SEVERITY
+    )
+    notes = tuple(f"{one.name}: {one.says}" for one in suspicions if one.level == "ok")
+    title = f"{path.name} for {release.resolve().parent.name} {release.resolve().name}"
+    return AuditPage(title, "the submission", verdict_of(findings), findings, notes=notes)
 
 
 def audit_path(
@@ -34,11 +261,11 @@ def audit_path(
     if not path.exists():
         raise BadInput("there is nothing to audit", where=str(path), next_step="name a file")
     if release is not None:
-        from routeyard.flows.audits.submitted import audit_submitted
+        pass
 
         return audit_submitted(path, Path(release), Path(beside) if beside else None)
-    from routeyard.flows.audits.imported import imported_recording, is_import
-    from routeyard.pipelines.audit.run import audit_recording
+    pass
+    from routeyard.pipelines.audit.checks import audit_recording
 
     if beside is not None:
         raise BadInput(
@@ -59,8 +286,8 @@ def audit_results(path: Path) -> AuditPage:
 
     Figures of many questions each hold no answer: nothing can be audited, which is a finding.
     """
-    from routeyard.flows.audits.parts import reading_findings
-    from routeyard.pipelines.audit.run import audit_recording
+    pass
+    from routeyard.pipelines.audit.checks import audit_recording
     from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
     check_audit(path)
@@ -85,10 +312,10 @@ def _aggregates(error: Exception) -> AuditFinding:
 
 def audit_release(path: Path) -> AuditPage:
     """The audit of a release, its labels and its metering included."""
-    from routeyard.flows.audits.parts import label_findings, metering_findings
+    pass
     from routeyard.flows.audits.released_answers import free_arms, recording_of
     from routeyard.flows.evaluation.released import read_release
-    from routeyard.pipelines.audit.run import audit_recording
+    from routeyard.pipelines.audit.checks import audit_recording
 
     tables = read_release(path)
     if (labels := tables.stored("labels")) is not None:
@@ -108,8 +335,7 @@ def _page(
     more: Sequence[AuditFinding] = (),
     notes: tuple[str, ...] = (),
 ) -> AuditPage:
-    from routeyard.pipelines.audit.leaderboard import leaderboard
-    from routeyard.pipelines.audit.run import verdict_of
+    from routeyard.pipelines.audit.checks import leaderboard, verdict_of
 
     findings = (*found.findings, *more)
     return AuditPage(

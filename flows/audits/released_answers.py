@@ -22,7 +22,7 @@ def recording_of(tables: Mapping[str, pa.Table]) -> pa.Table:
     """
     import duckdb
 
-    from routeyard.schemas.recording import RECORDING, recording
+    from routeyard.schemas.release import RECORDING, recording
 
     query, answers = _SQL.read_text(encoding="utf-8").split(";")[:2]
     with duckdb.connect(config={"threads": 2}) as connection:

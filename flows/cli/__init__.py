@@ -16,10 +16,42 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.flows.console.visible import Visible, coloured
-from routeyard.pipelines.memory import collect_rarely, return_memory
+from routeyard.flows.console import Visible, coloured
+from routeyard.pipelines.common.machine import collect_rarely, return_memory
 from routeyard.schemas.errors import BadInput, RouteyardError
-from routeyard.schemas.untrusted_text import in_line, visible
+from routeyard.schemas.text import in_line, visible
+
+# Completion scripts: for the shell that asks, or for one that is named.
+
+FLAGS = ("--show-completion", "--install-completion")
+SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+
+
+def complete(words: Sequence[str]) -> int:
+    """Answer `--show-completion [SHELL]` or `--install-completion [SHELL]`.
+
+    Without a shell's name the library asks the process that called us, which tells it
+    nothing in a container's build or a service.
+
+    Raises:
+        BadInput: the shell is not supported, or not recognised.
+    """
+    from typer._completion_shared import _get_shell_name, get_completion_script, install
+
+    flag, *named = words
+    shell = named[0] if named else _get_shell_name()
+    if shell not in SHELLS:
+        said = f"there is no completion for {shell!r}" if shell else "no shell called this command"
+        raise BadInput(
+            said, where=flag, next_step=f"name one: routeyard {flag} " + "|".join(SHELLS[:4])
+        )
+    name, variable = "routeyard", "_ROUTEYARD_COMPLETE"
+    if flag == "--show-completion":
+        print(get_completion_script(prog_name=name, complete_var=variable, shell=shell))
+    else:
+        _, path = install(shell=shell, prog_name=name, complete_var=variable)
+        print(f"{shell} completion installed in {path}: it works in the next terminal")
+    return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -74,7 +106,7 @@ def _print_error(text: str) -> None:
 
 def _of_memory(error: Exception, words: list[str]) -> str | None:
     """The message that memory ran out; None where another thing happened."""
-    from routeyard.pipelines.memory import named
+    from routeyard.pipelines.common.machine import named
 
     found = named(error, f"`routeyard {' '.join(words[:1])}`")
     return f"error: {found}" if found is not None else None
@@ -159,7 +191,7 @@ def _of_the_server(error: Exception) -> str | None:
 
 
 def _call(words: list[str]) -> int:
-    from routeyard.flows.cli.completion import FLAGS, complete
+    pass
     from routeyard.flows.cli.tree import root
 
     if words and words[0] in FLAGS:
@@ -205,7 +237,7 @@ def _wrong_words(error: Exception, words: list[str]) -> RouteyardError | None:
 
 def _check_address_space(words: list[str]) -> None:
     """Stop where our libraries could not be loaded: they end the process without a word."""
-    from routeyard.pipelines.memory import LOADING, OutOfMemory, address_space
+    from routeyard.pipelines.common.machine import LOADING, OutOfMemory, address_space
 
     left = address_space()
     if left is not None and left < LOADING and "--help" not in words:

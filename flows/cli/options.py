@@ -21,7 +21,7 @@ def sealed_off(out: Path | None) -> Path | None:
         BadInput: it is a release, or is in one.
     """
     if out is not None:
-        from routeyard.pipelines.release.sealed_files import outside_releases
+        from routeyard.pipelines.release.storage import outside_releases
 
         outside_releases(out)
     return out

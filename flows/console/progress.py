@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from routeyard.pipelines.calls.progress import ModelProgress, RunProgress
+    from routeyard.pipelines.collect.budget import ModelProgress, RunProgress
 
 _EVERY_S = 10.0
 #: What the latest run of this process had when it was last shown: for Ctrl-C.
@@ -122,7 +122,7 @@ def line(model: ModelProgress) -> str:
 
 def _waits(model: ModelProgress) -> str:
     """That another process asks for what is left, and when its claims end; empty otherwise."""
-    from routeyard.pipelines.ledger.lease import Lease
+    from routeyard.pipelines.collect.ledger import Lease
 
     if not model.held:
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,94 @@ from typing import Any
 import yaml
 from rich.table import Table
 
-from routeyard.datacards.losses import causes, sentence
-from routeyard.pipelines.errors import few
-from routeyard.schemas.intervals import order_undecided, undecided_words
-from routeyard.schemas.leaks import looked_for_duplicates
-from routeyard.schemas.stored import StoredTable
-from routeyard.schemas.untrusted_text import markdown as cell
-from routeyard.schemas.untrusted_text import prose
+from routeyard.datacards.card import causes, sentence
+from routeyard.pipelines.common.errors import few
+from routeyard.schemas.contracts import StoredTable
+from routeyard.schemas.questions import looked_for_duplicates
+from routeyard.schemas.release import order_undecided, undecided_words
+from routeyard.schemas.text import html_card, prose
+from routeyard.schemas.text import markdown as cell
+
+# What `plan` and `build` give: the figures that `--json` prints, with the main ones by name.
+
+
+class StepFigures(dict[str, Any], ABC):
+    """Figures by name, shown as a card in a notebook."""
+
+    @abstractmethod
+    def _shown(self) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+        """Title, main facts and rows of the card."""
+
+    def __repr__(self) -> str:
+        title, facts, _ = self._shown()
+        told = (f"{name} {value}" for name, value in facts.items() if value is not None)
+        return f"{title}: {', '.join(told)}"
+
+    def _repr_html_(self) -> str:
+        return html_card(*self._shown())
+
+
+class BuildPlan(StepFigures):
+    """What a build would ask and cost. Unknown figures are None."""
+
+    @property
+    def queries(self) -> int:
+        """Questions of the benchmark."""
+        return int(self["queries"])
+
+    @property
+    def calls(self) -> int | None:
+        """Requests to models that are still to be sent."""
+        return self.get("calls")
+
+    @property
+    def estimated_usd(self) -> float | None:
+        """What they are expected to cost, in US dollars; None where a price is unknown."""
+        return self.get("estimated_usd")
+
+    @property
+    def models(self) -> list[dict[str, Any]]:
+        """Calls, tokens and US dollars of each model; empty for recorded answers."""
+        return list(self.get("models") or [])
+
+    @property
+    def notes(self) -> list[str]:
+        """What will be lost, not looked for, or cannot be known."""
+        return list(self.get("notes") or [])
+
+    def _shown(self) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+        cost = self.estimated_usd
+        usd = (
+            None if cost is None else f"{'simulated ' if self.get('simulated') else ''}${cost:,.4f}"
+        )
+        facts = {"questions": self.queries, "models": self["models_in_pool"], "calls": self.calls}
+        title = f"plan of {self['benchmark']} {self['version']}"
+        return title, {**facts, "cost": usd or "unknown", "notes": len(self.notes)}, self.models
+
+
+class BuildResult(StepFigures):
+    """A build: its stages, and the release if it came so far."""
+
+    @property
+    def release(self) -> Path | None:
+        """Folder of the release; None for a build that stopped at an earlier stage."""
+        found = self.get("release")
+        return Path(found["path"]) if found else None
+
+    @property
+    def stages(self) -> dict[str, dict[str, Any]]:
+        """Stage → its fingerprint, whether it was reused, and its figures."""
+        found: dict[str, dict[str, Any]] = self["stages"]
+        return found
+
+    def _shown(self) -> tuple[str, dict[str, Any], list[dict[str, Any]]]:
+        rows = [{"stage": name, "reused": one["reused"]} for name, one in self.stages.items()]
+        path = self.release
+        title = "build" if path is None else f"build of {path.parent.name} {path.name}"
+        reused = sum(row["reused"] for row in rows)
+        facts = {"release": path, "stages": len(rows), "reused": reused}
+        return title, facts, rows
+
 
 _SQL = yaml.safe_load(Path(__file__).with_name("summary.yaml").read_text(encoding="utf-8"))
 
@@ -27,7 +109,7 @@ def figures(release: Path) -> dict[str, Any]:
     Every figure is counted over labels that exist; `unlabelled` pairs are listed
     apart, never counted as wrong.
     """
-    from routeyard.pipelines.release.query.connection import connect
+    from routeyard.pipelines.release.query import connect
 
     manifest = json.loads((release / "manifest.json").read_text(encoding="utf-8"))
     with connect(release) as connection:

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.io.staging import replacing
+from routeyard.pipelines.common.staging import replacing
 
 LETTERS = "ABCDEFGH"
 

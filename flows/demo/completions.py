@@ -9,9 +9,16 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from routeyard.flows.demo.answers import SimulatedAnswer, answer, small_talk, tokens, uniform
+from routeyard.flows.demo.answers import (
+    SimulatedAnswer,
+    SimulatedModel,
+    answer,
+    pool,
+    small_talk,
+    tokens,
+    uniform,
+)
 from routeyard.flows.demo.bank import BankQuestion, bank
-from routeyard.flows.demo.models import SimulatedModel, pool
 
 CREATED = 1_767_225_600  # a fixed day: nothing the server says depends on the clock
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from routeyard.flows.demo.answers import tokens, uniform
 from routeyard.flows.demo.completions import HttpReply, message_texts
-from routeyard.pipelines.io.staging import replacing
+from routeyard.pipelines.common.staging import replacing
 
 COLOURS = {"red": (214, 40, 40), "green": (30, 140, 60), "blue": (40, 70, 200), "black": (0, 0, 0)}
 #: Tokens that the simulated provider counts for a picture.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 
 
 def stream(
@@ -26,13 +26,10 @@ def stream(
     Raises:
         BadInput: no cost is known, or no question has all labels and costs.
     """
-    from routeyard.flows.evaluation.released import read_release
-    from routeyard.flows.evaluation.vectors import vectors
-    from routeyard.pipelines.experiment.settings import FIRST_SEED, PROTOCOL_SEEDS
-    from routeyard.pipelines.experiment.splits import default_scheme
-    from routeyard.pipelines.matrix.core import MEASURES, first_measure
-    from routeyard.pipelines.matrix.reading import core_of
-    from routeyard.pipelines.routers.networks.mess_stream import serve
+    from routeyard.flows.evaluation.released import read_release, vectors
+    from routeyard.pipelines.common.matrix import MEASURES, core_of, first_measure
+    from routeyard.pipelines.evaluate.experiment import FIRST_SEED, PROTOCOL_SEEDS, default_scheme
+    from routeyard.pipelines.routers.networks import serve
 
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))

@@ -9,14 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.flows.evaluation.report import write_tables
-from routeyard.flows.evaluation.router_specs import reference
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.fed import fed, leaks
-from routeyard.pipelines.studies.needs import check, lacking, untaken
-from routeyard.pipelines.studies.study import Study, StudyCell, table_of
+from routeyard.flows.evaluation.evaluate import reference, write_tables
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.needs import check, lacking, untaken
+from routeyard.pipelines.evaluate.studies.study import (
+    Study,
+    StudyCell,
+    StudyContext,
+    fed,
+    leaks,
+    table_of,
+)
 
 #: Attributes of a study in the list of studies, and on its page.
 _LISTED = ("name", "paper", "item", "title")
@@ -84,7 +88,7 @@ def write_study(
     notes: Sequence[str] = (),
 ) -> str | None:
     """Write what a study found on a release, as `run_study` does; its drawing for a page."""
-    from routeyard.datacards.charts.draw import PAGE
+    from routeyard.datacards.charts import PAGE
     from routeyard.datacards.reports.study import markdown, page, plot
 
     name, cells = study.name, table_of(study, found, called)

@@ -7,13 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from routeyard.flows.evaluation.released import read_release
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.experiment.given import DECISION, read_predictions
-from routeyard.pipelines.experiment.splits import default_scheme
-from routeyard.pipelines.matrix.reading import core_of
-from routeyard.pipelines.metrics.arena import robustness
-from routeyard.pipelines.zoo import arena as layout
-from routeyard.pipelines.zoo.audit import Suspicion, audit, choices, compare
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import core_of
+from routeyard.pipelines.evaluate.experiment import DECISION, default_scheme, read_predictions
+from routeyard.pipelines.evaluate.metrics.arena import robustness
+from routeyard.pipelines.evaluate.zoo import submissions as layout
+from routeyard.pipelines.evaluate.zoo.submissions import Suspicion, audit, choices, compare
 
 
 def audit_submission(

@@ -1,6 +1,6 @@
 """Near-duplicates over many embedding files, on any task runner and any fsspec storage.
 
-Vectors are scattered into parts (`routeyard.pipelines.curate.dedup.partitioned`), every part is
+Vectors are scattered into parts (`routeyard.pipelines.curate.search`), every part is
 searched by one task, and the pairs are joined. Paths cross task borders; no task
 holds more than one shard or one part.
 """
@@ -15,19 +15,18 @@ import numpy as np
 import pyarrow as pa
 from prefect import flow, task
 
-from routeyard.flows.tracking.run import each, start
-from routeyard.flows.tracking.runners import Runner, on
-from routeyard.pipelines.arrays import Array, Vectors
-from routeyard.pipelines.curate.dedup.partitioned import (
+from routeyard.flows.tracking.run import Runner, each, on, start
+from routeyard.pipelines.common.arrays import Array, Vectors
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.curate.search import (
+    Pairs,
     Partition,
     PartPairs,
     join_parts,
     plan_parts,
     search_part,
 )
-from routeyard.pipelines.curate.dedup.search import Pairs
-from routeyard.pipelines.errors import BadInput
-from routeyard.schemas.near import SIMILARITY
+from routeyard.schemas.questions import SIMILARITY
 
 #: Rows drawn from all shards together to place the cuts.
 _SAMPLE = 40_000

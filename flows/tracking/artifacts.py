@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.tracking.run import artifact_key, publish_markdown, tracked
-from routeyard.schemas.untrusted_text import fenced, markdown, one_line
+from routeyard.schemas.text import fenced, markdown, one_line
 
 Rows = list[dict[str, Any]]
 

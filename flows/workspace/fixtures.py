@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from routeyard.pipelines.calls.moved_ports import providers_in
-from routeyard.pipelines.io.environment import names
-from routeyard.pipelines.registry import Registry
+from routeyard.pipelines.collect.known_answers import providers_in
+from routeyard.pipelines.common.files import names
+from routeyard.pipelines.common.registry import Registry
 from routeyard.schemas.recipe import Recipe
 
 #: Variable → function (workspace folder) → context manager that gives the variable's value.

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines import memory
+from routeyard.pipelines.common import machine as memory
 
 #: Bytes: of the libraries, of each answer in a build, of each letter of a recorded file, of each
 #: label that is verified in blocks and the most that all of them take, of each answer of a release

@@ -14,18 +14,87 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from routeyard.flows.tracking.log import counts, log
+from routeyard.flows.tracking.run import counts, log
 from routeyard.flows.workspace.code import made_by
-from routeyard.flows.workspace.seal import RECORD, clear, intact, sealed
-from routeyard.pipelines.io.staging import alone, place, staging, write_json
+from routeyard.pipelines.common.files import sha256
+from routeyard.pipelines.common.staging import alone, beside, place, staging, write_json
+from routeyard.schemas import CONTRACTS, VERDICTS
+
+# Whether a stage's folder holds what its stage wrote: sizes and SHA-256 of its files.
+#
+# A file kept on a disk for months can lose a file, end early or have a bit flipped. A folder that
+# does not match its seal counts as not made, so that the stage is run again; nothing in it was
+# paid for that the ledger does not hold.
+
+RECORD = "stage.json"
+
+
+def sealed(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a finished stage with its files, and with a hash over all of it."""
+    files = {
+        path.relative_to(folder).as_posix(): [path.stat().st_size, sha256(path)]
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    whole = {**record, "files": files}
+    return {**whole, "seal": _digest(whole)}
+
+
+def intact(folder: Path, *, thoroughly: bool = True) -> dict[str, Any] | None:
+    """The record of a stage's folder; None where the record is missing or damaged.
+
+    Args:
+        thoroughly: Read every file; else their sizes are compared.
+    """
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        seal = record.pop("seal")
+        if seal != _digest(record):
+            return None
+        for name, (size, digest) in record["files"].items():
+            path = folder / name
+            if path.stat().st_size != size or (thoroughly and sha256(path) != digest):
+                return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return dict(record)
+
+
+def clear(folder: Path) -> bool:
+    """Take a damaged folder out of the way; True when there was one.
+
+    Of a link only the link is taken: what it leads to, if anything, is somebody else's.
+    """
+    if not os.path.lexists(folder):
+        return False
+    aside = beside(folder)
+    try:
+        folder.rename(aside)
+    except FileNotFoundError:
+        return False  # another process was faster
+    if aside.is_symlink():
+        aside.unlink(missing_ok=True)
+    shutil.rmtree(aside, ignore_errors=True)
+    return True
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    text = json.dumps(record, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,3 +283,90 @@ def write_table(table: Any, path: Path) -> None:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, path, compression="zstd", row_group_size=100_000)
+
+
+# Reading and joining the tables that stages left in the workspace.
+
+
+def read(done: StageResult, table: str) -> pa.Table:
+    """One table of a finished stage, in contract form."""
+    return read_shards([done.path(table)], table)
+
+
+def read_shards(shards: Iterable[Path], table: str) -> pa.Table:
+    """Shard files of one table, one after the other in file order."""
+    contract = CONTRACTS[table]
+    parts = [contract.conform(pq.read_table(path), where=str(path)) for path in shards]
+    return pa.concat_tables(parts) if parts else contract.empty()
+
+
+def read_all(folder: Path) -> dict[str, pa.Table]:
+    """Every contract table that a stage folder holds."""
+    files = sorted(folder.glob("*.parquet"))
+    key = tuple((str(one), one.stat().st_mtime_ns, one.stat().st_size) for one in files)
+    if _kept is None or key not in _kept:
+        found = {one.stem: read_shards([one], one.stem) for one in files if one.stem in CONTRACTS}
+        if _kept is None:
+            return found
+        _kept.clear()
+        _kept[key] = found
+    return dict(_kept[key])
+
+
+#: Files → the tables of the folder that was last read whole, while they are kept.
+_kept: dict[tuple[tuple[str, int, int], ...], dict[str, pa.Table]] | None = None
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Tables of the folder that `read_all` read last are kept: several stages ask for the same."""
+    global _kept
+    before, _kept = _kept, {}
+    try:
+        yield
+    finally:
+        _kept = before
+
+
+def of_models(table: pa.Table, models: pa.Table) -> pa.Table:
+    """Rows about some models, by `model_id`; the table itself where all of them are."""
+    wanted = pc.is_in(table.column("model_id"), models.column("model_id"))
+    # Texts are copied only where a row is left out.
+    return table if pc.all(wanted, min_count=0).as_py() else table.filter(wanted)
+
+
+def content(paths: Iterable[Path]) -> str:
+    """Fingerprint of some files by what they hold."""
+    return digest([[path.name, sha256(path)] for path in sorted(paths)])[:24]
+
+
+def slug(name: str) -> str:
+    """A model id as a file name; the digest keeps different ids apart."""
+    plain = "".join(c if c.isalnum() or c in "-." else "_" for c in name)
+    return f"{plain[:60]}-{digest(name)[:8]}"
+
+
+# Decisions of people on a benchmark's answers, one file per session.
+#
+# <workspace>/reviews/<benchmark>/*.parquet    verdicts of `human:<name>`
+
+_FOLDER = "reviews"
+
+
+def review_files(workspace: Path, benchmark: str) -> list[Path]:
+    """Reviews of a benchmark, oldest first."""
+    return sorted((workspace / _FOLDER / benchmark).glob("*.parquet"))
+
+
+def reviews(workspace: Path, benchmark: str) -> pa.Table:
+    """All decisions of people on a benchmark, as verdicts."""
+    return read_shards(review_files(workspace, benchmark), "verdicts")
+
+
+def keep_review(workspace: Path, benchmark: str, verdicts: pa.Table, *, at: str) -> Path:
+    """Add decisions; files are never changed, a later decision counts instead."""
+    scorer = verdicts.column("scorer")[0].as_py().partition(":")[2]
+    stamp = "".join(c for c in at if c.isalnum())
+    path = workspace / _FOLDER / benchmark / f"{stamp}-{scorer}.parquet"
+    write_table(VERDICTS.check(verdicts), path)
+    return path

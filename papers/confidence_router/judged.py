@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.arrays import Floats
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.pairs import ModelPair
-from routeyard.pipelines.evaluate.rows import MetricRow, metric
-from routeyard.pipelines.metrics import tradeoff
-from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.common.arrays import Floats
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.metrics import tradeoff
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
+from routeyard.pipelines.evaluate.results import ModelPair
+from routeyard.pipelines.evaluate.sweep import MetricRow, metric
 
 
 def opinions(

@@ -7,20 +7,18 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from routeyard.papers.confidence_router.judged import opinions, quality_at
-from routeyard.pipelines.arrays import Floats
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.pairs import default_pair, pair_of
+from routeyard.pipelines.common.arrays import Floats
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Core, core_of
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
+from routeyard.pipelines.evaluate.metrics.evaluation_data import prepare
+from routeyard.pipelines.evaluate.results import default_pair, pair_of
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
-from routeyard.pipelines.evaluate.run.duels import PRINTED, bases, battles_on, first_of, trained
+from routeyard.pipelines.evaluate.run.fitted import PRINTED, bases, battles_on, first_of, trained
 from routeyard.pipelines.evaluate.run.mixing import alike, trained_elsewhere
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.reading import core_of
-from routeyard.pipelines.metrics.bootstrap import Draws
-from routeyard.pipelines.metrics.evaluation_data import prepare
+from routeyard.pipelines.evaluate.studies.items import Columns, cells_of, curve_table
+from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext
 from routeyard.pipelines.routers.base import Queries
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.router_table import Columns, cells_of, curve_table
-from routeyard.pipelines.studies.study import StudyCell
 
 RATES: Columns = {
     "cpt[50]": ("CPT(50)", "percent"),

@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from routeyard.papers.cscr.spectrum import at_peak
 from routeyard.pipelines.evaluate.run import Evaluation
-from routeyard.pipelines.studies.context import StudyContext, made
-from routeyard.pipelines.studies.router_table import Columns, cells_of, curve_table, measure_of
-from routeyard.pipelines.studies.study import StudyCell
+from routeyard.pipelines.evaluate.studies.items import Columns, cells_of, curve_table, measure_of
+from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext, made
 
 #: Row → `router` and its settings.
 Rows = Mapping[str, Mapping[str, Any]]

@@ -11,16 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.papers.cscr.spectrum import band_shares, descriptor_cosines
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.held_out.ood import between
-from routeyard.pipelines.evaluate.held_out.unseen import newcomers
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.task_groups import OOD_GROUPS
+from routeyard.pipelines.evaluate.held_out import between, newcomers
 from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.evaluate.run.mixing import always
-from routeyard.pipelines.routers.listed.presets import presets_of
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.router_table import Columns, cells_of, curve_table, measure_of
-from routeyard.pipelines.studies.study import StudyCell
-from routeyard.pipelines.task_groups import OOD_GROUPS
+from routeyard.pipelines.evaluate.studies.items import Columns, cells_of, curve_table, measure_of
+from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext
+from routeyard.pipelines.routers.listed import presets_of
 
 #: Tasks of the paper's Table 6, and of other catalogues of that kind.
 STEM = (*OOD_GROUPS["stem"], *OOD_GROUPS["cscr-stem"])

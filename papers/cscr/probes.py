@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from routeyard.papers.stands import Stand
-from routeyard.pipelines.arrays import Vectors
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.studies.context import StudyContext
+from routeyard.papers.reproduction import Stand
+from routeyard.pipelines.common.arrays import Vectors
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.studies.study import StudyContext
 
 #: Probes of the paper (appendix D.1).
 PROBES = 192

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.matrix.core import Core, first_measure
-from routeyard.pipelines.matrix.ranking import mean_costs
-from routeyard.pipelines.metrics.selection import scaled
+from routeyard.pipelines.common.matrix import Core, first_measure
+from routeyard.pipelines.common.memmap import mean_costs
+from routeyard.pipelines.evaluate.metrics.selection import scaled
 from routeyard.pipelines.routers.base import Floats
-from routeyard.pipelines.routers.contrastive.bank import bank_of
-from routeyard.pipelines.routers.contrastive.losses import bands_of
+from routeyard.pipelines.routers.contrastive import bands_of, bank_of
 
 
 def band_shares(core: Core, scheme: str, profile: Mapping[str, float], n: int = 5) -> Floats:

@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.common.task_groups import OOD_GROUPS
 from routeyard.pipelines.curate.prune import prune
 from routeyard.pipelines.curate.specialist_sample import specialist_sample
-from routeyard.pipelines.errors import BadInput
 from routeyard.pipelines.evaluate.run import Evaluation
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.pool import dominance
-from routeyard.pipelines.studies.router_table import cells_of, measure_of
-from routeyard.pipelines.studies.study import StudyCell, Unit
-from routeyard.pipelines.task_groups import OOD_GROUPS
+from routeyard.pipelines.evaluate.studies.items import cells_of, dominance, measure_of
+from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext, Unit
 
 LEARNED = ("knn", "kmeans", "mf", "mlp")
 #: The two areas that the paper holds out (appendix I.2).

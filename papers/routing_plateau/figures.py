@@ -9,11 +9,10 @@ import pyarrow as pa
 
 from routeyard.papers.routing_plateau.hard_questions import hits
 from routeyard.papers.routing_plateau.over_encoders import evaluations, over_encoders, routers_of
-from routeyard.pipelines.arrays import Floats
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.router_table import measure_of
-from routeyard.pipelines.studies.study import StudyCell
-from routeyard.schemas.tables import RESULTS
+from routeyard.pipelines.common.arrays import Floats
+from routeyard.pipelines.evaluate.studies.items import measure_of
+from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext
+from routeyard.schemas.contracts import RESULTS
 
 
 def configurations(context: StudyContext) -> Sequence[StudyCell]:

@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.papers.routing_plateau.over_encoders import evaluations, routers_of
-from routeyard.pipelines.arrays import Bools, Floats
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.metrics.plateau import hard_subset, solvable
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.study import StudyCell
+from routeyard.pipelines.common.arrays import Bools, Floats
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.metrics.selection import hard_subset, solvable
+from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext
 
 ALL = "all routers"
 

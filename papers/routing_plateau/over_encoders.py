@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from routeyard.pipelines.evaluate.run import Evaluation
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.router_table import REFERENCE, measure_of
-from routeyard.pipelines.studies.study import StudyCell, Unit
+from routeyard.pipelines.evaluate.studies.items import REFERENCE, measure_of
+from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext, Unit
 
 #: Routers of the paper that learn nothing from labels, or look at no question.
 BLIND = ("best-generalist", "random")

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from routeyard.papers.routing_plateau.over_encoders import evaluations
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.study import StudyCell
+from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext
 
 
 def shares(context: StudyContext, columns: Mapping[str, str]) -> Sequence[StudyCell]:

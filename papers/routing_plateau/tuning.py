@@ -8,12 +8,11 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.arrays import Floats
-from routeyard.pipelines.metrics.bootstrap import Draws, interval
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.study import StudyCell
-from routeyard.pipelines.studies.tuned import runs_of, split_of
-from routeyard.pipelines.tuning.cell import REFERENCE
+from routeyard.extensions.tuning.training import REFERENCE_ROUTER
+from routeyard.pipelines.common.arrays import Floats
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
+from routeyard.pipelines.evaluate.studies.needs import runs_of, split_of
+from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext
 
 #: (parameters of the encoder, its name, train questions, tuned)
 Place = tuple[int, str, int, bool]
@@ -47,7 +46,7 @@ def _common(found: Mapping[str, Mapping[Place, Floats]]) -> tuple[list[str], lis
 
     Where no router has every place: all that learn, and the places that all of them have.
     """
-    learn = sorted(name for name in found if name != REFERENCE)
+    learn = sorted(name for name in found if name != REFERENCE_ROUTER)
     places = set().union(*(found[name] for name in learn))
     routers = [name for name in learn if places <= set(found[name])]
     if not routers:
@@ -120,7 +119,7 @@ def across(context: StudyContext) -> Sequence[StudyCell]:
                 one = found[router][place]
                 if best is None or one.mean() > best[0].mean():
                     best = (one, f"{router}, {short}")
-        knn = [v for p, v in found.get(REFERENCE, {}).items() if p[2] == most]
+        knn = [v for p, v in found.get(REFERENCE_ROUTER, {}).items() if p[2] == most]
         if best is not None:
             cells.append(_mean(context, best[0], name, "best tuned"))
             cells.append(StudyCell(name, "which", text=best[1]))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from routeyard.papers.stands import Stand
-from routeyard.pipelines import encoders
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.signals.hidden_states import pooled
-from routeyard.pipelines.signals.local_model import LocalModel
+from routeyard.papers.reproduction import Stand
+from routeyard.pipelines.common import encoders
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.evaluate.signals import LocalModel, pooled
 
 #: Reads the questions in the place of the small model.
 READER = encoders.ALIASES["minilm"]

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.arrays import Bools, Floats
+from routeyard.pipelines.common.arrays import Bools, Floats
+from routeyard.pipelines.evaluate.fit import fit
 from routeyard.pipelines.evaluate.run import Evaluation
-from routeyard.pipelines.experiment.fit import fit
-from routeyard.pipelines.studies.context import Maker, StudyContext, made, who
-from routeyard.pipelines.studies.router_table import Columns, cells_of
-from routeyard.pipelines.studies.study import StudyCell
-from routeyard.schemas.tables import RESULTS
+from routeyard.pipelines.evaluate.studies.items import Columns, cells_of
+from routeyard.pipelines.evaluate.studies.study import Maker, StudyCell, StudyContext, made, who
+from routeyard.schemas.contracts import RESULTS
 
 #: Rows of Table 4: 1K, 4K and 10K questions of each set, as shares of the smallest.
 SCALES = {"low": 0.1, "middle": 0.4, "high": 1.0}

@@ -6,21 +6,159 @@ costs unknown; the effect on the leaderboard is measured so.
 
 from __future__ import annotations
 
-from routeyard.pipelines.audit import (
-    costs,
-    cut_off,
-    errors,
-    invented,
-    missing,
-    questions,
-    references,
-    refusals,
-    rows,
-    suites,
-    units,
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from routeyard.pipelines.audit import errors, rows, suites
+from routeyard.pipelines.audit import errors as refusals
+from routeyard.pipelines.audit import exchanges as aligned
+from routeyard.pipelines.audit import figures as costs
+from routeyard.pipelines.audit import figures as cut_off
+from routeyard.pipelines.audit import figures as invented
+from routeyard.pipelines.audit import figures as units
+from routeyard.pipelines.audit import rows as missing
+from routeyard.pipelines.audit import rows as questions
+from routeyard.pipelines.audit import rows as references
+from routeyard.pipelines.audit.answers import (
+    SHOWN,
+    Answers,
+    AuditCheck,
+    AuditFinding,
+    Floats,
+    Found,
+    Mends,
+    means,
 )
-from routeyard.pipelines.audit.exchanges import aligned
-from routeyard.pipelines.audit.finding import AuditCheck as Check
+from routeyard.pipelines.audit.answers import AuditCheck as Check
+from routeyard.pipelines.audit.errors import not_graded
+from routeyard.pipelines.audit.rows import coverage
+
+# What mending a finding does to the leaderboard.
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The sentence, pairs of arms that change places, and the largest change of an arm."""
+
+    says: str
+    swaps: int
+    moved: float
+
+
+def effect(answers: Answers, found: Found, mends: Mends) -> Effect:
+    """The leaderboard by accuracy, or by mean cost, with and without what was found."""
+    if found.before is not None and found.after is not None:
+        return _told(answers.arms, found.before, found.after, "score")
+    if mends == "nothing" or not len(found.rows):
+        return Effect("the leaderboard stays as it is", 0, 0.0)
+    column = "score" if mends == "score" else "cost_usd"
+    values, arm = answers.numbers(column), answers.arm
+    size = len(answers.arms)
+    before = means(arm, values, size)
+    if found.swap is not None:
+        arm = arm.copy()
+        arm[found.rows] = found.swap
+        after = means(arm, values, size)
+    else:
+        left = values.copy()
+        left[found.rows] = np.nan
+        after = means(arm, left, size)
+    return _told(answers.arms, before, after, mends)
+
+
+def _told(arms: list[str], before: Floats, after: Floats, mends: Mends) -> Effect:
+    both = ~np.isnan(before) & ~np.isnan(after)
+    gone = [arms[k] for k in np.flatnonzero(~np.isnan(before) & np.isnan(after))]
+    swaps = inversions(before[both], after[both])
+    change = np.where(both, after - before, 0.0)
+    if mends == "cost":
+        change = change / np.maximum(np.abs(np.where(both, after, 1.0)), 1e-12)
+    parts = []
+    if both.any() and np.any(change):
+        k = int(np.argmax(np.abs(change)))
+        old, new = _rank(before, k, mends), _rank(after, k, mends)
+        value = _money if mends == "cost" else _percent
+        what = "mean cost" if mends == "cost" else "accuracy"
+        parts.append(f"{arms[k]}: {what} {value(before[k])} → {value(after[k])}")
+        parts[-1] += f", place {old} → {new} of {int(both.sum())}" if old != new else ""
+    if gone:
+        shown = ", ".join(gone[:3]) + (f" and {len(gone) - 3} more" if len(gone) > 3 else "")
+        what = "known cost" if mends == "cost" else "scored answer"
+        parts.append(f"without any {what}: {shown}")
+    if swaps:
+        parts.append(f"{swaps} pair{'s' if swaps > 1 else ''} of arms change places")
+    elif not gone:
+        parts.append("no arm changes its place")
+    # Arms that lose their place altogether have changed places with all others.
+    lost = len(gone) * (int((~np.isnan(before)).sum()) - 1)
+    return Effect("; ".join(parts), swaps + lost, float(np.abs(change).max(initial=0.0)))
+
+
+def inversions(before: Floats, after: Floats) -> int:
+    """Pairs whose order differs."""
+    a = np.sign(before[:, None] - before[None, :])
+    b = np.sign(after[:, None] - after[None, :])
+    return int(np.sum(np.triu(a * b < 0)))
+
+
+def _rank(values: Floats, k: int, mends: Mends) -> int:
+    better = values < values[k] if mends == "cost" else values > values[k]
+    return int(better.sum()) + 1
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _money(value: float) -> str:
+    return f"${value:.3g}"
+
+
+# Many findings of one check put together: an arm each, with one cause.
+
+#: Findings of one kind and severity up to which each is listed alone, and parts that are named.
+ALONE, TOLD = 2, 3
+
+
+def by_severity(found: Iterable[Found]) -> Iterator[list[Found]]:
+    """What a check found, each alone; of one severity together where there are many."""
+    listed: dict[str | None, list[Found]] = {}
+    for one in found:
+        listed.setdefault(one.severity, []).append(one)
+    for some in listed.values():
+        if len(some) > ALONE:
+            yield sorted(some, key=lambda one: -len(one.rows))
+        else:
+            yield from ([one] for one in some)
+
+
+def together(some: Sequence[Found]) -> Found:
+    """One finding about all that some are about; mending it mends each of them."""
+    first = some[0]
+    says = "; ".join(f"{one.about}: {one.says}" for one in some[:TOLD])
+    rest = len(some) - TOLD
+    rows = np.concatenate([one.rows for one in some])
+    swaps = [one.swap for one in some if one.swap is not None]
+    after = None
+    if first.before is not None:
+        after = first.before.copy()
+        for one in some:
+            if one.after is not None:
+                after = np.where(one.after != first.before, one.after, after)
+    return Found(
+        about=", ".join(one.about for one in some),
+        says=f"{says}; and {rest:,} more" if rest > 0 else says,
+        rows=rows,
+        severity=first.severity,
+        swap=np.concatenate(swaps) if swaps else None,
+        before=first.before,
+        after=after,
+    )
+
 
 _SCORE = ("score",)
 _RECORDED = "collect.recorded[].fields"
@@ -116,3 +254,141 @@ CHECKS = (
           f"{_RECORDED}.model: an expression that gives both one name"),
     Check("few_answers", missing.few_answers, _SCORE, "doubt", "nothing", "collect.coverage"),
 )  # fmt: skip
+
+
+# The audit: every check that a recording has the columns for, the gravest effect first.
+#
+# audit = audit_recording(table)
+# audit.verdict, audit.findings
+
+Verdict = Literal["clean", "doubtful", "defective"]
+
+
+@dataclass(frozen=True)
+class RecordingAudit:
+    """What an audit found.
+
+    Attributes:
+        looked_at: numbers of what was read: answers, arms, questions, suites.
+        not_checked: kind → the column that the source lacks for it.
+    """
+
+    findings: tuple[AuditFinding, ...]
+    looked_at: dict[str, int]
+    not_checked: dict[str, str]
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict_of(self.findings)
+
+
+def verdict_of(findings: Iterable[AuditFinding]) -> Verdict:
+    """`defective` with a grave finding, `doubtful` with a doubt, else `clean`."""
+    found = {one.severity for one in findings}
+    return "defective" if "grave" in found else "doubtful" if "doubt" in found else "clean"
+
+
+def audit_recording(table: pa.Table, *, free: Iterable[str] = ()) -> RecordingAudit:
+    """Findings over a recording, those that change the ranking most first.
+
+    Args:
+        table: `RECORDING`.
+        free: arms whose price is stated as 0, so that a cost of 0 is one.
+    """
+    answers = Answers.of(table, free)
+    found: list[AuditFinding] = []
+    lacking: dict[str, str] = {}
+    for check in CHECKS if len(answers) else ():
+        missing = next((name for name in check.needs if not answers.has(name)), None)
+        if missing is not None:
+            lacking[check.kind] = missing
+            continue
+        found += [_finding(answers, check, *some) for some in by_severity(check.find(answers))]
+    looked_at = {
+        "answers": len(answers),
+        "arms": len(answers.arms),
+        "questions": answers.n_questions,
+        "suites": len([name for name in answers.suites if name]),
+        "scored": int(np.sum(~np.isnan(answers.score))),
+    }
+    order = {"grave": 0, "doubt": 1, "note": 2}
+    # What a benchmark may choose, and what is no defect, comes last.
+    found.sort(key=lambda one: (one.severity == "note", -one.swaps, order[one.severity],
+                                -one.moved, -one.count, one.kind))  # fmt: skip
+    return RecordingAudit(tuple(found), looked_at, lacking)
+
+
+def _finding(answers: Answers, check: AuditCheck, *some: Found) -> AuditFinding:
+    """What one check found, as one finding: several of one severity are one cause."""
+    found = some[0] if len(some) == 1 else together(some)
+    change = effect(answers, found, check.mends)
+    parts = [{"about": one.about, "says": one.says, "count": len(one.rows)} for one in some]
+    return AuditFinding(
+        kind=check.kind,
+        about=found.about,
+        says=found.says,
+        count=len(found.rows),
+        rows=tuple(answers.place(row) for row in _shown(some)),
+        effect=change.says,
+        severity=found.severity or check.severity,
+        swaps=change.swaps,
+        moved=change.moved,
+        key=check.key,
+        parts=tuple(parts) if len(some) > 1 else (),
+    )
+
+
+def _shown(some: tuple[Found, ...]) -> list[int]:
+    """Rows that are named: the first of each part in turn."""
+    each = max(1, SHOWN // len(some))
+    return [int(row) for one in some for row in one.rows[:each]][:SHOWN]
+
+
+# The leaderboard with what missing answers leave open, and as policies would have it.
+
+
+def leaderboard(table: pa.Table) -> list[dict[str, Any]]:
+    """Arms by the lower bound of their accuracy, which counts missing answers as wrong.
+
+    A row is arm, scored and asked questions, accuracy, `low` and `high` (missing ones wrong, or
+    right), `imputed` (missing ones by their difficulty), `without_faults` (errors of the
+    infrastructure and ungraded answers left out), and the places by accuracy and without faults.
+    """
+    answers = Answers.of(table)
+    if not len(answers) or np.isnan(answers.score).all():
+        return []
+    found = coverage(answers)
+    mended = coverage(Answers.of(_without(answers)))
+    places = [_places(values) for values in (found.accuracy, mended.accuracy)]
+    order = np.argsort(-np.nan_to_num(found.low, nan=-1), kind="stable")
+    return [
+        {
+            "arm": answers.arms[a],
+            "scored": int(found.n[a]),
+            "asked": int(found.of[a]),
+            "accuracy": _known(found.accuracy[a]),
+            "low": _known(found.low[a]),
+            "high": _known(found.high[a]),
+            "imputed": _known(found.imputed[a]),
+            "without_faults": _known(mended.accuracy[a]),
+            "place": places[0][a],
+            "place_without_faults": places[1][a],
+        }
+        for a in order
+    ]
+
+
+def _without(answers: Answers) -> pa.Table:
+    """The recording with no score where nobody answered or graded."""
+    score = np.where(not_graded(answers), np.nan, answers.score)
+    at = answers.table.column_names.index("score")
+    values = pa.array(score, pa.float64(), from_pandas=True)
+    return answers.table.set_column(at, "score", values)
+
+
+def _places(values: np.ndarray) -> list[int | None]:
+    return [None if np.isnan(one) else int((values > one).sum()) + 1 for one in values]
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

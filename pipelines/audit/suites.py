@@ -8,10 +8,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from routeyard.pipelines.audit.answers import Answers, Floats, Mask, ranks
-from routeyard.pipelines.audit.cells import GAP, CellGrid, grid_of, odd_cells
-from routeyard.pipelines.audit.exchanges.swapped import exchanged, in_blocks
-from routeyard.pipelines.audit.finding import Found
+from routeyard.pipelines.audit.answers import (
+    GAP,
+    Answers,
+    CellGrid,
+    Floats,
+    Found,
+    Mask,
+    grid_of,
+    odd_cells,
+    ranks,
+)
+from routeyard.pipelines.audit.exchanges import exchanged, in_blocks
 
 #: Best accuracy on a suite, and median of the arms' own medians elsewhere, of a broken grader.
 FAILED, GOOD = 0.25, 0.33

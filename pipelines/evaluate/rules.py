@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Bools, Floats, Ints
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.metrics.selection import Choice, best
+from routeyard.pipelines.common.arrays import Bools, Floats, Ints
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.metrics.selection import Choice, best
 
 #: Rule → scales of scores that it can use, and what it does.
 RULES: Mapping[str, tuple[tuple[str, ...], str]] = {

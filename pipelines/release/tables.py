@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from routeyard.pipelines.io.untrusted import RELEASED, bounded
+from routeyard.pipelines.common.untrusted import RELEASED, bounded
 from routeyard.schemas import CONTRACTS, Contract
 
 #: Small tables: they are in the `.duckdb` file as well as in Parquet.

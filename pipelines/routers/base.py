@@ -8,7 +8,7 @@ A router is any object with
   every model on every question, columns in the order of `train.model_ids`.
 
 Which model is then asked is not the router's business: selection rules
-(`routeyard.pipelines.metrics.selection`) turn scores and costs into choices, the same
+(`routeyard.pipelines.evaluate.metrics.selection`) turn scores and costs into choices, the same
 way for every router. `Queries` carries no labels, so a router cannot read the
 answers of the questions it is tested on.
 
@@ -30,13 +30,12 @@ from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Floats as Floats
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.core import complete_measure
-from routeyard.pipelines.matrix.examples import Examples as Examples
-from routeyard.pipelines.matrix.examples import Queries as Queries
-from routeyard.pipelines.matrix.ranking import ranked
-from routeyard.pipelines.matrix.row_blocks import by_rows, sums_of
+from routeyard.pipelines.common.arrays import Floats as Floats
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Examples as Examples
+from routeyard.pipelines.common.matrix import Queries as Queries
+from routeyard.pipelines.common.matrix import complete_measure
+from routeyard.pipelines.common.memmap import by_rows, ranked, sums_of
 from routeyard.pipelines.routers.listed import Scale
 from routeyard.pipelines.routers.listed import Traits as Traits
 from routeyard.pipelines.routers.listed import listed as listed

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.pipelines.audit.finding import AuditFinding
-from routeyard.pipelines.audit.leaderboard import leaderboard
-from routeyard.pipelines.audit.run import audit_recording
-from routeyard.schemas.recording import RECORDING, recording
+from routeyard.pipelines.audit.answers import AuditFinding
+from routeyard.pipelines.audit.checks import audit_recording, leaderboard
+from routeyard.schemas.release import RECORDING, recording
 from tests.audit.planted import honest
 
 

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.evaluate.significance import holm, mcnemar, seed_spread
-from routeyard.pipelines.metrics import bootstrap
-from routeyard.pipelines.metrics.bootstrap import Draws, interval, p_value
-from routeyard.pipelines.metrics.draws import kept
-from routeyard.pipelines.metrics.draws.counts import Numbers
+from routeyard.pipelines.evaluate.certificate import holm, mcnemar, seed_spread
+from routeyard.pipelines.evaluate.metrics import bootstrap
+from routeyard.pipelines.evaluate.metrics import bootstrap as kept
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, Numbers, interval, p_value
 
 
 @given(st.integers(1, 20), st.integers(1, 5), st.integers(0, 100))

@@ -16,9 +16,9 @@ import pytest
 
 from routeyard.flows.cli import run
 from routeyard.flows.site import _evaluations
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.evaluate.run.written import metrics_table, told
-from routeyard.schemas.tables import RESULTS
+from routeyard.schemas.contracts import RESULTS
 
 RELEASE = SimpleNamespace(
     sql=lambda sql: pa.table({"id": ["q"] if "queries" in sql else ["m"]}),

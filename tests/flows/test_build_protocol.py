@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from routeyard.flows.audits.judged import built
+from routeyard.flows.audits.labels import built
 from routeyard.flows.build import run_build
 from routeyard.flows.cli import run
 from routeyard.flows.plan import power_of

@@ -9,8 +9,8 @@ import urllib.request
 
 import pytest
 
+from routeyard.flows.demo.answers import pool
 from routeyard.flows.demo.bank import bank
-from routeyard.flows.demo.models import pool
 from routeyard.flows.demo.server import running
 
 MODEL = "sim-borealis-large"

@@ -18,9 +18,8 @@ from aiohttp import web
 
 from routeyard.flows.deploy import deploy
 from routeyard.flows.refresh import refresh, refresh_inline
-from routeyard.flows.tracking.limits import limit_name
-from routeyard.flows.tracking.run import start
-from routeyard.pipelines.errors import BadInput, GateFailed
+from routeyard.flows.tracking.run import limit_name, start
+from routeyard.pipelines.common.errors import BadInput, GateFailed
 from tests.loopback import in_thread
 from tests.support.small_recorded import write
 
@@ -140,7 +139,7 @@ def test_the_recipe_in_the_parameters_is_checked_key_by_key(client, tmp_path):
 def test_what_would_fail_the_same_way_is_not_tried_again(client):
     from prefect import flow, task
 
-    from routeyard.flows.tracking.retries import ATTEMPTS
+    from routeyard.flows.tracking.run import ATTEMPTS
 
     tries: list[str] = []
 

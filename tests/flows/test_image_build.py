@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import routeyard
-from routeyard.datacards.site.answers import questions
+from routeyard.datacards.site.shards import questions
 from routeyard.flows.build import run_build
 from routeyard.flows.cli import run
 from routeyard.flows.demo.pictures import IMAGE_TOKENS, PicturePool

@@ -14,7 +14,7 @@ from routeyard.flows.cli import run
 from routeyard.flows.new_recipe.write import start_recipe
 from routeyard.flows.recipe import load
 from routeyard.flows.recipe_check import faults
-from routeyard.pipelines.errors import BadInput, SourceError
+from routeyard.pipelines.common.errors import BadInput, SourceError
 
 #: The commonest file of all: arm, instance, suite, score and cost; ids alone, no texts.
 LONG = [

@@ -19,11 +19,11 @@ import pytest
 
 from routeyard.flows import cli
 from routeyard.flows.workspace import memory_needs
-from routeyard.pipelines import memory
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.isolation import Limits, Worker
-from routeyard.pipelines.label import scoring_processes
-from routeyard.pipelines.release.finding import first_line
+from routeyard.pipelines.common import machine as memory
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.isolation import Limits, Worker
+from routeyard.pipelines.label import rules as scoring_processes
+from routeyard.pipelines.release.manifest import first_line
 from tests.conftest import ROOT
 from tests.isolation import in_child
 
@@ -166,8 +166,8 @@ def test_a_limited_process_that_is_killed_says_nothing_of_its_file() -> None:
 
 _OUTSIDE = """
 import resource, sys
-from routeyard.pipelines.isolation import Limits, LimitExceeded, Worker
-from routeyard.pipelines.memory import OutOfMemory
+from routeyard.pipelines.common.isolation import Limits, LimitExceeded, Worker
+from routeyard.pipelines.common.machine import OutOfMemory
 from tests.isolation import in_child
 resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000,) * 2)
 child = Worker(Limits(memory=int(sys.argv[1]), wall_s=60.0), in_child.prepare, 1)

@@ -18,7 +18,7 @@ from routeyard.flows.demo.real.recipe import recipe_of_what_is_here
 from routeyard.flows.demo.real.served import RealPool
 from routeyard.flows.demo.real.weights import VARIANTS, at_hand, binding, source
 from routeyard.flows.recipe import load
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 from tests.flows.test_demo_server import post
 
 ROOT = Path(__file__).parents[2]
@@ -144,8 +144,8 @@ def test_a_real_release_of_a_hundred_questions(tmp_path: Path) -> None:
     """About 800 answers; stops where the release is sealed, signals in it."""
     from routeyard.datacards.card import render
     from routeyard.flows.build import run_build
-    from routeyard.pipelines.release.checks.verify import verify_release
     from routeyard.pipelines.release.reader import open_release
+    from routeyard.pipelines.verify.database import verify_release
 
     recipe, _ = recipe_of_what_is_here(tmp_path)
     built = run_build(recipe, str(tmp_path), scale=0.3)

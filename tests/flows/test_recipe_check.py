@@ -12,7 +12,7 @@ import pytest
 from routeyard.flows.cli import run
 from routeyard.flows.recipe import load, shipped
 from routeyard.flows.recipe_check import faults
-from routeyard.pipelines.errors import RouteyardError
+from routeyard.pipelines.common.errors import RouteyardError
 from routeyard.schemas.recipe.reference import json_schema, reference
 
 BAD = """\

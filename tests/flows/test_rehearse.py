@@ -15,8 +15,8 @@ from routeyard.flows.demo.rehearsed import RehearsedPool
 from routeyard.flows.recipe import load
 from routeyard.flows.rehearse import LEAST, rehearse
 from routeyard.flows.scaling import resized
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.metrics import METRICS
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.metrics import METRICS
 
 QUICK = ("confidence_pairs",)
 LONG = (

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from routeyard.flows import cli
 from routeyard.flows.console.progress import collecting
-from routeyard.pipelines.calls.progress import Tally, snapshot
+from routeyard.pipelines.collect.budget import Tally, snapshot
 
 
 def raising(error: BaseException):

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.label.aggregate import decide, open_steps
+from routeyard.pipelines.label.policies import decide, open_steps
 from routeyard.schemas import QUERIES, RESPONSES, VERDICTS
 from routeyard.schemas.recipe import Label, Policy
 from routeyard.schemas.statuses import ANSWERLESS

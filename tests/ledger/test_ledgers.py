@@ -13,14 +13,12 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.io.processes import started
-from routeyard.pipelines.ledger import sqlite
-from routeyard.pipelines.ledger.answer_keys import misled
-from routeyard.pipelines.ledger.attempt import Attempt
-from routeyard.pipelines.ledger.lease import Clocks, Lease
-from routeyard.pipelines.ledger.postgres import PostgresLedger
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect import sqlite
+from routeyard.pipelines.collect.ledger import Attempt, Clocks, Lease, misled
+from routeyard.pipelines.collect.postgres import PostgresLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.machine import started
 
 BASE = Attempt(
     request_hash="a" * 32,

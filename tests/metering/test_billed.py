@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.metering.billed import billed_cost, class_prices
-from routeyard.pipelines.usage import whole_usage
+from routeyard.pipelines.collect.prices import billed_cost, class_prices
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.usage import whole_usage
 
 WHEN = datetime(2026, 11, 10, 12, tzinfo=UTC)
 SEVENTEEN = WHEN.replace(hour=17)

@@ -11,9 +11,9 @@ import yaml
 
 from routeyard.papers import PAPERS
 from routeyard.papers.paper import Paper
-from routeyard.pipelines.registry import Registry
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.declared import declared
+from routeyard.pipelines.common.registry import Registry
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.study import declared
 from tests.citations import PAPERS as PLACES
 
 ROOT = Path(__file__).parents[2]

@@ -8,14 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.release.checks.database import (
-    _undescribed,
-    check_database,
-    objects,
+from routeyard.pipelines.verify.database import _undescribed, check_database, objects
+from routeyard.pipelines.verify.tables import (
+    _files,
+    _repeated,
+    _same,
+    _summaries,
+    check_references,
+    recount,
+    reread,
 )
-from routeyard.pipelines.release.checks.recount import _files, _repeated, _same, _summaries, recount
-from routeyard.pipelines.release.checks.reread import reread
-from routeyard.pipelines.release.checks.tables import check_references
 from routeyard.schemas import StoredTable
 from tests.support.sound_release import other, places, tables_of
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import BadInput, UnknownName
+from routeyard.pipelines.common.errors import BadInput, UnknownName
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
 from routeyard.pipelines.release.exporters import EXPORTERS

@@ -13,17 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.release import outcomes as made
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.release import derived_tables as made
 from routeyard.pipelines.release.build import write_release
-from routeyard.pipelines.release.checks.verify import verify_release
-from routeyard.pipelines.release.query.saved import SAVED
+from routeyard.pipelines.release.database import Streamed, by_model
+from routeyard.pipelines.release.derived_tables import SQL
+from routeyard.pipelines.release.query import SAVED
 from routeyard.pipelines.release.reader import open_release
-from routeyard.pipelines.release.summaries import SQL
-from routeyard.pipelines.release.write_table import Streamed, by_model
+from routeyard.pipelines.verify.database import verify_release
 from routeyard.schemas import LABELS, OUTCOMES, RESPONSES
 from routeyard.schemas.errors import ContractError
-from routeyard.schemas.manifest import Manifest
+from routeyard.schemas.release import Manifest
 
 
 def with_gaps(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:

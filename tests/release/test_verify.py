@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.release.checks.verify import Finding, verify_release
-from routeyard.pipelines.release.yank import yank
+from routeyard.pipelines.release.manifest import yank
+from routeyard.pipelines.verify.database import Finding, verify_release
 
 
 def _findings(release: Path) -> list[Finding]:
@@ -30,7 +30,7 @@ def _edit_manifest(release: Path, change: Callable[[dict], None], *, reseal: boo
     manifest = json.loads(path.read_text())
     change(manifest)
     if reseal:
-        from routeyard.schemas.manifest import Manifest
+        from routeyard.schemas.release import Manifest
 
         path.write_text(Manifest.model_validate(manifest).sealed().to_json())
     else:

@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel
 
 from routeyard.flows.recipe import load, shipped
-from routeyard.pipelines.errors import RecipeError, RouteyardError
+from routeyard.pipelines.common.errors import RecipeError, RouteyardError
 from routeyard.schemas.recipe import Recipe
 from routeyard.schemas.strict import REMOVED
 

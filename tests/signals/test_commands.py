@@ -204,7 +204,7 @@ def test_memory_and_time_are_said_before_weights_are_loaded(
 ):
     from safetensors.numpy import load_file
 
-    from routeyard.pipelines.signals import local_model
+    from routeyard.pipelines.evaluate import signals as local_model
 
     def refuse(*_, **__):
         raise AssertionError("weights were loaded")

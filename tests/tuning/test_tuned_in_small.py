@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.flows.evaluation.reproduced import tuning
-from routeyard.flows.evaluation.reproduced.stands import stands_of
 from routeyard.papers import PAPERS
+from routeyard.papers import reproduce as tuning
 from routeyard.papers.paper import SmallTuning
+from routeyard.papers.reproduce import stands_of
 from routeyard.papers.reproduction import reproduction
-from routeyard.pipelines import encoders
+from routeyard.pipelines.common import encoders
 
 
 def test_tables_of_trained_encoders_are_there_in_kind(

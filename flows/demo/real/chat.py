@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from routeyard.flows.demo.real.weights import binding
-from routeyard.pipelines.arrays import Floats
+from routeyard.pipelines.common.arrays import Floats
 
 #: Tokens of a prompt that are read at once.
 PIECE = 64

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.fetch_weights import WEIGHTS, Weights, fetch, home
-from routeyard.pipelines.io.staging import replacing
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.fetch_weights import WEIGHTS, Weights, fetch, home
+from routeyard.pipelines.common.staging import replacing
 
 #: A user's GGUF file, in place of the one that is fetched.
 VARIABLE = "ROUTEYARD_REAL_GGUF"

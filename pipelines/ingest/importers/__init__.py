@@ -5,8 +5,8 @@ To add one: an entry in `importers.yaml`, and a file here of the same name with 
 
 from __future__ import annotations
 
+from routeyard.pipelines.common.registry import Registry
 from routeyard.pipelines.ingest.importers.spec import FORMATS
-from routeyard.pipelines.registry import Registry
 
 #: Format → its importer.
 IMPORTERS = Registry(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from routeyard.pipelines.errors import SourceError, Unsafe
+from routeyard.pipelines.common.errors import SourceError, Unsafe
 
 MAX_BYTES = 4_000_000_000
 MAX_MEMBERS = 200_000

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.io import files
 
 _COLUMNS = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T[\d\-.:]+(?=\.json)")

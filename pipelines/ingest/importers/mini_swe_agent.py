@@ -13,10 +13,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from routeyard.pipelines.common.usage import TokenUsage
 from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.ingest.importers.conversations import add_trial, last_text, messages_in
-from routeyard.pipelines.ingest.importers.trajectory_sums import TOKENS, harness_reports, sums_of
-from routeyard.pipelines.token_usage import TokenUsage
+from routeyard.pipelines.ingest.importers.conversations import (
+    TOKENS,
+    add_trial,
+    harness_reports,
+    last_text,
+    messages_in,
+    sums_of,
+)
 
 _NAME = ".traj.json"
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from routeyard.pipelines.common import files
 from routeyard.pipelines.ingest.importers import reading, spec
 from routeyard.pipelines.ingest.importers.conversations import add_trial, last_text, messages_in
-from routeyard.pipelines.io import files
 
 _ERRORS = ("error", "exception")
 

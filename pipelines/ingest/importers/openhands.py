@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from routeyard.pipelines.common import files
 from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.ingest.importers.trajectory_sums import TOKENS, harness_reports, sums_of
-from routeyard.pipelines.io import files
+from routeyard.pipelines.ingest.importers.conversations import TOKENS, harness_reports, sums_of
 
 
 def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.errors import SourceError, did_you_mean
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.errors import SourceError, did_you_mean
+from routeyard.pipelines.common.untrusted import regular
+from routeyard.pipelines.common.usage import TokenUsage, usage_of
 from routeyard.pipelines.ingest.importers.spec import ImportResult
-from routeyard.pipelines.io import files
-from routeyard.pipelines.io.untrusted import regular
-from routeyard.pipelines.token_usage import TokenUsage
-from routeyard.pipelines.usage import usage_of
 
 #: More tokens than any call takes or gives.
 MOST_TOKENS = 100_000_000

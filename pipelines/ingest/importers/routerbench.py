@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines import pickles
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common import pickles
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading, spec
 
 #: What a row's columns of a model give.

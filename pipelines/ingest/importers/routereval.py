@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines import pickles
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common import pickles
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest.importers import reading, spec
 
 

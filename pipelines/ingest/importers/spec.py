@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common.errors import SourceError
 
 
 @dataclass(frozen=True, slots=True)

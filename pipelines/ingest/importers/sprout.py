@@ -15,10 +15,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.untrusted import bounded
 from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.io import files
-from routeyard.pipelines.io.untrusted import bounded
 
 _COLUMNS = ("key", "dataset", "prompt", "golden_answer")
 _STRUCT = ("num_input_tokens", "num_output_tokens", "score")

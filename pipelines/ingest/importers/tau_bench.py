@@ -12,11 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.usage import TokenUsage
 from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.ingest.importers.conversations import add_trial, last_text, messages_in
-from routeyard.pipelines.ingest.importers.trajectory_sums import TOKENS, sums_of
-from routeyard.pipelines.io import files
-from routeyard.pipelines.token_usage import TokenUsage
+from routeyard.pipelines.ingest.importers.conversations import (
+    TOKENS,
+    add_trial,
+    last_text,
+    messages_in,
+    sums_of,
+)
 
 #: How a simulation of tau2-bench ends when nobody could have succeeded.
 _FAILED = ("agent_error", "infrastructure_error", "unexpected_error")

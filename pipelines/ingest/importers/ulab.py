@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from routeyard.pipelines.common import files
 from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.io import files
 
 _COLUMNS = ("task_name", "query", "ground_truth", "model_name", "response", "performance")
 #: What `call_api` and the script around it write in place of a response.

@@ -5,7 +5,7 @@ To add one: a file here with `EXPORTER = Exporter(...)`, listed below.
 
 from __future__ import annotations
 
-from routeyard.pipelines.registry import Registry
+from routeyard.pipelines.common.registry import Registry
 
 #: Format → its exporter.
 EXPORTERS = Registry(

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.io.staging import place, staging
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.staging import place, staging
 from routeyard.pipelines.release.reader import OpenRelease
 from routeyard.pipelines.release.sql import sql_of
-from routeyard.schemas.untrusted_text import guarded
+from routeyard.schemas.text import guarded
 
 _SQL = sql_of("pairs")
 #: Option that every exporter gets: the absolute path that the bundle will have.

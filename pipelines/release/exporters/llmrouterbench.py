@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.release.exporters.bundle import Exported, Exporter, numbers, pairs
 from routeyard.pipelines.release.reader import OpenRelease
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.errors import BadInput, did_you_mean
-from routeyard.pipelines.io.staging import write_json, write_parquet
+from routeyard.pipelines.common.errors import BadInput, did_you_mean
+from routeyard.pipelines.common.staging import write_json, write_parquet
 from routeyard.pipelines.release.exporters.bundle import Exported, Exporter
 from routeyard.pipelines.release.reader import OpenRelease
-from routeyard.schemas.leaks import looked_for_duplicates
-from routeyard.schemas.split_files import usual_scheme
+from routeyard.schemas.questions import looked_for_duplicates
+from routeyard.schemas.release import usual_scheme
 
 #: File that says of which release and split scheme the folder is.
 ABOUT = "participants.json"

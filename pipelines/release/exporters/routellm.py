@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.errors import BadInput, UnknownName, did_you_mean
+from routeyard.pipelines.common.errors import BadInput, UnknownName, did_you_mean
 from routeyard.pipelines.release.exporters.bundle import (
     Exported,
     Exporter,

@@ -106,7 +106,7 @@ def _dropped(
 
 def _vectors(release: OpenRelease) -> tuple[np.ndarray, Any] | None:
     """Embeddings of the queries in the release's order, and their encoder; None without texts."""
-    from routeyard.pipelines import encoders
+    from routeyard.pipelines.common import encoders
 
     queries = release.arrow("queries")
     prompts = queries.column("prompt").to_pylist()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from routeyard.flows.workspace.stage_folders import StageWork, find_stage, run_stage
-from routeyard.pipelines.errors import DiskFull
+from routeyard.pipelines.common.errors import DiskFull
 
 ROOT = Path(__file__).parents[3]
 
@@ -42,7 +42,11 @@ def test_the_same_inputs_are_made_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"parameters": {"a": 2}}, {"inputs": {"q": "f2"}}, {"uses": ["routeyard.pipelines.errors"]}],
+    [
+        {"parameters": {"a": 2}},
+        {"inputs": {"q": "f2"}},
+        {"uses": ["routeyard.pipelines.common.errors"]},
+    ],
 )
 def test_any_change_makes_it_again(tmp_path: Path, change: dict[str, object]) -> None:
     assert run(tmp_path).fingerprint != run(tmp_path, **change).fingerprint
@@ -120,13 +124,13 @@ def test_the_reason_names_the_module_that_changed(tmp_path: Path) -> None:
     from routeyard.flows.status import why_stale
 
     run(tmp_path)
-    made_of = StageWork({"a": 3}, {"q": "f1"}, make, ["routeyard.pipelines.errors"]).made_of(
+    made_of = StageWork({"a": 3}, {"q": "f1"}, make, ["routeyard.pipelines.common.errors"]).made_of(
         "stage"
     )
     assert find_stage(tmp_path, made_of) is None
     why = why_stale(made_of, tmp_path)
     assert "parameter 'a' changed" in why
-    assert "code 'routeyard.pipelines.errors' changed" in why
+    assert "code 'routeyard.pipelines.common.errors' changed" in why
     assert why_stale({**made_of, "stage": "other"}, tmp_path) == "never run"
     # What another recipe left in the folder is no earlier output of this one.
     assert why_stale(made_of, tmp_path, ran=False) == "never run for this recipe"

@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from routeyard.pipelines.errors import SourceError, Unsafe
+from routeyard.pipelines.common.errors import SourceError, Unsafe
 from routeyard.pipelines.ingest.importers.archive import members
 
 

@@ -18,13 +18,13 @@ import pytest
 import yaml
 
 from routeyard.flows.recipe import load
-from routeyard.pipelines.errors import SourceError, UnknownName
+from routeyard.pipelines.common.errors import SourceError, UnknownName
 from routeyard.pipelines.ingest import ingest
-from routeyard.pipelines.ingest.guessing.scorers import ScorerAgreement
+from routeyard.pipelines.ingest.guess_scorers import ScorerAgreement
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import ImportExists, ImportReport, run_import
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 def _import(name: str, path: Path, tmp_path: Path) -> tuple[ImportReport, list[dict], list[dict]]:
