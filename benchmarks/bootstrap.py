@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from routeyard.pipelines.evaluate.metrics.areas import audc
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
-from routeyard.pipelines.evaluate.metrics.deferral import audc
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

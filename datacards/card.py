@@ -7,13 +7,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import pyarrow as pa
 import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from routeyard.datacards.markdown import UNKNOWN, environment, texts
-from routeyard.datacards.numbers import card_numbers
 from routeyard.datacards.sql import sql_of
 from routeyard.schemas import StoredTable
 from routeyard.schemas.contracts import register
@@ -25,9 +26,164 @@ from routeyard.schemas.release import (
     SPLITS,
     config_name,
     folder_names,
+    order_undecided,
     split_file,
+    undecided_words,
 )
-from routeyard.schemas.text import visible
+from routeyard.schemas.text import markdown, prose, visible
+
+# Templates of Markdown: figures as text, and untrusted text that makes no markup.
+
+#: What is not known is shown so.
+UNKNOWN = "–"
+
+
+@cache
+def environment() -> Environment:
+    """Templates under `templates/`, with filters that show what is not known as –."""
+    made = Environment(
+        loader=PackageLoader("routeyard.datacards", "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701  Markdown, not HTML; cells are escaped by `cell`
+    )
+    forms = {"count": "{:,}", "usd": "${:,.4f}", "plain": "{:g}"}
+    made.filters |= {name: _filter(form) for name, form in forms.items()}
+    made.filters |= {
+        "percent": lambda value: UNKNOWN if value is None else f"{100 * value:.1f} %",
+        "cell": cell,
+        "prose": lambda text: prose(str(text)),
+        "fenced": lambda text: visible(str(text)).replace("```", "ʼʼʼ"),
+        "size": size,
+    }
+    return made
+
+
+def _filter(form: str) -> Any:
+    return lambda value: UNKNOWN if value is None else form.format(value)
+
+
+def cell(value: Any) -> str:
+    """Text that stays in one cell of a Markdown table and makes no markup."""
+    return UNKNOWN if value is None else markdown(str(value))
+
+
+def table(head: list[str], rows: list[list[str]], numbers: list[bool] | None = None) -> list[str]:
+    """Lines of a Markdown table of safe texts; columns of numbers are aligned to the right."""
+    right = numbers or [False, *[True] * (len(head) - 1)]
+    lines = [head, ["---:" if one else "---" for one in right], *rows]
+    return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def texts(name: str) -> Any:
+    """A YAML file of texts under `templates/`."""
+    import yaml
+
+    folder = files("routeyard.datacards").joinpath("templates")
+    return yaml.safe_load(folder.joinpath(name).read_text(encoding="utf-8"))
+
+
+def size(value: int) -> str:
+    """Bytes for people."""
+    if value < 1000:
+        return f"{value} B"
+    amount, unit = next(
+        (value / 1000**k, unit)
+        for k, unit in ((1, "kB"), (2, "MB"), (3, "GB"))
+        if value < 1000 ** (k + 1) or unit == "GB"
+    )
+    return f"{amount:.1f} {unit}"
+
+
+# Every number of a card, computed from the tables of the release.
+
+_NUMBERS_SQL = sql_of("numbers")
+#: Table → names of what is counted of it.
+_COUNTED = {
+    "labels": ("counts", "oracle", "best_single", "decided"),
+    "responses": ("cost", "status", "unpriced"),
+    "splits": ("splits",),
+    "duplicates": ("duplicates",),
+    "removals": ("removals",),
+    "verdicts": ("read_as",),
+}
+_ONE_ROW = {"counts", "oracle", "cost", "best_single"}
+
+#: `decided`: share of a pair's responses that entered its label; the rest is open.
+_DECIDED = "score, correct, least(1, coalesce(n_samples, 0) / greatest(n_responses, 1)) AS decided"
+
+
+def card_numbers(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, Any]:
+    """Counts, accuracies, costs, splits, duplicates and removals of a release.
+
+    A table the release does not hold gives an empty list, or None where one
+    row is expected. Sums run in one thread over rows in their released order,
+    so the last digit does not depend on the machine.
+    """
+    import duckdb
+
+    found: dict[str, Any] = dict.fromkeys(_ONE_ROW)
+    with duckdb.connect(config={"threads": 1, "memory_limit": "2GB"}) as connection:
+        for name, table in tables.items():
+            register(connection, name, table)
+        _count(connection, tables)
+        names = ["models", "tasks", "sources", "prices"]
+        for table, of_table in _COUNTED.items():
+            if table in tables:
+                names += of_table
+            else:
+                found |= {name: [] for name in of_table if name not in _ONE_ROW}
+        for name in names:
+            rows = connection.sql(_NUMBERS_SQL[name]).to_arrow_table().to_pylist()
+            found[name] = next(iter(rows), None) if name in _ONE_ROW else rows
+    found["unpriced"] = [row["model_id"] for row in found["unpriced"]]
+    found["rows"] = {name: table.num_rows for name, table in tables.items()}
+    # Bounds are given only where something is open.
+    found["bounds"] = any((one["high"] or 0) - (one["low"] or 0) > 1e-12 for one in found["models"])
+    found["order_undecided"] = _undecided(found)
+    found["simulated"] = sum(bool(model["simulated"]) for model in found["models"])
+    return found
+
+
+def _undecided(found: Mapping[str, Any]) -> str:
+    """Why no model is called best; empty where missing labels do not leave it open."""
+    if not (single := found["best_single"]):
+        return ""
+    counts = {
+        one["model_id"]: (
+            (pairs := one["labelled"] + one["undecided"]) * (one["low"] or 0),
+            pairs * (1 - (one["high"] or 0) + (one["low"] or 0)) if pairs else 0,
+            single["judged"],
+        )
+        for one in found["models"]
+    }
+    first = single["models"][0]
+    others = order_undecided(counts, first)
+    return undecided_words(first, others) if others else ""
+
+
+def _count(connection: Any, tables: Mapping[str, pa.Table | StoredTable]) -> None:
+    """`of_question` and `of_model`, over labels under whatever names a question and a model."""
+    if "labels" not in tables:
+        connection.execute(
+            "CREATE TEMP TABLE labels (query_id VARCHAR, model_id VARCHAR, score DOUBLE)"
+        )
+    # Labels of a question are together in outcomes, under a number: no text is compared.
+    if "outcomes" in tables:
+        cells = f"SELECT query_no AS question, model_no AS model, {_DECIDED} FROM outcomes"
+        question = model = "row_number() OVER () - 1"
+    else:
+        correct = "correct" if "labels" in tables else "NULL::BOOLEAN AS correct"
+        known = f"score, {correct}, (score IS NOT NULL)::DOUBLE AS decided"
+        cells = f"SELECT query_id AS question, model_id AS model, {known} FROM labels"
+        question, model = "query_id", "model_id"
+    connection.execute(f"CREATE TEMP VIEW cells AS {cells}")
+    connection.execute(f"CREATE TEMP VIEW asked AS SELECT {question} AS question, * FROM queries")
+    connection.execute(f"CREATE TEMP VIEW pool AS SELECT {model} AS model, * FROM models")
+    for name in ("of_question", "of_model"):
+        connection.execute(_NUMBERS_SQL[name])
+
 
 # Why pairs have no label, and what was never looked for: losses in words, with counts.
 #

@@ -8,10 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.datacards.card import bibtex, hub_license
+from routeyard.datacards.card import bibtex, card_numbers, hub_license, texts
 from routeyard.datacards.charts import accuracy_bars, cost_accuracy
-from routeyard.datacards.markdown import texts
-from routeyard.datacards.numbers import card_numbers
 from routeyard.schemas import StoredTable
 from routeyard.schemas.contracts import register
 from routeyard.schemas.recipe.release import Release

@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 # Prefect reads the flows' docstrings when they are defined, with the library that also
 # renders these pages and would report them as warnings of ours: so they are defined first.
 import routeyard.flows.build
-import routeyard.flows.refresh  # noqa: F401
+import routeyard.flows.deploy  # noqa: F401
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -68,8 +68,8 @@ def commands() -> Iterator[str]:
     """Every command with its help and options."""
     import typer
 
-    from routeyard.flows.cli.tree import command_of
-    from routeyard.flows.cli.tree import commands as all_commands
+    from routeyard.flows.cli import command_of
+    from routeyard.flows.cli import commands as all_commands
 
     yield "# Commands\n"
     yield "`routeyard COMMAND --help` shows the same.\n"

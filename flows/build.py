@@ -9,12 +9,13 @@ from typing import Any
 
 from routeyard.datacards.charts import NO_ROOM, can_draw
 from routeyard.flows import console
-from routeyard.flows.console.summary import BuildResult, markdown
+from routeyard.flows.console import BuildResult, markdown
+from routeyard.flows.ledgers import open_ledger
 from routeyard.flows.recipe import load, with_collect
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import RELEASE, Stage, walk
 from routeyard.flows.tasks.curate import identity_of
-from routeyard.flows.tracking.run import (
+from routeyard.flows.tracking import (
     Deferred,
     call,
     each,
@@ -26,15 +27,15 @@ from routeyard.flows.tracking.run import (
     stops_in_words,
     tracked,
 )
-from routeyard.flows.workspace.code import CARD, reached_code
-from routeyard.flows.workspace.fixtures import fixtures
-from routeyard.flows.workspace.ledgers import open_ledger
-from routeyard.flows.workspace.memory_needs import check_build
-from routeyard.flows.workspace.stage_folders import (
+from routeyard.flows.workspace import (
+    CARD,
     BuildContext,
     StageResult,
+    check_build,
     complete_stage,
+    fixtures,
     keeping,
+    reached_code,
 )
 from routeyard.pipelines.collect.known_answers import Decision, providers_in, settle_ports
 from routeyard.pipelines.collect.request import on_loopback

@@ -30,7 +30,7 @@ REGISTRIES = (
     "routeyard.pipelines.ingest.importers:IMPORTERS",
     "routeyard.pipelines.release.exporters:EXPORTERS",
     "routeyard.pipelines.curate.entailment:BACKENDS",
-    "routeyard.flows.workspace.fixtures:MAKERS",
+    "routeyard.flows.workspace:MAKERS",
 )
 
 
@@ -199,7 +199,7 @@ def _workspace(workspace: Path) -> list[DoctorRow]:
 
 
 def _ledger(workspace: Path) -> list[DoctorRow]:
-    from routeyard.flows.workspace.ledgers import existing_ledger, ledger_exists
+    from routeyard.flows.ledgers import existing_ledger, ledger_exists
 
     if not ledger_exists(workspace):
         return [_row("ledger", "ok", "none yet: nothing was asked")]

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.build import Completing
-from routeyard.flows.console.summary import BuildPlan
+from routeyard.flows.console import BuildPlan
+from routeyard.flows.ledgers import ledger_exists, open_ledger
 from routeyard.flows.recipe import load, notes_of, with_collect
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import walk
-from routeyard.flows.workspace.fixtures import MAKERS, fixtures
-from routeyard.flows.workspace.ledgers import ledger_exists, open_ledger
-from routeyard.flows.workspace.stage_folders import BuildContext, read
+from routeyard.flows.workspace import MAKERS, BuildContext, fixtures, read
 from routeyard.pipelines.collect.budget import BudgetLedger
 from routeyard.pipelines.collect.collect import budget_of
 from routeyard.pipelines.collect.known_answers import PortMoved
@@ -457,7 +456,7 @@ def _longest(queries: Any) -> list[str]:
 
 def _reworded(queries: Any, checked: Recipe, root: Path) -> list[str]:
     """Sources whose prompts differ from those of the last build: their questions are asked anew."""
-    from routeyard.flows.audits.labels import built
+    from routeyard.flows.label_audits import built
     from routeyard.pipelines.label.rules import rescored, reworded
     from routeyard.schemas.errors import RouteyardError
 

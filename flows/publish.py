@@ -84,7 +84,7 @@ def check_release(
     from routeyard.datacards.card import render
     from routeyard.datacards.charts import can_draw
     from routeyard.datacards.files import render as render_files
-    from routeyard.flows.workspace.memory_needs import check_verify
+    from routeyard.flows.workspace import check_verify
     from routeyard.pipelines.release.manifest import read_manifest, yanked
     from routeyard.pipelines.release.storage import local_copy
     from routeyard.pipelines.verify.database import unreadable

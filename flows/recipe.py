@@ -310,7 +310,7 @@ def with_collect(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
 def _with_prices(recipe: Recipe, path: Path) -> Recipe:
     """Prices of the pool's price file, then of lists, and published sizes, where not stated."""
     from routeyard.pipelines.collect.prices import priced, read_prices, with_list_prices
-    from routeyard.pipelines.common.model_names import with_published_sizes
+    from routeyard.pipelines.common.pool import with_published_sizes
 
     pool = recipe.pool
     if pool.prices is not None:

@@ -14,7 +14,7 @@ from routeyard.datacards.site.evaluation import EvaluationTables
 from routeyard.datacards.site.release import SiteRelease
 from routeyard.flows.console import line
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.evaluate.run.written import metrics_table, results_table, told
+from routeyard.pipelines.evaluate.run.tables import metrics_table, results_table, told
 from routeyard.pipelines.release.storage import outside_releases
 from routeyard.schemas.contracts import RESULTS
 

@@ -20,7 +20,7 @@ from routeyard.flows.build import run_build as _build
 build = _build
 
 # Audits
-from routeyard.flows.audits.anything import audit_path as _audit
+from routeyard.flows.audits import audit_path as _audit
 
 audit = _audit
 
@@ -29,7 +29,7 @@ from routeyard.flows.evaluation.evaluate import evaluate as evaluate
 from routeyard.flows.evaluation.evaluate import certify as certify
 from routeyard.pipelines.evaluate.experiment import EvaluationSettings as EvaluationSettings
 from routeyard.flows.evaluation.route import route as route
-from routeyard.papers.reproduce import reproduce as reproduce
+from routeyard.papers.commands import reproduce as reproduce
 from routeyard.pipelines.label.scorers.score_answers import score as score
 
 # A router
@@ -60,17 +60,17 @@ from routeyard.pipelines.evaluate.metrics.spec import Routed as Routed
 from routeyard.pipelines.evaluate.metrics.spec import Swept as Swept
 
 # An importer
-from routeyard.pipelines.ingest.importers.spec import Importer as Importer
-from routeyard.pipelines.ingest.importers.spec import ImportResult as ImportResult
-from routeyard.pipelines.ingest.importers.spec import ImportedQuestion as ImportedQuestion
-from routeyard.pipelines.ingest.importers.spec import ImportedAnswer as ImportedAnswer
+from routeyard.pipelines.ingest.importers.reading import Importer as Importer
+from routeyard.pipelines.ingest.importers.reading import ImportResult as ImportResult
+from routeyard.pipelines.ingest.importers.reading import ImportedQuestion as ImportedQuestion
+from routeyard.pipelines.ingest.importers.reading import ImportedAnswer as ImportedAnswer
 
 # A study, an exporter
 from routeyard.pipelines.evaluate.studies.study import Study as Study
 from routeyard.pipelines.evaluate.studies.study import StudyCell as StudyCell
 from routeyard.pipelines.evaluate.studies.study import StudyContext as StudyContext
-from routeyard.pipelines.release.exporters.bundle import Exporter as Exporter
-from routeyard.pipelines.release.exporters.bundle import Exported as Exported
+from routeyard.pipelines.release.exporters.router_tables import Exporter as Exporter
+from routeyard.pipelines.release.exporters.router_tables import Exported as Exported
 
 # Errors
 from routeyard.pipelines.common.errors import RouteyardError as RouteyardError

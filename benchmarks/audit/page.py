@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.audit.matrices import QUERIES, data, matrix
 from routeyard.datacards.reports.audit import whom
-from routeyard.flows.audits.anything import audit_path
+from routeyard.flows.audits import audit_path
 from routeyard.pipelines.audit.answers import AuditFinding
 from routeyard.pipelines.audit.checks import audit_recording, verdict_of
 from routeyard.pipelines.common.errors import RouteyardError

@@ -31,7 +31,7 @@ from benchmarks.methods.planted import planted
 from benchmarks.studies.page import cut
 from routeyard.extensions.tuning.training import HEADS
 from routeyard.flows.console import line
-from routeyard.flows.evaluation import study as do
+from routeyard.flows.evaluation import evaluate as do
 from routeyard.flows.evaluation.released import read_release, with_beside, with_embeddings
 from routeyard.pipelines.evaluate.studies import STUDIES
 from routeyard.schemas.recipe import ENCODER

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Figures by kind of judge and by fence; the counts are of `injections` each."""
-    from routeyard.flows.demo.real.served import served_model
+    from routeyard.flows.demo.real import served_model
 
     with TemporaryDirectory() as place:
         folder = Path(place)
@@ -155,8 +155,7 @@ def told(verdicts: pa.Table) -> dict[str, Any]:
 
 def odds(model: str, folder: Path, tables: tuple[pa.Table, pa.Table]) -> dict[str, Any]:
     """The same prompts, read by which verdict the model would rather begin with."""
-    from routeyard.flows.demo.real.chat import Chat
-    from routeyard.flows.demo.real.weights import variant
+    from routeyard.flows.demo.real import Chat, variant
     from routeyard.pipelines.label.judges import load_template
 
     chat = Chat(variant(model, folder))

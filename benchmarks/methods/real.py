@@ -35,9 +35,8 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
         text_table,
     )
     from routeyard.flows.recipe import load
-    from routeyard.flows.workspace.fixtures import fixtures
-    from routeyard.flows.workspace.stage_folders import write_table
-    from routeyard.pipelines.common.fetch_weights import fetch
+    from routeyard.flows.workspace import fixtures, write_table
+    from routeyard.pipelines.common.encoders import fetch
     from routeyard.pipelines.evaluate.signals import fingerprint, write_hidden_states
     from routeyard.pipelines.evaluate.signals import load as load_model
 

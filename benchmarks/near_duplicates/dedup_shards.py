@@ -143,7 +143,7 @@ def _rows(part: Path) -> int:
 @contextmanager
 def _server() -> Iterator[None]:
     """The Prefect server that is configured, or one for this run."""
-    from routeyard.flows.tracking.run import api_configured
+    from routeyard.flows.tracking import api_configured
 
     if api_configured():
         yield

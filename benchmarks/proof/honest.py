@@ -79,7 +79,7 @@ def _shipped(name: str, yard: Path) -> Path:
     from routeyard.flows.build import run_build
     from routeyard.flows.recipe import load
     from routeyard.flows.rehearse import rehearse
-    from routeyard.flows.workspace.fixtures import MAKERS
+    from routeyard.flows.workspace import MAKERS
     from routeyard.pipelines.common.errors import RouteyardError
     from routeyard.pipelines.common.files import names
 

@@ -39,9 +39,8 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
 
     from routeyard.flows.build import run_build
     from routeyard.flows.cli import run as command
-    from routeyard.flows.demo.rehearsed import plant, write_embedllm
     from routeyard.flows.recipe import load
-    from routeyard.flows.rehearse import EMBEDLLM
+    from routeyard.flows.rehearse import EMBEDLLM, plant, write_embedllm
     from routeyard.pipelines.ingest.importers import IMPORTERS
     from routeyard.pipelines.ingest.importers.write import run_import
 

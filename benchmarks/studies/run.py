@@ -19,8 +19,8 @@ from typing import Any
 
 from benchmarks.studies.page import HEAD, cut, parts_of
 from routeyard.flows.cli import run
-from routeyard.flows.evaluation import study as do
-from routeyard.papers.reproduce import pair_in_place
+from routeyard.flows.evaluation import evaluate as do
+from routeyard.papers.commands import pair_in_place
 from routeyard.pipelines.evaluate.studies import STUDIES
 from routeyard.pipelines.evaluate.studies.needs import lacking
 

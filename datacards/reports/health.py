@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from markupsafe import Markup
 
+from routeyard.datacards.card import environment, texts
 from routeyard.datacards.charts import (
     MOST_CELLS,
     PAGE,
@@ -19,7 +20,6 @@ from routeyard.datacards.charts import (
     heatmap,
     histogram,
 )
-from routeyard.datacards.markdown import environment, texts
 from routeyard.datacards.site.language import single_page
 
 # Plots of the health report, as SVG text; the same tables give the same bytes.

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from routeyard.datacards import charts as bars
 from routeyard.datacards import charts as lines
+from routeyard.datacards.card import cell, table
 from routeyard.datacards.charts import MOST_CELLS, PAPER, REFERENCES, Look, heatmap
-from routeyard.datacards.markdown import cell, table
 from routeyard.datacards.site.language import single_page
 
 #: Unit → (factor on the stored value, digits, sign of the unit in the heading).

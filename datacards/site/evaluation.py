@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from markupsafe import Markup
 
+from routeyard.datacards.card import texts
 from routeyard.datacards.charts import (
     PAGE,
     PHONE,
@@ -21,7 +22,6 @@ from routeyard.datacards.charts import (
     series,
     shares,
 )
-from routeyard.datacards.markdown import texts
 from routeyard.datacards.site.language import chance, kind_of, listed, router
 from routeyard.schemas.release import order_undecided, undecided_words
 

@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError
 from routeyard.pipelines.common.files import sha256
 from routeyard.pipelines.common.untrusted import short_text
 from routeyard.pipelines.evaluate.experiment import read_predictions
-from routeyard.pipelines.release.exporters.participants import ABOUT
+from routeyard.pipelines.release.exporters.router_tables import ABOUT
 from routeyard.pipelines.release.storage import (
     filesystem,
     get_file,
@@ -27,8 +27,7 @@ from routeyard.pipelines.release.storage import (
     put_file,
     storage_errors,
 )
-from routeyard.schemas.errors import BadInput
-from routeyard.schemas.strict import Strict
+from routeyard.schemas.errors import BadInput, Strict
 
 #: Files of a bundle: what it is, (question, a score for each model), (question, seconds).
 SUBMISSION, PREDICTIONS, TIMES = "submission.json", "predictions.parquet", "times.parquet"

@@ -28,7 +28,8 @@ from routeyard.extensions.leaderboard.bundle import (
     named,
     send,
 )
-from routeyard.flows.evaluation.evaluate import CACHE, code_of, reached
+from routeyard.flows.evaluation.evaluate import EVALUATION_CACHE as CACHE
+from routeyard.flows.evaluation.evaluate import code_of, reached
 from routeyard.flows.evaluation.released import read_release, with_embeddings
 from routeyard.pipelines.common.arrays import Floats, Ints
 from routeyard.pipelines.common.errors import BadInput
@@ -46,7 +47,7 @@ from routeyard.pipelines.evaluate.experiment import order as order_of
 from routeyard.pipelines.evaluate.fit import Fit
 from routeyard.pipelines.evaluate.metrics.selection import best
 from routeyard.pipelines.evaluate.zoo.submissions import Suspicion, audit
-from routeyard.pipelines.release.exporters.participants import ABOUT
+from routeyard.pipelines.release.exporters.router_tables import ABOUT
 from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 from routeyard.pipelines.routers import ROUTERS
 

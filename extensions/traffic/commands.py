@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from routeyard.flows.cli.options import CACHE, OptionalWrittenPath, Resamples
-from routeyard.flows.cli.results import Output
+from routeyard.flows.cli.options import CACHE, OptionalWrittenPath, Output, Resamples
 
 # `routeyard arms`.
 
@@ -26,7 +25,7 @@ def arms_command(release: Path, resamples: Resamples = 2_000) -> Output:
     Args:
         release: A release whose pool has arms.
     """
-    from routeyard.extensions.traffic.replay_report import arms_report
+    from routeyard.extensions.traffic.compare import arms_report
 
     found = arms_report(release, resamples=resamples)
     return Output(found.data(), found.lines())
@@ -144,7 +143,7 @@ def replay_command(
         cache: ARM=RULE, or RULE for all arms: anthropic, openai, deepseek, none, …; again for more.
         session: Key that names the trajectory of a call in a log, such as metadata.session_id.
     """
-    from routeyard.extensions.traffic.replay_report import replay_steps
+    from routeyard.extensions.traffic.compare import replay_steps
 
     found = replay_steps(
         steps, policy or ["recorded"], pool=pool, caches=cache or (), session=session,

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from routeyard.flows.cli.options import Plan, WrittenPath, comma_list
-from routeyard.flows.cli.results import Output
+from routeyard.flows.cli.options import Output, Plan, WrittenPath, comma_list
 
 
 def zoo_tune_command(

@@ -16,15 +16,16 @@ from routeyard.flows.cli.options import (
     Json,
     OldPlace,
     OptionalWrittenPath,
+    Output,
     Workspace,
     WrittenWorkspace,
+    write_csv,
 )
-from routeyard.flows.cli.results import Output, write_csv
 from routeyard.schemas.text import in_line
 
 if TYPE_CHECKING:
-    from routeyard.flows.audits.anything import AuditPage
-    from routeyard.flows.audits.labels import Judged, LabelAudit
+    from routeyard.flows.audits import AuditPage
+    from routeyard.flows.label_audits import Judged, LabelAudit
     from routeyard.pipelines.label.rules import LabelChanges, ScorerChange
 
 # `routeyard audit PATH`: what is wrong with results, a release or a submission.
@@ -63,7 +64,7 @@ def audit_command(
         show: Findings of each kind to print; --json and --out have all.
         out: Folder for the page (`audit.html`, `audit.md`) and `audit.json`.
     """
-    from routeyard.flows.audits.anything import audit_path, write_page
+    from routeyard.flows.audits import audit_path, write_page
 
     found = audit_path(path, release=release, beside=beside)
     if out is not None:
@@ -132,7 +133,7 @@ def audit_metering_command(
     Args:
         recipe: Recipe whose thresholds, prices and waivers count.
     """
-    from routeyard.flows.audits.metering import audit_workspace
+    from routeyard.flows.audits import audit_workspace
     from routeyard.pipelines.audit.metering import SHOWN
 
     found = audit_workspace(place or workspace, recipe)
@@ -183,7 +184,7 @@ def audit_labels_command(
         show: Findings of each kind to print.
         out: Folder for every table behind the findings, as CSV.
     """
-    from routeyard.flows.audits.labels import audit_labels
+    from routeyard.flows.label_audits import audit_labels
 
     found = audit_labels(benchmark, workspace)
     if out is not None:
@@ -267,7 +268,7 @@ def audit_router_command(
         reworded: What the router chose for the same questions in other words; the share that
             goes to the same model is RouterArena's robustness.
     """
-    from routeyard.flows.evaluation.submission import audit_submission, robust
+    from routeyard.flows.evaluation.released import audit_submission, robust
 
     found = audit_submission(predictions, release, scheme=scheme, arena=arena)
     if reworded is not None:
@@ -304,7 +305,7 @@ def relabel_command(
         show: Changed labels to print.
         out: Folder for the new verdicts, labels and changes.
     """
-    from routeyard.flows.audits.labels import relabel
+    from routeyard.flows.label_audits import relabel
 
     changed, found, scorers = relabel(benchmark, workspace, jobs=jobs, out=out)
     data = {**changed.figures, "responses": found["responses"].num_rows}
@@ -393,8 +394,8 @@ def review_command(
         limit: Answers in the queue at most.
         port: Port of the page; 0: any.
     """
-    from routeyard.flows.audits.labels import Review
     from routeyard.flows.console import line
+    from routeyard.flows.label_audits import Review
     from routeyard.pipelines.audit.labels import to_csv
     from routeyard.schemas.errors import BadInput
 

@@ -7,8 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from routeyard.flows.cli.options import YARD, OldPlace, OptionalWrittenPath, Workspace, WrittenPath
-from routeyard.flows.cli.results import Output
+from routeyard.flows.cli.options import (
+    YARD,
+    OldPlace,
+    OptionalWrittenPath,
+    Output,
+    Workspace,
+    WrittenPath,
+)
 
 # `routeyard ledger`.
 
@@ -22,7 +28,7 @@ def ledger_command(place: OldPlace = None, workspace: Workspace = YARD) -> Outpu
 
         routeyard ledger --workspace yard
     """
-    from routeyard.flows.workspace.ledgers import existing_ledger
+    from routeyard.flows.ledgers import existing_ledger
 
     with existing_ledger(place or workspace) as ledger:
         rows = ledger.summary()
@@ -71,7 +77,7 @@ def prices_command(
     Args:
         out: File to write (YAML); must be new.
     """
-    from routeyard.flows.audits.metering import write_prices
+    from routeyard.flows.audits import write_prices
 
     count = write_prices(recipe, out)
     text = f"{count} prices in {out}; set 'pool.prices: {out.name}' in the recipe"
@@ -107,7 +113,7 @@ def reprice_command(
         date: Day the prices were read, where the table gives none.
         out: Folder to write (must be new).
     """
-    from routeyard.flows.audits.metering import reprice_target
+    from routeyard.flows.audits import reprice_target
 
     done = reprice_target(target, prices, date, out)
     lines = []

@@ -11,8 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from routeyard.flows.cli.options import YARD, Json, OptionalWrittenPath, WrittenPath, sealed_off
-from routeyard.flows.cli.results import Output
+from routeyard.flows.cli.options import (
+    YARD,
+    Json,
+    OptionalWrittenPath,
+    Output,
+    WrittenPath,
+    sealed_off,
+)
 
 if TYPE_CHECKING:
     from routeyard.pipelines.release.reader import OpenRelease
@@ -468,7 +474,7 @@ def export_command(
         scheme: Split scheme whose test questions are withheld (participants).
     """
     from routeyard.pipelines.release.exporters import EXPORTERS
-    from routeyard.pipelines.release.exporters.bundle import export
+    from routeyard.pipelines.release.exporters.router_tables import export
     from routeyard.pipelines.release.reader import open_release
 
     options = {"strong": strong, "weak": weak, "scheme": scheme}
@@ -567,7 +573,7 @@ def preferences_import_command(
         source: File: .csv, .jsonl or .parquet, plain or .gz.
         out: Parquet file to write.
     """
-    from routeyard.flows.workspace.stage_folders import write_table
+    from routeyard.flows.workspace import write_table
     from routeyard.pipelines.common.errors import SourceError
     from routeyard.pipelines.curate.preference import import_preferences
 

@@ -18,13 +18,13 @@ from routeyard.flows.cli.options import (
     YARD,
     Embed,
     OptionalWrittenPath,
+    Output,
     Plan,
     Resamples,
     Workspace,
     WrittenPath,
     comma_list,
 )
-from routeyard.flows.cli.results import Output
 from routeyard.pipelines.evaluate.experiment import EvaluationSettings, setting_helps
 from routeyard.schemas.questions import SIMILARITY
 
@@ -293,7 +293,7 @@ def zoo_fetch_command(
         names: mpnet, smollm2; without any, what there is.
     """
     from routeyard.flows.console import line
-    from routeyard.pipelines.common.fetch_weights import WEIGHTS, fetch, fetched, home
+    from routeyard.pipelines.common.encoders import WEIGHTS, fetch, fetched, home
 
     for name in names or []:
         if not fetched(name):
@@ -407,7 +407,7 @@ def zoo_stream_command(
         explore: c of min(1, c/t^(1/4)).
         shuffles: Orders of the questions.
     """
-    from routeyard.flows.evaluation.stream import stream
+    from routeyard.flows.evaluation.zoo import stream
 
     found = stream(
         release, alpha=alpha, encoder=encoder, trade_off=trade_off, explore=explore,
@@ -516,7 +516,7 @@ def study_command(
         join: Release to train on as well; again for more.
         test_on: Release to test on alone; again for more.
     """
-    from routeyard.flows.evaluation import study as studies
+    from routeyard.flows.evaluation import evaluate as studies
     from routeyard.flows.evaluation.evaluate import parse_pair, store_in
     from routeyard.flows.evaluation.released import out_folder, with_embeddings
     from routeyard.flows.evaluation.released import read_with as read
@@ -678,7 +678,7 @@ def health_command(
         trade_off: λ: also show the pruning order.
         macro: Overall accuracy as the mean over tasks.
     """
-    from routeyard.flows.audits.labels import write_health
+    from routeyard.flows.label_audits import write_health
 
     page = write_health(
         workspace_or_release,
@@ -757,8 +757,7 @@ def fingerprint_command(
         requirements,
     )
     from routeyard.flows.recipe import load
-    from routeyard.flows.workspace.fixtures import fixtures
-    from routeyard.flows.workspace.stage_folders import write_table
+    from routeyard.flows.workspace import fixtures, write_table
 
     probing = Probing(probes, steps, tokens, seed, scheme)
     chosen = probe_queries(release, probing)

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from routeyard.flows.cli.options import YARD, WrittenWorkspace
-from routeyard.flows.cli.results import Output
+from routeyard.flows.cli.options import YARD, Output, WrittenWorkspace
 
 # `routeyard import`: an existing benchmark or evaluation becomes a recipe to build.
 
@@ -74,7 +73,7 @@ def import_command(
 def _audited(folder: Path) -> list[str]:
     """What the audit says of the imported answers: the verdict and the grave findings."""
     from routeyard.datacards.reports.audit import whom
-    from routeyard.flows.audits.anything import audit_import
+    from routeyard.flows.audits import audit_import
 
     found = audit_import(folder)
     grave = [one for one in found.findings if one.severity == "grave"]

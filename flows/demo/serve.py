@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from routeyard.flows.demo import bank
+from routeyard.flows.demo import answers as bank
 
 
 def bank_file(root: Path) -> AbstractContextManager[str]:
@@ -22,7 +22,7 @@ def served_pool(root: Path) -> AbstractContextManager[str]:
 
 def picture_folder(root: Path) -> AbstractContextManager[str]:
     """The questions of `image_demo` and their pictures, written into the workspace."""
-    from routeyard.flows.demo.pictures import write_pictures
+    from routeyard.flows.demo.server import write_pictures
 
     return nullcontext(str(write_pictures(root / "demo" / "pictures")))
 

@@ -161,7 +161,7 @@ def describe(kind: str, probes: pa.Table, probing: Probing, of: Described) -> pa
 
 def footprint_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """Logit footprints of pool models (through their APIs) and of local models."""
-    from routeyard.pipelines.common.logprobs import tokens
+    from routeyard.pipelines.common.usage import tokens
     from routeyard.pipelines.evaluate.signals import footprints, load, trace_local, trace_tokens
 
     prompts = probes.column("prompt").to_pylist()
@@ -256,7 +256,7 @@ def released_answers(
 
 def asked_models(of: Described) -> list[Model]:
     """The pool models that are asked; none without a recipe."""
-    from routeyard.flows.workspace.ledgers import model_to_ask
+    from routeyard.flows.ledgers import model_to_ask
 
     if of.recipe is None:
         return []
@@ -274,8 +274,8 @@ def ask_pool(
     """
     if (recipe := of.recipe) is None:
         return {}
-    from routeyard.flows.workspace.ledgers import ask_prompts
-    from routeyard.flows.workspace.stage_folders import BuildContext
+    from routeyard.flows.ledgers import ask_prompts
+    from routeyard.flows.workspace import BuildContext
     from routeyard.pipelines.collect.settings import ModelPrompts
 
     found = {}

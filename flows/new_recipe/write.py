@@ -14,17 +14,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from routeyard.flows.new_recipe.from_results import (
+    AnswerSource,
     NoResults,
     ResultsRecipe,
-    from_results,
-    recorded_results,
-)
-from routeyard.flows.new_recipe.recorded import (
-    AnswerSource,
     first_rows,
     from_recording,
+    from_results,
     names_models,
     one_kind,
+    recorded_results,
     refuse_answers,
 )
 from routeyard.pipelines.common.errors import few

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from routeyard.flows import console
-from routeyard.flows.tracking.run import AFTER_CALLS, Deferred, each, log
-from routeyard.flows.workspace.ledgers import (
+from routeyard.flows.ledgers import (
     at_server,
     collector_slot,
     collectors,
@@ -23,7 +22,8 @@ from routeyard.flows.workspace.ledgers import (
     share,
     sharers,
 )
-from routeyard.flows.workspace.stage_folders import (
+from routeyard.flows.tracking import AFTER_CALLS, Deferred, each, log
+from routeyard.flows.workspace import (
     BuildContext,
     PendingAnswers,
     StageResult,
@@ -303,7 +303,7 @@ def walk_trajectories(
         return StageWork(collect.model_dump(mode="json"), inputs, make)
 
     def ask() -> StageWork:
-        from routeyard.flows.console.progress import collecting
+        from routeyard.flows.console import collecting
 
         ours, tell = at_server(pool), partial(log, context.benchmark, "collect")
         made_up = [model.model_id for model in pool.models if model.simulated]
@@ -460,7 +460,7 @@ def ask_models(
         return StageWork(collect.model_dump(mode="json"), inputs, make)
 
     def ask() -> StageWork:
-        from routeyard.flows.console.progress import collecting
+        from routeyard.flows.console import collecting
 
         ours, asking = share(at_server(pool), collect, count := collectors())
         tell = partial(log, context.benchmark, "collect")

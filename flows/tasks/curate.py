@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routeyard.flows.tasks.label import scorer_modules
-from routeyard.flows.tracking.run import ON_THIS_MACHINE, Deferred, each, log
-from routeyard.flows.workspace.stage_folders import (
+from routeyard.flows.tracking import ON_THIS_MACHINE, Deferred, each, log
+from routeyard.flows.workspace import (
     BuildContext,
     StageResult,
     StageWork,
@@ -122,7 +122,7 @@ def read_layers(
         RecipeError: the pool has no such model.
         BadInput: the weights are not there, or are no causal language model's.
     """
-    from routeyard.flows.workspace.ledgers import model_to_ask
+    from routeyard.flows.ledgers import model_to_ask
     from routeyard.pipelines.collect.settings import ModelPrompts
 
     wanted = hidden_states
@@ -174,7 +174,7 @@ def identity_of(weights: str) -> str:
     Raises:
         BadInput: they are named by a variable that is not set.
     """
-    from routeyard.pipelines.common.fetch_weights import WEIGHTS
+    from routeyard.pipelines.common.encoders import WEIGHTS
     from routeyard.pipelines.common.files import expanded, missing
     from routeyard.pipelines.evaluate.signals import fingerprint
 
@@ -191,7 +191,7 @@ def identity_of(weights: str) -> str:
 
 
 def _folder(weights: str) -> str:
-    from routeyard.pipelines.common.fetch_weights import WEIGHTS, fetch
+    from routeyard.pipelines.common.encoders import WEIGHTS, fetch
     from routeyard.pipelines.common.files import expanded
 
     return str(fetch(weights)) if weights in WEIGHTS else expanded(weights)
@@ -282,7 +282,7 @@ def judge(
     context: BuildContext, pool: Pool, collect: Collect, model: str, provider: str | None
 ) -> Any:
     """Ask function of a judge: greedy, one word, through the ledger."""
-    from routeyard.flows.workspace.ledgers import ask_prompts, model_to_ask
+    from routeyard.flows.ledgers import ask_prompts, model_to_ask
 
     asked_model = model_to_ask(pool, model, provider)
 
@@ -297,7 +297,7 @@ def judge(
 
 def assessor(context: BuildContext, pool: Pool, collect: Collect, model: str) -> Any:
     """Asks a model of the pool whether its answers are right."""
-    from routeyard.flows.workspace.ledgers import ask_prompts, model_to_ask
+    from routeyard.flows.ledgers import ask_prompts, model_to_ask
 
     asked_model = model_to_ask(pool, model)
 

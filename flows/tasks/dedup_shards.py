@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from prefect import flow, task
 
-from routeyard.flows.tracking.run import Runner, each, on, start
+from routeyard.flows.tracking import Runner, each, on, start
 from routeyard.pipelines.common.arrays import Array, Vectors
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.curate.search import (

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from routeyard.flows.ledgers import open_ledger
 from routeyard.flows.tasks.collect import check_refused
-from routeyard.flows.workspace.ledgers import open_ledger
-from routeyard.flows.workspace.stage_folders import (
+from routeyard.flows.workspace import (
     BuildContext,
     PendingAnswers,
     StageResult,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.collect.budget import Price, least_tokens, words
-from routeyard.pipelines.common.model_names import same_model
+from routeyard.pipelines.common.pool import same_model
 from routeyard.pipelines.common.trajectories import cache_rule, rule_of
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.errors import UnknownName

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.audit.answers import Answers, Codes, Floats, Found, Mask, counts, ranks
-from routeyard.pipelines.common.model_names import same_model
+from routeyard.pipelines.common.pool import same_model
 from routeyard.schemas.questions import marks_of, same_question
 
 # Questions that are one question: equal words, equal ids, modes; those on two sides of a split.

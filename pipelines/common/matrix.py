@@ -23,9 +23,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Names, Vectors, ratio
-from routeyard.pipelines.common.errors import few
-from routeyard.pipelines.common.memmap import (
+from routeyard.pipelines.common.arrays import (
+    Array,
+    Bools,
+    Floats,
+    Ints,
+    Names,
+    Vectors,
     allocate,
     blocks,
     by_rows,
@@ -34,9 +38,11 @@ from routeyard.pipelines.common.memmap import (
     every,
     mean_costs,
     ranked,
+    ratio,
     sums_of,
     take_rows,
 )
+from routeyard.pipelines.common.errors import few
 from routeyard.pipelines.common.staging import column_batches, positions, positions_within
 from routeyard.schemas import OUTCOMES, QUERIES, SPLITS, StoredTable
 from routeyard.schemas.contracts import TableStore

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import format_of, rows
-from routeyard.pipelines.common.logprobs import Token, sequence_logprob, tokens
 from routeyard.pipelines.common.staging import replacing
+from routeyard.pipelines.common.usage import Token, sequence_logprob, tokens
 from routeyard.pipelines.curate.entailment import Entailment, Pair
 from routeyard.pipelines.curate.rule import Curated, Rule, removals
 from routeyard.schemas import ENTROPIES, PREFERENCES, SIGNALS

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.common.task_groups import OOD_GROUPS, members
+from routeyard.pipelines.common.pool import OOD_GROUPS, members
 from routeyard.pipelines.curate.rule import Curated, Rule, refused
 from routeyard.schemas import MODEL_SPLITS, SPLITS
 from routeyard.schemas.errors import RecipeError

@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Bools, Floats, Ints
+from routeyard.pipelines.common.arrays import Bools, Floats, Ints, mean_costs, ranked
 from routeyard.pipelines.common.matrix import Core, Examples
-from routeyard.pipelines.common.memmap import mean_costs, ranked
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.schemas.errors import BadInput
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Names, ratio
-from routeyard.pipelines.common.machine import one_thread_each
-from routeyard.pipelines.common.matrix import Core, first_measure, near, verbatim, withheld
-from routeyard.pipelines.common.memmap import (
+from routeyard.pipelines.common.arrays import (
+    Array,
+    Bools,
+    Floats,
+    Ints,
+    Names,
     allocate,
     by_rows,
     counts_of,
@@ -27,11 +29,14 @@ from routeyard.pipelines.common.memmap import (
     mean_costs,
     means_of,
     ranked,
+    ratio,
     side_by_side,
     single_means,
     sums_of,
     take_rows,
 )
+from routeyard.pipelines.common.machine import one_thread_each
+from routeyard.pipelines.common.matrix import Core, first_measure, near, verbatim, withheld
 from routeyard.pipelines.evaluate.experiment import default_scheme, registered
 from routeyard.pipelines.evaluate.fit import Fit, PredictionStore
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval, p_value

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from routeyard.pipelines.common.arrays import Bools, Floats, Ints
+from routeyard.pipelines.common.arrays import Bools, Floats, Ints, mean_costs, ranked
 from routeyard.pipelines.common.matrix import (
     Core,
     Examples,
@@ -31,7 +31,6 @@ from routeyard.pipelines.common.matrix import (
     complete_measure,
     dense,
 )
-from routeyard.pipelines.common.memmap import mean_costs, ranked
 from routeyard.pipelines.common.untrusted import bounded
 from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
 from routeyard.pipelines.routers import ROUTERS

@@ -23,10 +23,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.common.arrays import Bools, Floats, Ints
+from routeyard.pipelines.common.arrays import Bools, Floats, Ints, every
 from routeyard.pipelines.common.machine import one_thread_each, peak_memory
 from routeyard.pipelines.common.matrix import Arms, Core, Examples, Queries, leaked
-from routeyard.pipelines.common.memmap import every
 from routeyard.pipelines.common.staging import replacing, write_text
 from routeyard.pipelines.evaluate.experiment import (
     Maker,

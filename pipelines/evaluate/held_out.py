@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Bools, Floats, Ints
+from routeyard.pipelines.common.arrays import Bools, Floats, Ints, mean_costs, ranked
 from routeyard.pipelines.common.matrix import Core, Examples, Queries
-from routeyard.pipelines.common.memmap import mean_costs, ranked
-from routeyard.pipelines.common.task_groups import members
+from routeyard.pipelines.common.pool import members
 from routeyard.pipelines.evaluate.fit import Fit, PredictionStore
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.evaluate.metrics.selection import at_choice, best, best_single
@@ -56,7 +55,7 @@ def between(core: Core, scheme: str, patterns: Sequence[str]) -> Core:
     outside of it.
 
     Args:
-        patterns: as `routeyard.pipelines.common.task_groups.members` takes them.
+        patterns: as `routeyard.pipelines.common.pool.members` takes them.
 
     Raises:
         BadInput: the group holds no train question, or no test question is outside of it.

@@ -10,16 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.common.arrays import Floats, Ints, ratio
+from routeyard.pipelines.common.arrays import (
+    Floats,
+    Ints,
+    allocate,
+    ratio,
+    side_by_side,
+    single_means,
+)
 from routeyard.pipelines.common.matrix import Core
-from routeyard.pipelines.common.memmap import allocate, side_by_side, single_means
 from routeyard.pipelines.evaluate.certificate import McNemar, holm, mcnemar, mcnemar_one_sided
 from routeyard.pipelines.evaluate.metrics import METRICS, tradeoff
 from routeyard.pipelines.evaluate.metrics import selection as plateau
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval, p_value
 from routeyard.pipelines.evaluate.metrics.evaluation_data import EvaluationData
-from routeyard.pipelines.evaluate.metrics.quality import wanted
 from routeyard.pipelines.evaluate.metrics.selection import Choice, at_choice, best, query_oracle
+from routeyard.pipelines.evaluate.metrics.single import wanted
 from routeyard.pipelines.evaluate.metrics.spec import MetricSpec, Routed, SharedFacts, Swept
 from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
 from routeyard.pipelines.evaluate.sweep import (

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.common.arrays import Floats
-from routeyard.pipelines.common.logprobs import Token, tokens
 from routeyard.pipelines.common.staging import write_parquet, write_text
+from routeyard.pipelines.common.usage import Token, tokens
 from routeyard.schemas import DESCRIPTORS, HIDDEN_STATES
 from routeyard.schemas.errors import BadInput
 

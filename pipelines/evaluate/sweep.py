@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.common.arrays import Floats
-from routeyard.pipelines.common.memmap import allocate, by_rows, mean_costs
-from routeyard.pipelines.evaluate.metrics.bootstrap import interval
-from routeyard.pipelines.evaluate.metrics.deferral import (
+from routeyard.pipelines.common.arrays import Floats, allocate, by_rows, mean_costs
+from routeyard.pipelines.evaluate.metrics.areas import (
     SCALINGS,
     WEIGHTS,
     audc,
@@ -24,6 +22,7 @@ from routeyard.pipelines.evaluate.metrics.deferral import (
     qnc,
     realised,
 )
+from routeyard.pipelines.evaluate.metrics.bootstrap import interval
 from routeyard.pipelines.evaluate.metrics.evaluation_data import (
     EvaluationData,
     cheapest_and_dearest,

@@ -31,11 +31,11 @@ from typing import Any, Protocol, get_args, runtime_checkable
 import numpy as np
 
 from routeyard.pipelines.common.arrays import Floats as Floats
+from routeyard.pipelines.common.arrays import by_rows, ranked, sums_of
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Examples as Examples
 from routeyard.pipelines.common.matrix import Queries as Queries
 from routeyard.pipelines.common.matrix import complete_measure
-from routeyard.pipelines.common.memmap import by_rows, ranked, sums_of
 from routeyard.pipelines.routers.listed import Scale
 from routeyard.pipelines.routers.listed import Traits as Traits
 from routeyard.pipelines.routers.listed import listed as listed

@@ -9,9 +9,8 @@ import copy
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Vectors
+from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Vectors, ranked
 from routeyard.pipelines.common.matrix import Examples, Queries
-from routeyard.pipelines.common.memmap import ranked
 from routeyard.pipelines.routers.base import (
     mean_cost,
     model_means,

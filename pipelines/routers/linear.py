@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Floats, Ints, Vectors
+from routeyard.pipelines.common.arrays import Floats, Ints, Vectors, shuffled
 from routeyard.pipelines.common.matrix import Arms, Examples, Queries
-from routeyard.pipelines.common.memmap import shuffled
 from routeyard.pipelines.routers.base import model_means, usable
 from routeyard.pipelines.routers.listed import listed
 from routeyard.pipelines.routers.training import Trained

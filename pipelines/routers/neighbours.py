@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors
+from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors, draw
 from routeyard.pipelines.common.matrix import Examples, Queries
-from routeyard.pipelines.common.memmap import draw
 from routeyard.pipelines.routers.base import model_means, squared_error, usable
 from routeyard.pipelines.routers.listed import listed
 

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Names, Vectors
+from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Names, Vectors, ranked
 from routeyard.pipelines.common.matrix import Examples, Queries
-from routeyard.pipelines.common.memmap import ranked
 from routeyard.pipelines.routers.base import mean_cost, model_means, strongest, usable
 from routeyard.pipelines.routers.listed import listed
 from routeyard.pipelines.routers.training import (

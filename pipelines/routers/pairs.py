@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors
+from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors, ranked
 from routeyard.pipelines.common.matrix import Examples, Queries
-from routeyard.pipelines.common.memmap import ranked
 from routeyard.pipelines.routers.base import mean_cost, model_means, strongest, usable
 from routeyard.pipelines.routers.factors import RATES
 from routeyard.pipelines.routers.listed import listed

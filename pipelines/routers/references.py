@@ -9,9 +9,16 @@ import hashlib
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Bools, Floats
+from routeyard.pipelines.common.arrays import (
+    Bools,
+    Floats,
+    allocate,
+    blocks,
+    by_rows,
+    distinct,
+    sums_of,
+)
 from routeyard.pipelines.common.matrix import Examples, Queries
-from routeyard.pipelines.common.memmap import allocate, blocks, by_rows, distinct, sums_of
 from routeyard.pipelines.routers.base import mean_cost, model_means, usable
 from routeyard.pipelines.routers.listed import listed
 

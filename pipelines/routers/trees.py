@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors
+from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors, ranked
 from routeyard.pipelines.common.matrix import Examples, Queries
-from routeyard.pipelines.common.memmap import ranked
 from routeyard.pipelines.routers.base import mean_cost, model_means, usable
 from routeyard.pipelines.routers.listed import listed
 from routeyard.schemas.errors import BadInput

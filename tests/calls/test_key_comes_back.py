@@ -120,8 +120,8 @@ def test_the_key_comes_back_and_is_kept_nowhere(
 def test_the_entailment_judge_keeps_no_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from routeyard.flows.workspace.ledgers import ask_prompts, model_to_ask
-    from routeyard.flows.workspace.stage_folders import BuildContext
+    from routeyard.flows.ledgers import ask_prompts, model_to_ask
+    from routeyard.flows.workspace import BuildContext
     from routeyard.schemas.recipe import Recipe
 
     monkeypatch.setenv("ECHO_KEY", KEY)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from routeyard.pipelines.common.errors import BadInput, RecipeError
-from routeyard.pipelines.common.logprobs import sequence_logprob, tokens
+from routeyard.pipelines.common.usage import sequence_logprob, tokens
 from routeyard.pipelines.curate import RULES
 from routeyard.pipelines.curate.preference import (
     Compared,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from routeyard.datacards.card import preference_sections
+from routeyard.flows.ledgers import ask_prompts, model_to_ask
 from routeyard.flows.tasks.curate import made_for
-from routeyard.flows.workspace.ledgers import ask_prompts, model_to_ask
-from routeyard.flows.workspace.stage_folders import BuildContext
+from routeyard.flows.workspace import BuildContext
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger

@@ -9,8 +9,7 @@ import duckdb
 import pyarrow as pa
 import yaml
 
-from routeyard.datacards.card import hub_license, render, size_category
-from routeyard.datacards.markdown import cell
+from routeyard.datacards.card import cell, hub_license, render, size_category
 from routeyard.schemas import DUPLICATES, MODELS, RESPONSES
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.evaluate.metrics.deferral import audc, monotone, peak_accuracy, qnc
+from routeyard.pipelines.evaluate.metrics.areas import audc, monotone, peak_accuracy, qnc
 from routeyard.pipelines.evaluate.metrics.selection import (
     best,
     cost_penalised,

@@ -11,7 +11,7 @@ import pytest
 
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Core, from_tables
-from routeyard.pipelines.evaluate.metrics.deferral import SCALINGS, WEIGHTS
+from routeyard.pipelines.evaluate.metrics.areas import SCALINGS, WEIGHTS
 from routeyard.pipelines.evaluate.metrics.evaluation_data import prepare
 from routeyard.pipelines.evaluate.metrics.selection import penalties
 from routeyard.pipelines.evaluate.results import measure
@@ -176,7 +176,7 @@ def test_intervals_are_those_of_resampling_the_questions(core: Core) -> None:
         value = measure(one, "x", scores[rows], points=8).curves
         line = [row for row in value if row["curve"] == "deferral" and row["measure"] == "usd"]
         # The cost range stays that of the whole test, whatever was drawn.
-        from routeyard.pipelines.evaluate.metrics.deferral import audc
+        from routeyard.pipelines.evaluate.metrics.areas import audc
         from routeyard.pipelines.evaluate.metrics.evaluation_data import cheapest_and_dearest
 
         cheapest, low, high = cheapest_and_dearest(data, "usd")

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.evaluation.released import Tables
+from routeyard.pipelines.common import arrays as memmap
+from routeyard.pipelines.common import arrays as memory_check
+from routeyard.pipelines.common import arrays as row_blocks
 from routeyard.pipelines.common import machine as memory
 from routeyard.pipelines.common import matrix as texts
-from routeyard.pipelines.common import memmap
-from routeyard.pipelines.common import memmap as memory_check
-from routeyard.pipelines.common import memmap as row_blocks
 from routeyard.pipelines.common.errors import DiskFull
 from routeyard.pipelines.common.matrix import core_of, from_tables
 from routeyard.pipelines.evaluate.certificate import certify

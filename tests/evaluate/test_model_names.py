@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from routeyard.flows.evaluation.evaluate import makers
+from routeyard.pipelines.common.arrays import draw, ranked
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import from_tables
-from routeyard.pipelines.common.memmap import draw, ranked
 from routeyard.pipelines.evaluate.fit import read, write
 from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.routers.base import Examples, Queries

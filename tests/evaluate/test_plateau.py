@@ -33,8 +33,7 @@ from routeyard.pipelines.evaluate.metrics.selection import (
     task_oracle,
 )
 from routeyard.pipelines.evaluate.results import compare, ranking
-from routeyard.pipelines.evaluate.run.tables import profiles
-from routeyard.pipelines.evaluate.run.written import leaderboard
+from routeyard.pipelines.evaluate.run.tables import leaderboard, profiles
 from routeyard.pipelines.routers import Examples, Queries
 
 

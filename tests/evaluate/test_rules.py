@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.evaluate.rules import (
+from routeyard.pipelines.evaluate.zoo.run import (
     RULES,
     batch_budget,
     mean_budget,

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from routeyard.pipelines.common.arrays import levels
 from routeyard.pipelines.common.matrix import Core
-from routeyard.pipelines.common.memmap import levels
 from routeyard.pipelines.evaluate.certificate import IN_ORDER, certify
 from routeyard.pipelines.evaluate.metrics.selection import best_single, task_oracle
 from routeyard.pipelines.evaluate.run import evaluate

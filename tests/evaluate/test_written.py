@@ -17,7 +17,7 @@ import pytest
 from routeyard.flows.cli import run
 from routeyard.flows.site import _evaluations
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.evaluate.run.written import metrics_table, told
+from routeyard.pipelines.evaluate.run.tables import metrics_table, told
 from routeyard.schemas.contracts import RESULTS
 
 RELEASE = SimpleNamespace(

@@ -216,7 +216,7 @@ def forked(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 _NEEDED = (
     "routeyard.flows.build",
     "routeyard.flows.cli",
-    "routeyard.flows.cli.building",
+    "routeyard.flows.cli.start",
     "routeyard.datacards.card",
     "routeyard.pipelines.collect.client",
     "routeyard.pipelines.release.build",

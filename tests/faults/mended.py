@@ -77,7 +77,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "same questions": Fault(
         "models were compared by means over different questions",
-        "pipelines/common/memmap.py",
+        "pipelines/common/arrays.py",
         "    return single_means(evened(labels))",
         "    return single_means(labels)",
         "tests/evaluate/test_same_questions.py::"

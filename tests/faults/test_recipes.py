@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from routeyard.flows.recipe import load
-from routeyard.flows.tasks.ingest import read_sources
-from routeyard.flows.workspace.stage_folders import BuildContext, complete_stage
+from routeyard.flows.stages import read_sources
+from routeyard.flows.workspace import BuildContext, complete_stage
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.common.errors import RouteyardError
 from tests.faults.attacks import Row

@@ -53,7 +53,7 @@ def world(job: dict[str, Any]) -> None:
     import socket
     from datetime import UTC, datetime, timedelta
 
-    from routeyard.flows.workspace import stage_folders
+    from routeyard.flows import workspace as stage_folders
     from routeyard.pipelines.collect import client
     from routeyard.pipelines.collect import runner as worker
     from routeyard.pipelines.common import encoders

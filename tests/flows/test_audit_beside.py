@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.flows.audits.anything import audit_path
+from routeyard.flows.audits import audit_path
 from routeyard.flows.cli.start import digest
 from routeyard.pipelines.common.errors import BadInput
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from routeyard.flows.audits.labels import built
 from routeyard.flows.build import run_build
+from routeyard.flows.label_audits import built
 from routeyard.pipelines.common.errors import (
     GateFailed,
     RecipeError,

@@ -7,9 +7,8 @@ from math import sqrt
 
 import pytest
 
-from routeyard.flows.demo.answers import answer, planted, pool, succeeds, tokens, uniform
-from routeyard.flows.demo.bank import bank
-from routeyard.flows.demo.completions import SimulatedPool
+from routeyard.flows.demo.answers import answer, bank, planted, pool, succeeds, tokens, uniform
+from routeyard.flows.demo.server import SimulatedPool
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.pipelines.label.scorers.scorer import ScoringInput
 

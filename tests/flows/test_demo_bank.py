@@ -7,8 +7,7 @@ from collections import Counter
 
 import pytest
 
-from routeyard.flows.demo.answers import pool
-from routeyard.flows.demo.bank import LETTERS, bank, write
+from routeyard.flows.demo.answers import LETTERS, bank, pool, write
 
 
 def test_there_are_a_few_hundred_questions_of_every_task():

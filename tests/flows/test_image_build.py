@@ -14,8 +14,7 @@ import routeyard
 from routeyard.datacards.site.shards import questions
 from routeyard.flows.build import run_build
 from routeyard.flows.cli import run
-from routeyard.flows.demo.pictures import IMAGE_TOKENS, PicturePool
-from routeyard.flows.demo.server import routes
+from routeyard.flows.demo.server import IMAGE_TOKENS, PicturePool, routes
 from tests.loopback import in_thread
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from routeyard.flows import cli
-from routeyard.flows.workspace import memory_needs
+from routeyard.flows import workspace as memory_needs
 from routeyard.pipelines.common import machine as memory
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.isolation import Limits, Worker

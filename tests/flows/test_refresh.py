@@ -12,9 +12,9 @@ from types import ModuleType
 import pytest
 import yaml
 
-from routeyard.flows.refresh import refresh, refresh_inline
+from routeyard.flows.deploy import refresh, refresh_inline
 from routeyard.flows.status import status
-from routeyard.flows.tracking.run import start
+from routeyard.flows.tracking import start
 from routeyard.pipelines.common.errors import BadInput, GateFailed
 from routeyard.schemas.recipe import Recipe
 from tests.support.small_recorded import write
@@ -110,7 +110,7 @@ def test_publishing_to_a_hub(tmp_path):
     script = (
         "import json, pathlib\n"
         "from routeyard.datacards.publish import VersionPublished\n"
-        "from routeyard.flows.refresh import refresh\n"
+        "from routeyard.flows.deploy import refresh\n"
         f"again = lambda: print(refresh.fn({str(recipe)!r}, **{more!r})['published'])\n"
         "again()\n"
         "note = pathlib.Path('yard/runs/small.published.json')\n"

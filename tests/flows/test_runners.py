@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from routeyard.flows.build import build
-from routeyard.flows.tracking.run import on
+from routeyard.flows.tracking import on
 from routeyard.schemas.release import MEASURED_COLUMNS
 from tests.support.small_recorded import write
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 
 from routeyard.flows.build import build
-from routeyard.flows.demo import bank
+from routeyard.flows.demo import answers as bank
 from routeyard.flows.demo.server import running
-from routeyard.flows.tracking.run import start
-from routeyard.flows.workspace.ledgers import part, sharers
+from routeyard.flows.ledgers import part, sharers
+from routeyard.flows.tracking import start
 from routeyard.pipelines.collect.plan import cuts
 from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common import encoders as embed

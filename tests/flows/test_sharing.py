@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from routeyard.flows.demo.bank import write
+from routeyard.flows.demo.answers import write
 from routeyard.flows.demo.server import running
-from routeyard.flows.workspace.ledgers import collectors, open_ledger, part, share
+from routeyard.flows.ledgers import collectors, open_ledger, part, share
 from routeyard.pipelines.collect.postgres import take_slot
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas.recipe import Collect, Pool

@@ -7,8 +7,7 @@ from typing import Any
 
 from routeyard.flows.recipe import load
 from routeyard.flows.status import _release, why_stale
-from routeyard.flows.workspace.code import CARD, reached_code
-from routeyard.flows.workspace.stage_folders import RECORD, sealed
+from routeyard.flows.workspace import CARD, RECORD, reached_code, sealed
 from routeyard.pipelines.common.staging import write_json
 
 

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from routeyard.flows import cli
-from routeyard.flows.console.progress import collecting
+from routeyard.flows.console import collecting
 from routeyard.pipelines.collect.budget import Tally, snapshot
 
 

@@ -25,7 +25,7 @@ import pytest
 import yaml
 
 from routeyard.flows.build import run_build
-from routeyard.flows.demo.real.weights import at_hand, source
+from routeyard.flows.demo.real import at_hand, source
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BudgetReached
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.flows.demo.pictures import look, png
+from routeyard.flows.demo.server import look, png
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.request import RequestSettings
 from routeyard.pipelines.collect.settings import ModelPrompts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.extensions.traffic.percentiles import (
+from routeyard.extensions.traffic.latency import (
     by_group,
     fit_deadline,
     paired_percentiles,

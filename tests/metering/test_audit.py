@@ -10,7 +10,7 @@ import pytest
 
 from routeyard.pipelines.audit import metering as checks
 from routeyard.pipelines.audit.metering import apply_waivers, audit
-from routeyard.pipelines.common.model_names import same_model
+from routeyard.pipelines.common.pool import same_model
 from routeyard.schemas import MODELS, RESPONSES
 from routeyard.schemas.recipe.collect import Metering
 from routeyard.schemas.release import Waiver

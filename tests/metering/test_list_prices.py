@@ -13,7 +13,7 @@ from routeyard.flows.recipe import load, notes_of
 from routeyard.pipelines.collect import prices as list_prices
 from routeyard.pipelines.collect.budget import Price
 from routeyard.pipelines.collect.prices import list_price, stale
-from routeyard.pipelines.common.model_names import published_size
+from routeyard.pipelines.common.pool import published_size
 
 OPENAI = "https://api.openai.com/v1"
 

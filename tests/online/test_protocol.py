@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from routeyard.extensions.traffic.learners import LEARNERS, StreamOfArms, opened, serve
+from routeyard.extensions.traffic.online import LEARNERS, StreamOfArms, opened, serve
 from routeyard.pipelines.common.arrays import Floats, Ints
 from routeyard.pipelines.common.errors import BadInput
 

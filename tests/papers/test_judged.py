@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.papers.confidence_router.judged import opinions, quality_at
-from routeyard.papers.cscr.spectrum import at_peak
+from routeyard.papers.confidence_router.studies import opinions, quality_at
+from routeyard.papers.cscr.studies import at_peak
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
 from routeyard.pipelines.evaluate.results import ModelPair

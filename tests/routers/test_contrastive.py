@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.evaluate.rules import similarity_minus_cost
+from routeyard.pipelines.evaluate.zoo.run import similarity_minus_cost
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers import contrastive as losses
 from routeyard.pipelines.routers.contrastive import (

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from routeyard.pipelines.common.memmap import shuffled
+from routeyard.pipelines.common.arrays import shuffled
 from routeyard.pipelines.routers import PAIR_ROUTERS, ROUTERS, Queries
 from routeyard.pipelines.routers.neighbours import settled
 from routeyard.pipelines.routers.pairs import Battles

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.evaluate.rules import cheapest_sufficient
+from routeyard.pipelines.evaluate.zoo.run import cheapest_sufficient
 from routeyard.pipelines.routers.factors import MIRT
 from routeyard.pipelines.routers.neighbours import half, mean_auc, ratings, replayed, results
 from routeyard.pipelines.routers.networks import (

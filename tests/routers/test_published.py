@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from routeyard.pipelines.common.arrays import ranked
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Arms
-from routeyard.pipelines.common.memmap import ranked
 from routeyard.pipelines.evaluate.experiment import architectures, handed_over, registered
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import traits_of

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import routeyard
-from routeyard.flows.console.summary import BuildPlan, BuildResult
+from routeyard.flows.console import BuildPlan, BuildResult
 from routeyard.schemas.text import html_card
 
 ROOT = Path(__file__).parents[2]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from routeyard.pipelines.label.scorers import option_marks
+from routeyard.pipelines.label.scorers.graded import normalise
 from routeyard.pipelines.label.scorers.languages import ENGLISH, NOUNS
 from routeyard.pipelines.label.scorers.mcq import SCORER, last_stated, plainly, read
 from routeyard.pipelines.label.scorers.option_marks import (
@@ -18,7 +19,6 @@ from routeyard.pipelines.label.scorers.option_marks import (
 )
 from routeyard.pipelines.label.scorers.reading import SIGNS, committed
 from routeyard.pipelines.label.scorers.scorer import LETTERS, UNMARKED, ScoreResult, ScoringInput
-from routeyard.pipelines.label.scorers.words import normalise
 
 OPTIONS = {"A": "rome", "B": "eternal city of paris", "C": "new york", "D": "york"}
 

@@ -7,8 +7,8 @@ import pytest
 from routeyard.pipelines.label.scorers import em, meteor
 from routeyard.pipelines.label.scorers import graded as f1
 from routeyard.pipelines.label.scorers import graded as rouge_l
+from routeyard.pipelines.label.scorers.graded import all_tokens, normalise, tokens
 from routeyard.pipelines.label.scorers.scorer import ScoringInput
-from routeyard.pipelines.label.scorers.words import all_tokens, normalise, tokens
 
 
 @pytest.mark.parametrize(

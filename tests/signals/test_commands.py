@@ -15,7 +15,7 @@ import yaml
 
 from routeyard.datacards.card import render
 from routeyard.flows.cli import run
-from routeyard.flows.workspace.fixtures import MAKERS
+from routeyard.flows.workspace import MAKERS
 from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import CONTRACTS, LABELS, MODELS, QUERIES, RESPONSES, SPLITS
 from tests.calls.loopback import Loopback, answer, completion

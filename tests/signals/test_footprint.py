@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.common.logprobs import Token
+from routeyard.pipelines.common.usage import Token
 from routeyard.pipelines.evaluate.signals import (
     Trace,
     footprints,

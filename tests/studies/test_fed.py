@@ -7,8 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from routeyard.flows.evaluation.evaluate import reference
-from routeyard.flows.evaluation.study import run_study
+from routeyard.flows.evaluation.evaluate import reference, run_study
 from routeyard.papers.paper import read_paper
 from routeyard.papers.reproduction import Stand, Studies
 from routeyard.pipelines.evaluate.studies import STUDIES

@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.flows.evaluation.evaluate import reference
-from routeyard.flows.evaluation.study import run_study
-from routeyard.papers.routing_plateau.hard_questions import hits
-from routeyard.papers.routing_plateau.profiles import shares
+from routeyard.flows.evaluation.evaluate import reference, run_study
+from routeyard.papers.routing_plateau.studies import hard_questions_hits as hits
+from routeyard.papers.routing_plateau.studies import shares
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.evaluate.studies import STUDIES
 from routeyard.pipelines.evaluate.studies.needs import check, lacking

@@ -17,7 +17,7 @@ MODULES = (
     "aiohttp", "duckdb", "jinja2", "numpy", "pandas", "pyarrow.compute",
     "pyarrow.dataset", "pyarrow.parquet", "pydantic", "rich.console", "rich.table",
     "safetensors.numpy", "scipy.sparse", "scipy.stats", "typer", "vl_convert", "yaml",
-    "routeyard.flows.build", "routeyard.flows.cli.tree", "routeyard.flows.demo.server",
+    "routeyard.flows.build", "routeyard.flows.cli", "routeyard.flows.demo.server",
     "routeyard.flows.evaluation.evaluate", "routeyard.flows.evaluation.evaluate",
     "routeyard.flows.publish", "routeyard.flows.status", "routeyard.datacards.site",
     "routeyard.pipelines.collect.plan", "routeyard.pipelines.evaluate",
@@ -45,7 +45,7 @@ def import_all() -> None:
 
 def _hash_code() -> None:
     """Hashes of our code, of which each build and each `status` needs most."""
-    from routeyard.flows.workspace.code import PACKAGES, module_hash, reach
+    from routeyard.flows.workspace import PACKAGES, module_hash, reach
 
     for name in reach(frozenset(name for name in sys.modules if name.startswith(PACKAGES))):
         module_hash(name)

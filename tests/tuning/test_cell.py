@@ -81,7 +81,7 @@ def test_a_cell_leaves_no_encoder_in_memory(release: Path, tiny: Path, tmp_path:
 
 
 def test_means_are_over_the_routers_that_have_every_place() -> None:
-    from routeyard.papers.routing_plateau.tuning import _common
+    from routeyard.papers.routing_plateau.studies import _common
 
     one = np.ones(3)
     plain, tuned, large = (1, "e", 9, False), (1, "e", 9, True), (2, "f", 9, False)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from routeyard.papers import PAPERS
-from routeyard.papers import reproduce as tuning
+from routeyard.papers import commands as tuning
+from routeyard.papers.commands import stands_of
 from routeyard.papers.paper import SmallTuning
-from routeyard.papers.reproduce import stands_of
 from routeyard.papers.reproduction import reproduction
 from routeyard.pipelines.common import encoders
 

@@ -12,8 +12,16 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, ratio
-from routeyard.pipelines.common.memmap import ROWS, by_rows, every
+from routeyard.pipelines.common.arrays import (
+    ROWS,
+    Array,
+    Bools,
+    Floats,
+    Ints,
+    by_rows,
+    every,
+    ratio,
+)
 
 # How often each of n questions is drawn in a resample, straight from the generator's bits.
 

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Bools, Floats, Ints
-from routeyard.pipelines.common.errors import BadInput
-from routeyard.pipelines.common.matrix import Core, first_measure, leaked
-from routeyard.pipelines.common.memmap import (
+from routeyard.pipelines.common.arrays import (
+    Bools,
+    Floats,
+    Ints,
     by_rows,
     every,
     known,
@@ -20,6 +20,8 @@ from routeyard.pipelines.common.memmap import (
     ranked,
     sums_of,
 )
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Core, first_measure, leaked
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
 from routeyard.pipelines.evaluate.metrics.selection import alone, at_choice, best_single
 from routeyard.pipelines.routers.base import Examples

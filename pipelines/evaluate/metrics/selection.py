@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.common.arrays import Bools, Floats, Ints
-from routeyard.pipelines.common.memmap import (
+from routeyard.pipelines.common.arrays import (
+    Bools,
+    Floats,
+    Ints,
     allocate,
     blocks,
     by_rows,

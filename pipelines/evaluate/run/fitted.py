@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.common.arrays import Floats
-from routeyard.pipelines.common.matrix import Core, Queries
-from routeyard.pipelines.common.memmap import (
+from routeyard.pipelines.common.arrays import (
+    Floats,
     allocate,
     by_rows,
     distinct,
@@ -20,6 +19,7 @@ from routeyard.pipelines.common.memmap import (
     side_by_side,
     take_rows,
 )
+from routeyard.pipelines.common.matrix import Core, Queries
 from routeyard.pipelines.evaluate.certificate import seed_spread
 from routeyard.pipelines.evaluate.experiment import EvaluationSettings, RouterSpec, order, redrawn
 from routeyard.pipelines.evaluate.fit import Experiment, Fit, fit

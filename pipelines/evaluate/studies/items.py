@@ -12,9 +12,8 @@ import pyarrow as pa
 
 from routeyard.pipelines.collect.informative import Z, collect_informatively
 from routeyard.pipelines.collect.plan import covered
-from routeyard.pipelines.common.arrays import Floats, Ints
+from routeyard.pipelines.common.arrays import Floats, Ints, mean_costs
 from routeyard.pipelines.common.matrix import Core, first_measure
-from routeyard.pipelines.common.memmap import mean_costs
 from routeyard.pipelines.curate.dedup import dedup
 from routeyard.pipelines.curate.search import query_vectors
 from routeyard.pipelines.curate.task_analysis import (

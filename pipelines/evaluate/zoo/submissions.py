@@ -1,6 +1,6 @@
 """A submission in RouterArena's layout, with the score it will get read back off the file.
 
-Layout as the importer of the same name reads it (`pipelines/ingest/importers/routerarena.py`):
+Layout as the importer of the same name reads it (`pipelines/ingest/importers/router_tables.py`):
 a JSON list with one object per question.
 """
 
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from routeyard.pipelines.common.arrays import Floats, Ints
 from routeyard.pipelines.common.matrix import Core
 from routeyard.pipelines.common.staging import replacing
-from routeyard.pipelines.evaluate.metrics.arena import arena_score
 from routeyard.pipelines.evaluate.metrics.selection import (
     at_choice,
     query_oracle,
@@ -28,6 +27,7 @@ from routeyard.pipelines.evaluate.metrics.selection import (
     solvable,
     task_oracle,
 )
+from routeyard.pipelines.evaluate.metrics.single import arena_score
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.statuses import ANSWERLESS
 

@@ -6,7 +6,7 @@ To add one: an entry in `importers.yaml`, and a file here of the same name with 
 from __future__ import annotations
 
 from routeyard.pipelines.common.registry import Registry
-from routeyard.pipelines.ingest.importers.spec import FORMATS
+from routeyard.pipelines.ingest.importers.reading import FORMATS
 
 #: Format → its importer.
 IMPORTERS = Registry(

@@ -9,8 +9,9 @@ from typing import Any
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.trajectories import iso_time, prefix_hashes
 from routeyard.pipelines.common.usage import TokenUsage
-from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.ingest.importers.spec import ImportResult
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers import reading as spec
+from routeyard.pipelines.ingest.importers.reading import ImportResult
 
 # What importers of agents share: sums over steps, and reports of the SWE-bench harness.
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.trajectories import epoch, iso_time, prefix_hashes
-from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.ingest.importers.archive import members
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers import reading as spec
+from routeyard.pipelines.ingest.importers.reading import members
 
 # Model events of Inspect's samples as steps: usage, tools and times of each call.
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.common.trajectories import iso_time
-from routeyard.pipelines.ingest.importers import reading, spec
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers import reading as spec
 from routeyard.pipelines.ingest.importers.conversations import TOKENS, sums_of
 
 _CALLS = ("chat", "text_completion", "generate_content", "responses")

@@ -18,16 +18,17 @@ import yaml
 
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import sha256
-from routeyard.pipelines.common.model_names import published_size
+from routeyard.pipelines.common.pool import published_size
 from routeyard.pipelines.common.staging import place, staging
 from routeyard.pipelines.common.untrusted import too_large
 from routeyard.pipelines.ingest.guess_scorers import ScorerAgreement, scorer_agreement
-from routeyard.pipelines.ingest.importers.reading import found_files, newest_first
-from routeyard.pipelines.ingest.importers.spec import (
+from routeyard.pipelines.ingest.importers.reading import (
     ImportedAnswer,
     ImportedQuestion,
     Importer,
     ImportResult,
+    found_files,
+    newest_first,
 )
 from routeyard.schemas import STEPS
 from routeyard.schemas.errors import BadInput, RouteyardError

@@ -15,8 +15,12 @@ from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.untrusted import too_large
 from routeyard.pipelines.common.usage import APART, usage_of
 from routeyard.pipelines.ingest.importers import IMPORTERS
-from routeyard.pipelines.ingest.importers.reading import newest_first
-from routeyard.pipelines.ingest.importers.spec import ImportedAnswer, ImportedQuestion, ImportResult
+from routeyard.pipelines.ingest.importers.reading import (
+    ImportedAnswer,
+    ImportedQuestion,
+    ImportResult,
+    newest_first,
+)
 from routeyard.pipelines.ingest.results.arms import Assigned, unmelted, why_aggregate, why_pairs
 from routeyard.pipelines.ingest.results.beside import (
     ApiCalls,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.common.model_names import same_model
+from routeyard.pipelines.common.pool import same_model
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.values import (
     CACHED,

@@ -22,8 +22,7 @@ import yaml
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.untrusted import MAX_RATIO, reading, regular, too_large
-from routeyard.pipelines.ingest.importers.archive import members
-from routeyard.pipelines.ingest.importers.reading import inside, parse_json
+from routeyard.pipelines.ingest.importers.reading import inside, members, parse_json
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.values import (
     MAX_COLUMNS,

@@ -19,11 +19,11 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import NamedTuple
 
+from routeyard.pipelines.label.scorers.graded import normalise
 from routeyard.pipelines.label.scorers.languages import worded
 from routeyard.pipelines.label.scorers.patterns import table
 from routeyard.pipelines.label.scorers.reading import short_answer, wonders
 from routeyard.pipelines.label.scorers.scorer import Outcome, Scorer, ScoreResult, ScoringInput
-from routeyard.pipelines.label.scorers.words import normalise
 
 # Words of short free text in a form in which equal answers have equal words.
 #

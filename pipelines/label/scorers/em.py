@@ -21,9 +21,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from routeyard.pipelines.label.scorers.contains import compared
+from routeyard.pipelines.label.scorers.graded import normalise, tokens
 from routeyard.pipelines.label.scorers.reading import short_answer
 from routeyard.pipelines.label.scorers.scorer import Scorer, ScoreResult, ScoringInput
-from routeyard.pipelines.label.scorers.words import normalise, tokens
 
 #: Words up to which a whole output is a short answer.
 SHORT = 8

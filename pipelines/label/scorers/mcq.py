@@ -26,6 +26,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.pipelines.label.scorers.graded import normalise
 from routeyard.pipelines.label.scorers.languages import ENGLISH, FOREIGN, OTHER, lowered, worded
 from routeyard.pipelines.label.scorers.option_marks import (
     FIRM,
@@ -67,7 +68,6 @@ from routeyard.pipelines.label.scorers.scorer import (
     ScoreResult,
     ScoringInput,
 )
-from routeyard.pipelines.label.scorers.words import normalise
 
 # An option named in plain words: "So D.", "not B but C", "A or C, but most likely C", "Es la C".
 #

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import filterfalse
 from typing import NamedTuple
 
+from routeyard.pipelines.label.scorers.graded import normalise
 from routeyard.pipelines.label.scorers.languages import (
     ENGLISH,
     ROWS,
@@ -27,7 +28,6 @@ from routeyard.pipelines.label.scorers.languages import (
 )
 from routeyard.pipelines.label.scorers.patterns import joined, patterns, table
 from routeyard.pipelines.label.scorers.reading import Committed, committed, marks_before
-from routeyard.pipelines.label.scorers.words import normalise
 
 # Which option a text repeats: word for word, in its first clause, or but for slips of spelling.
 

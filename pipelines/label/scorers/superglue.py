@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from routeyard.pipelines.label.scorers.graded import graded, token_f1
+from routeyard.pipelines.label.scorers.graded import graded, normalise, token_f1
 from routeyard.pipelines.label.scorers.patterns import table
 from routeyard.pipelines.label.scorers.reading import short_answer
 from routeyard.pipelines.label.scorers.scorer import Scorer, ScoreResult, ScoringInput
-from routeyard.pipelines.label.scorers.words import normalise
 
 _TASKS = table("superglue")
 CLASSES: Mapping[str, Mapping[str, Sequence[str]]] = {

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from routeyard.pipelines.common.arrays import ranked
 from routeyard.pipelines.common.matrix import Core
-from routeyard.pipelines.common.memmap import ranked
 from routeyard.pipelines.evaluate.held_out import held_out_groups
 from routeyard.pipelines.evaluate.run import evaluate
 

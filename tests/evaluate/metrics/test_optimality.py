@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.flows.evaluation.submission import robust
+from routeyard.flows.evaluation.released import robust
 from routeyard.pipelines.common.errors import BadInput
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from routeyard.pipelines.common.matrix import Core
 from routeyard.pipelines.evaluate.metrics import METRICS
-from routeyard.pipelines.evaluate.metrics.arena import arena_score
 from routeyard.pipelines.evaluate.metrics.selection import penalties
+from routeyard.pipelines.evaluate.metrics.single import arena_score
 from routeyard.pipelines.evaluate.metrics.spec import MetricSpec
 from routeyard.pipelines.evaluate.run import evaluate
 from tests.evaluate.metrics.plain_loops import PLAIN, Case

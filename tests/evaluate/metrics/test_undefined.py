@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 
 from routeyard.pipelines.evaluate.metrics import METRICS
-from routeyard.pipelines.evaluate.metrics.areas import aiq, aiq_as_written
-from routeyard.pipelines.evaluate.metrics.calibration import BINS, ece
-from routeyard.pipelines.evaluate.metrics.deferral import perf_gain
-from routeyard.pipelines.evaluate.metrics.routereval import entropies
+from routeyard.pipelines.evaluate.metrics.areas import aiq, aiq_as_written, perf_gain
+from routeyard.pipelines.evaluate.metrics.single import BINS, ece, entropies
 from routeyard.pipelines.evaluate.metrics.spec import Routed, SharedFacts
 from routeyard.pipelines.evaluate.run import evaluate
 from tests.evaluate.metrics.test_registry import Fixed, awkward

@@ -20,8 +20,8 @@ import yaml
 
 from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
-from routeyard.extensions.leaderboard.board import board, scored_submissions
 from routeyard.extensions.leaderboard.bundle import PREDICTIONS, SUBMISSION, submissions_of, take
+from routeyard.extensions.leaderboard.commands import board, scored_submissions
 from routeyard.extensions.leaderboard.submit import spec_of, submit
 from routeyard.flows.evaluation.released import read_release
 from routeyard.pipelines.common.errors import BadInput
@@ -29,7 +29,7 @@ from routeyard.pipelines.common.files import sha256
 from routeyard.pipelines.common.matrix import core_of
 from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.exporters import EXPORTERS
-from routeyard.pipelines.release.exporters.bundle import export
+from routeyard.pipelines.release.exporters.router_tables import export
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.reader import open_release
 from routeyard.schemas import CONTRACTS

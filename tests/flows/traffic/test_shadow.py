@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import routeyard
-from routeyard.extensions.traffic.replay_report import replay_steps
+from routeyard.extensions.traffic.compare import replay_steps
 from routeyard.extensions.traffic.shadow import shadow
 from routeyard.flows.cli import run
 from routeyard.pipelines.common.errors import BadInput

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 ASKED = """
 import json, sys
-from routeyard.flows.workspace.code import made_by
+from routeyard.flows.workspace import made_by
 from routeyard.flows.tasks import label
 found = made_by(label.decide_labels, ["routeyard.pipelines.label.scorers.numeric"])
 print(json.dumps(found))
@@ -59,7 +59,7 @@ def _without_docstring(path: Path) -> str:
 
 
 def test_a_module_that_reads_its_own_folder_depends_on_all_of_it() -> None:
-    from routeyard.flows.workspace.code import module_hash, reach
+    from routeyard.flows.workspace import module_hash, reach
 
     # The jail's programs are read as files and started; no import shows them.
     assert "routeyard.pipelines.common.isolation.jail.host" in reach(
@@ -103,8 +103,8 @@ STAGES = """
 import sys
 from pathlib import Path
 from routeyard.flows.build import build
-from routeyard.flows.workspace.code import reach
-import routeyard.flows.workspace.stage_folders as folders
+from routeyard.flows.workspace import reach
+import routeyard.flows.workspace as folders
 
 reached = set()
 real = folders.made_by
@@ -140,7 +140,7 @@ def test_what_a_build_really_loads_is_within_what_was_computed(tmp_path: Path) -
         "routeyard.pipelines.curate.entailment",
         "routeyard.pipelines.collect.prices",
         "routeyard.pipelines.collect.prices",
-        "routeyard.pipelines.common.model_names",
+        "routeyard.pipelines.common.pool",
     )
     # The form in which the audit looks at the tables before they become a release.
     beside += ("routeyard.pipelines.common.files", "routeyard.schemas.release")

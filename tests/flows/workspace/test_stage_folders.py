@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.flows.workspace.stage_folders import StageWork, find_stage, run_stage
+from routeyard.flows.workspace import StageWork, find_stage, run_stage
 from routeyard.pipelines.common.errors import DiskFull
 
 ROOT = Path(__file__).parents[3]
@@ -70,7 +70,7 @@ def test_what_a_killed_process_left_is_swept_but_not_what_another_host_makes(
     begun = (
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from routeyard.flows.workspace.stage_folders import StageWork, run_stage\n"
+        "from routeyard.flows.workspace import StageWork, run_stage\n"
         "def make(folder):\n    print('begun', flush=True); time.sleep(60)\n"
         "run_stage(Path(sys.argv[1]), 'stage', StageWork({}, {}, make))\n"
     )

@@ -21,7 +21,7 @@ import pytest
 
 from routeyard.pipelines.common.errors import SourceError, Unsafe
 from routeyard.pipelines.ingest.importers import IMPORTERS
-from routeyard.pipelines.ingest.importers.archive import members
+from routeyard.pipelines.ingest.importers.reading import members
 from routeyard.pipelines.ingest.importers.write import ImportReport, run_import
 
 

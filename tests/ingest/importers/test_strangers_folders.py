@@ -77,7 +77,7 @@ def test_memory_that_is_not_there_is_said(
         raise MemoryError
 
     (folder / SAMPLES).write_text(json.dumps(ROW) + "\n")
-    monkeypatch.setattr("routeyard.pipelines.ingest.importers.lm_eval.files.rows", short)
+    monkeypatch.setattr("routeyard.pipelines.ingest.importers.harnesses.files.rows", short)
     with pytest.raises(SourceError, match="more memory than there is"):
         read(folder, tmp_path)
 

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from routeyard.pipelines.common.errors import SourceError
-from routeyard.pipelines.ingest.importers import IMPORTERS, spec
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers import reading as spec
 from routeyard.pipelines.ingest.importers.write import ImportReport, run_import
 
 

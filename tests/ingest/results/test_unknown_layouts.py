@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from routeyard.flows.audits.anything import audit_path
+from routeyard.flows.audits import audit_path
 from routeyard.pipelines.common.errors import RouteyardError, SourceError
 from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.flows.evaluation.study import reference
-from routeyard.papers.triple_perspective.agents import choices_of, relays, states
+from routeyard.flows.evaluation.evaluate import reference
+from routeyard.papers.triple_perspective.studies import choices_of, relays, states
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.evaluate.studies import STUDIES
 from routeyard.pipelines.evaluate.studies.needs import check
