@@ -68,8 +68,8 @@ def commands() -> Iterator[str]:
     """Every command with its help and options."""
     import typer
 
-    from routeyard.flows.cli import command_of
-    from routeyard.flows.cli import commands as all_commands
+    from routeyard.flows.cli.tree import command_of
+    from routeyard.flows.cli.tree import commands as all_commands
 
     yield "# Commands\n"
     yield "`routeyard COMMAND --help` shows the same.\n"

@@ -117,12 +117,12 @@ def _one_line(name: str) -> str:
 Name = Annotated[str, AfterValidator(_one_line)]
 
 _CONSTANT = "is a constant now and no key: leave it out"
-_THRESHOLD = f"{_CONSTANT}; a finding that is none can be waived under 'release.waivers'"
+_THRESHOLD = f"{_CONSTANT}; a false finding can be waived under 'release.waivers'"
 _METERING = (
     "constant_count", "min_answers", "token_slack", "latency_z", "latency_outliers",
     "latency_floor_s", "latency_min_outliers", "canary_drift",
 )  # fmt: skip
-#: Keys that parts of a recipe no longer have → what is said to those who write them.
+#: Keys that parts of a recipe no longer have → the sentence for those who write them.
 REMOVED = {("Metering", key): _THRESHOLD for key in _METERING} | {
     ("Retry", "longest_retry_after_s"): f"{_CONSTANT} (600 s)",
     ("Wire", "connect_s"): f"{_CONSTANT} (10 s); 'collect.deadline_s' bounds the whole call",

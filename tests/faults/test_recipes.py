@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from routeyard.flows.recipe import load
-from routeyard.flows.stages import read_sources
+from routeyard.flows.tasks.ingest import read_sources
 from routeyard.flows.workspace import BuildContext, complete_stage
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.common.errors import RouteyardError

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.flows.cli import command_of, commands, function_of, run, without_arguments
+from routeyard.flows.cli import run
 from routeyard.flows.cli.options import Output, plain, print_output
+from routeyard.flows.cli.tree import command_of, commands, function_of, without_arguments
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from routeyard.flows.cli import command_of, commands, function_of, run
+from routeyard.flows.cli import run
+from routeyard.flows.cli.tree import command_of, commands, function_of
 from routeyard.flows.ledgers import open_ledger
 from routeyard.pipelines.common.errors import BadInput
 

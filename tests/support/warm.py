@@ -17,7 +17,7 @@ MODULES = (
     "aiohttp", "duckdb", "jinja2", "numpy", "pandas", "pyarrow.compute",
     "pyarrow.dataset", "pyarrow.parquet", "pydantic", "rich.console", "rich.table",
     "safetensors.numpy", "scipy.sparse", "scipy.stats", "typer", "vl_convert", "yaml",
-    "routeyard.flows.build", "routeyard.flows.cli", "routeyard.flows.demo.server",
+    "routeyard.flows.build", "routeyard.flows.cli.tree", "routeyard.flows.demo.server",
     "routeyard.flows.evaluation.evaluate", "routeyard.flows.evaluation.evaluate",
     "routeyard.flows.publish", "routeyard.flows.status", "routeyard.datacards.site",
     "routeyard.pipelines.collect.plan", "routeyard.pipelines.evaluate",

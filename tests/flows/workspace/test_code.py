@@ -73,7 +73,7 @@ def test_a_module_that_reads_its_own_folder_depends_on_all_of_it() -> None:
 
 HASHES = """
 import sys
-from routeyard.flows.workspace import code
+from routeyard.flows import workspace as code
 print(*(code.module_hash(name) for name in sys.argv[1:]), code.reached_code(code.CARD))
 """
 
