@@ -133,7 +133,7 @@ def audit_metering_command(
     Args:
         recipe: Recipe whose thresholds, prices and waivers count.
     """
-    from routeyard.flows.audits import audit_workspace
+    from routeyard.flows.metering_audit import audit_workspace
     from routeyard.pipelines.audit.metering import SHOWN
 
     found = audit_workspace(place or workspace, recipe)

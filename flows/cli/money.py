@@ -77,7 +77,7 @@ def prices_command(
     Args:
         out: File to write (YAML); must be new.
     """
-    from routeyard.flows.audits import write_prices
+    from routeyard.flows.metering_audit import write_prices
 
     count = write_prices(recipe, out)
     text = f"{count} prices in {out}; set 'pool.prices: {out.name}' in the recipe"
@@ -113,7 +113,7 @@ def reprice_command(
         date: Day the prices were read, where the table gives none.
         out: Folder to write (must be new).
     """
-    from routeyard.flows.audits import reprice_target
+    from routeyard.flows.metering_audit import reprice_target
 
     done = reprice_target(target, prices, date, out)
     lines = []
