@@ -18,10 +18,10 @@ MODULES = (
     "pyarrow.dataset", "pyarrow.parquet", "pydantic", "rich.console", "rich.table",
     "safetensors.numpy", "scipy.sparse", "scipy.stats", "typer", "vl_convert", "yaml",
     "routeyard.flows.build", "routeyard.flows.cli.tree", "routeyard.flows.demo.server",
-    "routeyard.flows.evaluation.evaluate", "routeyard.flows.evaluation.evaluate",
+    "routeyard.flows.evaluation.evaluate", "routeyard.pipelines.evaluate.run",
     "routeyard.flows.publish", "routeyard.flows.status", "routeyard.datacards.site",
-    "routeyard.pipelines.collect.plan", "routeyard.pipelines.evaluate",
-    "routeyard.pipelines.proof", "routeyard.pipelines.label.scorers.mcq",
+    "routeyard.pipelines.collect.plan", "routeyard.pipelines.evaluate.studies",
+    "routeyard.pipelines.verify.prove", "routeyard.pipelines.label.scorers.mcq",
     "routeyard.pipelines.label.scorers.numeric",
 )  # fmt: skip
 
