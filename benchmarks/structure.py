@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from benchmarks.size import table
+from benchmarks.size import TOPS, table
 
 PRODUCT = TOPS
 #: What imports go to from left to right; the last may import every one before it.
