@@ -1,4 +1,4 @@
-"""Prefect beyond tasks: settings, retries, limits, notices, artifacts; start at `run.py`."""
+"""Prefect beyond tasks: settings, retries, limits, notices, artifacts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder a build works in; `stage_folders.py` says where everything is stored."""
+"""The folder a build works in: where everything is stored, and the hash of the code."""
 
 from __future__ import annotations
 
@@ -419,7 +419,7 @@ def _size(path: Path) -> int:
 #     <workspace>/runs/<name>.json              the last build of each benchmark
 #
 # A stage folder appears whole or not at all: it is written beside and renamed. One that was
-# damaged since is made again (`seal.py`).
+# damaged since is made again.
 
 # Whether a stage's folder holds what its stage wrote: sizes and SHA-256 of its files.
 #

@@ -1,4 +1,4 @@
-"""Which labels to doubt, and what people decide about them; start at `audit.py`."""
+"""Which labels to doubt, and what people decide about them."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ def _closes_with_answer(said: str) -> bool:
     )
 
 
-# Stored texts that are no answers, found in a whole set of answers; `text_kinds.py` says of each
+# Stored texts that are no answers, found in a whole set of answers; `kind_of` says of each
 # what it is.
 
 #: Kind of a text → kind of a finding, and what the texts are.

@@ -6,7 +6,7 @@ and `max_tokens` for each answer. When the answer comes the charge becomes its
 cost. A call whose outcome is not known (time-out, reset, 5xx, a kill) may have
 been billed: its charge stays. What a provider says a call cost is believed only
 where it is not below what the price table makes of its tokens, and tokens only where they are not
-fewer than the text must have, nor cached where no earlier prompt began so (`bill.py`).
+fewer than the text must have, nor cached where no earlier prompt began so.
 """
 
 from __future__ import annotations

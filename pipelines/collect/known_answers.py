@@ -2,7 +2,7 @@
 
 A server on this machine may get another port at each start: a benchmark whose label moved from
 one loopback address to another keeps its answers, once somebody has said that it is the same
-server (`moved_ports.py`). Addresses of which nobody has said so are kept apart.
+server. Addresses of which nobody has said so are kept apart.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pickles of frames and arrays as plain values: opcodes are parsed, nothing they ask for is made.
 
-Start with `machine.py`: it turns the file into inert values. `plain.py` makes lists, numbers and
-arrays of them from checked buffers, `frames.py` the columns of a data frame.
+`pickle_values.py` turns the file into inert values and makes the columns of a data frame;
+`Plain` makes lists, numbers and arrays of them from checked buffers.
 `read` does all of it in the limited process.
 """
 

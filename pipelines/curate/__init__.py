@@ -1,6 +1,6 @@
 """Curation rules: pure functions that say what they kept, removed and why.
 
-Read `rule.py` first, then `apply.py`, which runs a recipe's list of them.
+Read `rule.py` first: what a rule is, and `curate`, which runs a recipe's list of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Preference pairs from semantic entropy or scores; start at `rule.py`."""
+"""Preference pairs from semantic entropy or scores."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The routability certificate: can this pool and these queries tell routers apart?
 
-Read `issued.py` first: it takes the pool's figures (`pool.py`, `possible_gain.py`),
-tries the reference routers (`crossfit.py`) and decides on a verdict (`verdict.py`).
+`certify` takes the pool's figures (`pool_figures`), tries the reference routers (`crossfitted`)
+and decides on a verdict (`verdict_of`).
 """
 
 from __future__ import annotations

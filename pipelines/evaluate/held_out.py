@@ -1,4 +1,4 @@
-"""Tasks and models held out of training: what a router loses on them; start at `ood.py`."""
+"""Tasks and models held out of training: what a router loses on them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 -- Questions of labels and their audit, in DuckDB's SQL. The tables `queries`, `responses`, `verdicts`
--- (the newest), `labels`, `texts` and `duplicates` are registered by `audit.py`; `no_answers` by
--- `texts.py`; those of the questions at the end by whoever asks them (`questions.answer`).
+-- (the newest), `labels`, `texts` and `duplicates` are registered by
+-- `pipelines/audit/labels.py`, and so is `no_answers`; those of the questions at the end by whoever asks them (`questions.answer`).
 
 -- name: same
 -- An answer as it is compared between models: no case, spaces, currency or separators.

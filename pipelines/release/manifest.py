@@ -190,7 +190,7 @@ def _text_bytes(values: pa.Array) -> memoryview | bytes:
 
 
 MANIFEST = "manifest.json"
-#: The detached signature beside it (`signature.py`).
+#: The detached signature beside it (`storage.py`).
 SIGNATURE = f"{MANIFEST}.sig"
 #: Largest manifest that is read, in bytes.
 _MOST = 256 * 1024 * 1024

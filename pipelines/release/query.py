@@ -1,4 +1,4 @@
-"""SQL over a release: read-only, in a process with limits; start at `query.py`."""
+"""SQL over a release: read-only, in a process with limits."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-# Answers SQL over one release; these functions run in the limited process (`process.py`).
+# Answers SQL over one release; these functions run in the limited process.
 
 #: Rows of a batch that is handed over.
 _ROWS = 10_000

@@ -1,6 +1,6 @@
-"""Routers, one file each, in folders by family; read `base` first: what a router must offer.
+"""Routers, one file for each family; read `base` first: what a router must offer.
 
-To add one: a file in the folder of its family and a row in `listed/routers.yaml` (of a pair
+To add one: a class in the file of its family and a row in `routers.yaml` (of a pair
 router: a line below), or an entry point of group `routeyard.routers` in another package.
 Which model is asked for a question, given scores and costs, is a selection rule's
 business, not a router's.

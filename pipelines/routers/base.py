@@ -19,7 +19,7 @@ have a default for routers of other people:
 * `architectures`: keyword arguments of its class, one mapping for each setting
   that the zoo's protocol tries.
 
-Those of the routers here are in `listed/routers.yaml`, which `@listed` reads.
+Those of the routers here are in `routers.yaml`, which `@listed` reads.
 """
 
 from __future__ import annotations

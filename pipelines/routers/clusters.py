@@ -1,6 +1,6 @@
 """Routers that average labels within clusters or tags: K-means, Avengers-Pro, TagRouter.
 
-Read `kmeans` first.
+Read `KMeansRouter` first.
 """
 
 from __future__ import annotations

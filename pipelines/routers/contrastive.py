@@ -1,4 +1,4 @@
-"""Routers that place questions and descriptors of models in one space; read `space` first."""
+"""Routers that place questions and descriptors of models in one space."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Models and questions as vectors whose product is a score: factorisation and item response.
 
-Read `matrix_factorisation` first.
+Read `MatrixFactorisation` first.
 """
 
 from __future__ import annotations

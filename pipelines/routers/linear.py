@@ -1,6 +1,6 @@
 """One linear model per candidate: ridge, logistic regression, and the bandit LinUCB.
 
-Read `ridge` first.
+Read `Ridge` first.
 """
 
 from __future__ import annotations

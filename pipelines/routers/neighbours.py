@@ -1,6 +1,6 @@
 """Routers that look at the nearest train questions: kNN, CARROT, Eagle.
 
-Read `knn` first; the others take their neighbours from it.
+Read `KNN` first; the others take their neighbours from it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Networks on a frozen embedding, trained by gradient; they differ in loss and head.
 
-Read `mlp` first, then `trained`, the base that the others share.
+`Trained` in `training.py` is the base that they share.
 """
 
 from __future__ import annotations

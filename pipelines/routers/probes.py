@@ -1,4 +1,4 @@
-"""Routers that read a model's hidden states of the question; read `probe` first."""
+"""Routers that read a model's hidden states of the question; read `Probe` first."""
 
 from __future__ import annotations
 

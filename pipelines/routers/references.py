@@ -1,6 +1,6 @@
 """What a router is measured against: chance, the best single model, the best of each task.
 
-Read `generalist` first.
+Read `BestGeneralist` first.
 """
 
 from __future__ import annotations

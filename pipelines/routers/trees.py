@@ -1,6 +1,6 @@
 """Forests and boosted trees: RoRF and OptLLM.
 
-Read `forest` first: trees kept as arrays, so that a saved router is never a pickle.
+Trees are kept as arrays, so that a saved router is never a pickle.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ def rows() -> dict[str, dict[str, Any]]:
     return found
 
 
-# One file per metric or family of metrics, and the data they are computed from.
+# Metrics by family, and the data they are computed from.
 #
-# Read `spec.py` (what a metric declares, in `metrics.yaml`, and is given), then `rci.py`
-# (one metric).
+# Read `spec.py` (what a metric declares, in `metrics.yaml`, and is given), then `single.py`
+# (metrics of one router).
 # `evaluation_data.py` is what is the same for every router; `pipelines/evaluate/README.md`
 # lists all metrics with direction, unit and source.
 

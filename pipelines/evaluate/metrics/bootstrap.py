@@ -1,4 +1,4 @@
-"""What a bootstrap draws, and sums over it. Read `bootstrap.py` first."""
+"""What a bootstrap draws, and sums over it."""
 
 from __future__ import annotations
 

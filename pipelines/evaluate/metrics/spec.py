@@ -71,7 +71,7 @@ class MetricSpec:
 
 
 def spec_of(name: str, **given: Any) -> MetricSpec:
-    """The metric of a row of `listed/metrics.yaml`; `given` is what the row leaves out."""
+    """The metric of a row of `metrics.yaml`; `given` is what the row leaves out."""
     row = {key: value for key, value in rows()[name].items() if key != "module"}
     return MetricSpec(name, **{**row, "needs": tuple(row.get("needs", ())), **given})
 
@@ -201,10 +201,10 @@ class Swept:
     against: BestSingleCurve
 
 
-# Metrics that `evaluate` computes together with their family, as `listed/metrics.yaml` has them.
+# Metrics that `evaluate` computes together with their family, as `metrics.yaml` has them.
 #
-# `pipelines/evaluate` computes their values: `router_result` (at any price), `sweep` (over cost),
-# `pairs` (between two models), `held_out` (out of distribution), `run.fitted` (over seeds).
+# `pipelines/evaluate` computes their values: `results` (at any price, and
+# between two models), `sweep` (over cost), `held_out` (out of distribution), `run.fitted` (over seeds).
 
 
 @cache

@@ -1,4 +1,4 @@
-"""One evaluation: routers fitted, measured and compared. Read `evaluation.py` first."""
+"""One evaluation: routers fitted, measured and compared."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Importers: existing routing benchmarks and evaluations as they are published → a workspace.
 
-To add one: an entry in `importers.yaml`, and a file here of the same name with its reader.
+To add one: an entry in `importers.yaml`, whose `reader` names a file here and its importer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where an output states its answer, for every scorer; start at `commitment.py`."""
+"""Where an output states its answer, for every scorer."""
 
 from __future__ import annotations
 
