@@ -26,8 +26,7 @@ from routeyard.schemas.errors import UnknownName, did_you_mean
 #
 # A module is loaded when its command is called.
 #
-# The command `audit labels` is the function `command` of `flows/cli/labels.py`. A name that
-# Python reserves gets a trailing underscore (`import_.py`).
+# The command `audit labels` is the function `audit_labels_command` of `flows/cli/labels.py`.
 
 _TABLE = json.loads((Path(__file__).parent / "commands.json").read_text(encoding="utf-8"))
 #: Command of the core → the module here that holds it.

@@ -1,1 +1,1 @@
-"""Which pairs lack an answer, what they would cost, and asking them; `README.md` lists the files."""
+"""Which pairs lack an answer, what they would cost, and asking them (files: `README.md`)."""

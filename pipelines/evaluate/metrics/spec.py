@@ -203,8 +203,8 @@ class Swept:
 
 # Metrics that `evaluate` computes together with their family, as `metrics.yaml` has them.
 #
-# `pipelines/evaluate` computes their values: `results` (at any price, and
-# between two models), `sweep` (over cost), `held_out` (out of distribution), `run.fitted` (over seeds).
+# `pipelines/evaluate` computes their values: `results` (at any price, and between two models),
+# `sweep` (over cost), `held_out` (out of distribution), `run.fitted` (over seeds).
 
 
 @cache
