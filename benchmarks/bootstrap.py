@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.metrics.bootstrap import Draws, to_nano
-from routeyard.pipelines.metrics.deferral import audc
+from routeyard.pipelines.evaluate.metrics.areas import audc
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ def _curves(n: int, routers: int, budgets: int) -> tuple[np.ndarray, np.ndarray]
     ability = rng.random((n, routers, 1))
     correct = (ability < skill).astype(np.float64)
     usd = np.sort(rng.gamma(2.0, 1e-4, (n, routers, budgets)), axis=2)
-    return correct, to_nano(usd)
+    return correct, np.rint(usd * 1e9)
 
 
 def _peak_mb() -> float:

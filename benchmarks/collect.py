@@ -145,7 +145,7 @@ def _bare(url: str, calls: int, concurrency: int) -> tuple[float, float]:
 def _collect(url: str, calls: int, concurrency: int) -> tuple[float, float]:
     """The same through plan, limits and ledger; done when the last answer is durable."""
     from routeyard.pipelines.collect.collect import collect
-    from routeyard.pipelines.ledger.sqlite import SqliteLedger
+    from routeyard.pipelines.collect.sqlite import SqliteLedger
 
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -193,7 +193,7 @@ def _memory(url: str, calls: int) -> float:
 
 def _collect_and_weigh(url: str, calls: int) -> None:
     from routeyard.pipelines.collect.collect import collect
-    from routeyard.pipelines.ledger.sqlite import SqliteLedger
+    from routeyard.pipelines.collect.sqlite import SqliteLedger
 
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.encoders import OPENVINO
+from routeyard.pipelines.common.encoders import OPENVINO
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def _plain(rows: list[tuple[str, list[str]]], encoder: str) -> tuple[float, Any]
     """CPU-seconds a question of sentence-transformers with its defaults, and its vectors."""
     from sentence_transformers import SentenceTransformer
 
-    from routeyard.pipelines.encoders import location
+    from routeyard.pipelines.common.encoders import location
 
     model = SentenceTransformer(location(encoder), device="cpu")
     texts = ["\n".join([question, *choices]) for question, choices in rows]
@@ -69,7 +69,7 @@ def _plain(rows: list[tuple[str, list[str]]], encoder: str) -> tuple[float, Any]
 
 def _embedded(rows: list[tuple[str, list[str]]], encoder: str) -> tuple[Any, float]:
     from benchmarks.near_duplicates.dedup_vectors import as_queries
-    from routeyard.pipelines.embed import embed
+    from routeyard.pipelines.common.encoders import embed
 
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()

@@ -66,8 +66,8 @@ def compare(arguments: argparse.Namespace, disagreement: float) -> dict[str, Any
 
 
 def batched(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], float, int]:
-    from routeyard.pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster
-    from routeyard.pipelines.entailment.equivalence import scorer_equivalence
+    from routeyard.pipelines.curate.entailment import scorer_equivalence
+    from routeyard.pipelines.curate.preference import AnswerGroup, answer_key, cluster
 
     backend = scorer_equivalence()
     started = time.process_time()
@@ -81,8 +81,7 @@ def batched(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], flo
 
 
 def loop(answers: list[list[str]], scorer: str) -> tuple[list[list[int]], float, int]:
-    from routeyard.pipelines.entailment.equivalence import scorer_equivalence
-    from routeyard.pipelines.equivalence_types import Pair
+    from routeyard.pipelines.curate.entailment import Pair, scorer_equivalence
 
     backend = scorer_equivalence()
     asked = 0

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from routeyard.pipelines.common.matrix import from_tables
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.matrix.reading import from_tables
 from routeyard.pipelines.routers import REFERENCE, ROUTERS, Router
 
 

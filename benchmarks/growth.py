@@ -118,7 +118,7 @@ def _build(folder: Path, labels: int, models: int, text: int = 0) -> None:
 
 def _verify(folder: Path, labels: int, models: int) -> None:
     from routeyard.datacards.card import render
-    from routeyard.pipelines.release.checks.verify import verify_release
+    from routeyard.pipelines.verify.database import verify_release
 
     findings = verify_release(_release(folder), render_card=render)
     if findings:
@@ -134,7 +134,7 @@ def _diff(folder: Path, labels: int, models: int) -> None:
 
 def _read(folder: Path, labels: int, models: int) -> None:
     from routeyard.flows.evaluation.released import read_release
-    from routeyard.pipelines.matrix.reading import core_of
+    from routeyard.pipelines.common.matrix import core_of
 
     core = core_of(read_release(_release(folder)))
     if core.labels.shape != (labels // models, models):

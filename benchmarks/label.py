@@ -128,9 +128,8 @@ def _cpu() -> float:
 
 def _ours(name: str, rows: list[Row]) -> tuple[float, int, int]:
     """(CPU seconds, responses that needed the worker, agreements with upstream)."""
-    from routeyard.pipelines.scorers import SCORERS
-    from routeyard.pipelines.scorers.comparison import symbolic
-    from routeyard.pipelines.scorers.scorer import ScoringInput
+    from routeyard.pipelines.label.scorers import SCORERS, symbolic
+    from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
     read = SCORERS.get(name).read
     for question, gold, output, _ in rows[:5]:  # compiles, as math-verify's first comparison does

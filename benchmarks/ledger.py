@@ -18,8 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.ledger.attempt import Attempt
-from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.pipelines.collect.ledger import Attempt, Ledger
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +36,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _sqlite(n: int, path: Path) -> dict[str, Any]:
-    from routeyard.pipelines.ledger.sqlite import SqliteLedger
+    from routeyard.pipelines.collect.sqlite import SqliteLedger
 
     with SqliteLedger(path) as ledger:
         taken = _append(ledger, n)
@@ -47,7 +46,7 @@ def _sqlite(n: int, path: Path) -> dict[str, Any]:
 def _postgres(n: int, server: str) -> dict[str, Any]:
     import psycopg
 
-    from routeyard.pipelines.ledger.postgres import PostgresLedger
+    from routeyard.pipelines.collect.postgres import PostgresLedger
 
     name = f"bench{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as connection:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-from routeyard.papers.tally import COUNTS
+from routeyard.papers.reproduction import COUNTS
 
 ROOT = Path(__file__).parents[1]
 BEGIN, END = "<!-- differences: begin -->", "<!-- differences: end -->"

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     from routeyard.datacards.card import render
     from routeyard.pipelines.release.build import write_release
-    from routeyard.pipelines.release.query.saved import SAVED
+    from routeyard.pipelines.release.query import SAVED
     from routeyard.pipelines.release.reader import open_release
 
     folder = Path(tempfile.mkdtemp(prefix="release-bench-", dir=arguments.folder))
@@ -117,7 +117,7 @@ def stream(labels: int, models: int, missing: float = 0.0, text: int = 0) -> dic
         missing: share of labels that are missing.
         text: letters in a question, at least.
     """
-    from routeyard.pipelines.release.write_table import Streamed
+    from routeyard.pipelines.release.database import Streamed
     from routeyard.schemas import MODELS, QUERIES, SPLITS
 
     n = max(labels // models, 1)

@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files
 # Prefect reads the flows' docstrings when they are defined, with the library that also
 # renders these pages and would report them as warnings of ours: so they are defined first.
 import routeyard.flows.build
-import routeyard.flows.refresh  # noqa: F401
+import routeyard.flows.deploy  # noqa: F401
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -68,12 +68,12 @@ def commands() -> Iterator[str]:
     """Every command with its help and options."""
     import typer
 
-    from routeyard.flows.cli.registry import COMMANDS
     from routeyard.flows.cli.tree import command_of
+    from routeyard.flows.cli.tree import commands as all_commands
 
     yield "# Commands\n"
     yield "`routeyard COMMAND --help` shows the same.\n"
-    for name, line in COMMANDS.items():
+    for name, line in all_commands().items():
         command = command_of(name)
         yield f"## routeyard {name}\n\n{line}\n"
         yield f"```text\n{inspect.cleandoc(command.help or line)}\n```\n"
@@ -99,7 +99,7 @@ def recipe() -> Iterator[str]:
 
 def mappings() -> Iterator[str]:
     """What a mapping of a source may say, with an example each."""
-    from routeyard.pipelines.ingest.mappings import page
+    from routeyard.pipelines.ingest.queries import page
 
     yield from page()
 
@@ -123,7 +123,7 @@ def tables() -> Iterator[str]:
 
 def scorers() -> Iterator[str]:
     """Every scorer with its instruction and reading."""
-    from routeyard.pipelines.scorers import SCORERS
+    from routeyard.pipelines.label.scorers import SCORERS
 
     yield "# Scorers\n"
     for name in sorted(SCORERS.builtin):
@@ -152,7 +152,7 @@ def rules() -> Iterator[str]:
 
 def metrics() -> Iterator[str]:
     """Every metric with direction, unit and source."""
-    from routeyard.pipelines.metrics import METRICS
+    from routeyard.pipelines.evaluate.metrics import METRICS
 
     yield "# Metrics\n"
     yield "| metric | better | unit | source | says |\n| --- | --- | --- | --- | --- |"
@@ -221,12 +221,12 @@ CARRIED = {
     "architecture.md": "ARCHITECTURE.md",
     "changelog.md": "CHANGELOG.md",
     "results/benchmarks.md": "benchmarks/RESULTS.md",
-    "results/papers.md": "pipelines/studies/README.md",
-    "results/studies.md": "pipelines/studies/RESULTS.md",
-    "results/methods.md": "pipelines/studies/METHODS.md",
+    "results/papers.md": "pipelines/evaluate/studies/README.md",
+    "results/studies.md": "pipelines/evaluate/studies/RESULTS.md",
+    "results/methods.md": "pipelines/evaluate/studies/METHODS.md",
     **{
         f"results/zoo_{path.stem}.md": str(path.relative_to(ROOT))
-        for path in sorted((ROOT / "pipelines/zoo/results").glob("*.md"))
+        for path in sorted((ROOT / "pipelines/evaluate/zoo/results").glob("*.md"))
     },
 }
 
@@ -235,10 +235,10 @@ _PAGE_OF = {path: page for page, path in CARRIED.items()} | {
     "docs/tour.py": "tour.md",
     "flows/recipes/recipe.schema.json": "reference/recipe.md",
     "pipelines/evaluate/README.md": "reference/metrics.md",
-    "pipelines/ingest/mappings.py": "reference/mappings.md",
+    "pipelines/ingest/queries.py": "reference/mappings.md",
     "pipelines/ingest/catalog/README.md": "reference/sources.md",
     "pipelines/routers/__init__.py": "reference/routers.md",
-    "pipelines/scorers/README.md": "reference/scorers.md",
+    "pipelines/label/scorers/README.md": "reference/scorers.md",
     "schemas/__init__.py": "reference/tables.md",
 }
 PAGES = {

@@ -6,11 +6,6 @@
 import os
 import sys
 
-if __name__ != "routeyard.flows":  # found by its bare name: see `routeyard/_aliases.py`
-    from routeyard._aliases import alias
-
-    alias(__name__)
-
 # Prefect reports its use to its makers, from the moment of its import, unless this is set. A value
 # of the user's own stays, and so does the telemetry of a program that imported Prefect before us.
 _WANTED = os.environ.get("PREFECT_SERVER_ANALYTICS_ENABLED", "").lower() in ("1", "true", "yes")

@@ -7,35 +7,41 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.datacards.charts.draw import NO_ROOM, can_draw
+from routeyard.datacards.charts import NO_ROOM, can_draw
 from routeyard.flows import console
-from routeyard.flows.console.results import BuildResult
-from routeyard.flows.console.summary import markdown
+from routeyard.flows.console import BuildResult
+from routeyard.flows.ledgers import open_ledger
 from routeyard.flows.recipe import load, with_collect
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import RELEASE, Stage, walk
-from routeyard.flows.tasks.hidden_states import identity_of
-from routeyard.flows.tracking.assets import materialising
-from routeyard.flows.tracking.log import log, stops_in_words
-from routeyard.flows.tracking.run import (
+from routeyard.flows.summary import markdown
+from routeyard.flows.tasks.curate import identity_of
+from routeyard.flows.tracking import (
     Deferred,
     call,
     each,
+    log,
+    materialising,
     publish_markdown,
     run_name,
     start,
+    stops_in_words,
     tracked,
 )
-from routeyard.flows.workspace.code import CARD, reached_code
-from routeyard.flows.workspace.fixtures import fixtures
-from routeyard.flows.workspace.memory_needs import check_build
-from routeyard.flows.workspace.shares import open_ledger
-from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, complete_stage
-from routeyard.flows.workspace.tables import keeping
-from routeyard.pipelines.calls.moved_ports import Decision, providers_in, settle_ports
-from routeyard.pipelines.calls.wire.address import on_loopback
-from routeyard.pipelines.io import named_files
-from routeyard.pipelines.io.staging import write_json
+from routeyard.flows.workspace import (
+    CARD,
+    BuildContext,
+    StageResult,
+    check_build,
+    complete_stage,
+    fixtures,
+    keeping,
+    reached_code,
+)
+from routeyard.pipelines.collect.known_answers import Decision, providers_in, settle_ports
+from routeyard.pipelines.collect.request import on_loopback
+from routeyard.pipelines.common import files as named_files
+from routeyard.pipelines.common.staging import write_json
 from routeyard.schemas.recipe import Recipe
 
 
@@ -254,8 +260,7 @@ def _recorded(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         stages, folders = (dict(found[key]) for key in ("stages", "folders"))
-        # Records of older versions know of the last build alone.
-        reached = list(found.get("reached", stages))
+        reached = list(found["reached"])
         return {"stages": stages, "folders": folders, "reached": reached, "card": found.get("card")}
     except (OSError, ValueError, KeyError, TypeError):
         return {"stages": {}, "folders": {}, "reached": [], "card": None}

@@ -8,8 +8,69 @@ import platform
 import re
 import shutil
 from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Literal, TypedDict
+
+from routeyard.pipelines.common.registry import Registry
+from routeyard.schemas.errors import RouteyardError
+
+# Parts that other packages add through entry points: which there are, and what is wrong.
+
+#: The module of each registry.
+REGISTRIES = (
+    "routeyard.pipelines.label.scorers:SCORERS",
+    "routeyard.pipelines.curate:RULES",
+    "routeyard.pipelines.routers:ROUTERS",
+    "routeyard.pipelines.routers:PAIR_ROUTERS",
+    "routeyard.pipelines.evaluate.metrics:METRICS",
+    "routeyard.pipelines.evaluate.studies:STUDIES",
+    "routeyard.papers:PAPERS",
+    "routeyard.pipelines.ingest.importers:IMPORTERS",
+    "routeyard.pipelines.release.exporters:EXPORTERS",
+    "routeyard.pipelines.curate.entailment:BACKENDS",
+    "routeyard.flows.workspace:MAKERS",
+)
+
+
+def registries() -> dict[str, Registry]:
+    """Entry point group → its registry."""
+    found: dict[str, Registry] = {}
+    for path in REGISTRIES:
+        module, _, name = path.partition(":")
+        registry: Registry = getattr(import_module(module), name)
+        found[registry.group] = registry
+    return found
+
+
+def added() -> tuple[list[str], list[str]]:
+    """(parts of other packages that work, what is wrong with the others), in words."""
+    known = registries()
+    works, wrong = [], []
+    found = {
+        (point.group, name, package.metadata["Name"])
+        for package in distributions()
+        if package.metadata["Name"] != "routeyard"  # the papers are added in the same way
+        for point in package.entry_points
+        if point.group.startswith("routeyard.")
+        for name in (known[point.group].named_by(point) if point.group in known else [point.name])
+    }
+    for group, name, package_name in sorted(found):
+        whose = f"{name} of {package_name}"
+        registry = known.get(group)
+        if registry is None:
+            wrong.append(f"{whose}: no group {group!r}; known: {', '.join(sorted(known))}")
+        elif name in registry.builtin:
+            wrong.append(f"{whose}: {registry.kind} {name!r} is ours and stays ours; rename")
+        else:
+            try:
+                registry.get(name)
+                works.append(f"{registry.kind} {whose}")
+            except RouteyardError as error:
+                wrong.append(f"{whose}: {error}")
+    return works, wrong
+
 
 State = Literal["ok", "note", "broken"]
 #: Packages that a build imports: a version that is missing or cannot be read is a fault.
@@ -78,7 +139,7 @@ def _packages(workspace: Path) -> list[DoctorRow]:
 
 def _parts(workspace: Path) -> list[DoctorRow]:
     """What other packages add; no row where none does."""
-    from routeyard.flows.added_parts import added
+    pass
 
     works, wrong = added()
     rows = [_row("parts", "ok", ", ".join(works))] if works else []
@@ -138,7 +199,7 @@ def _workspace(workspace: Path) -> list[DoctorRow]:
 
 
 def _ledger(workspace: Path) -> list[DoctorRow]:
-    from routeyard.flows.workspace.ledgers import existing_ledger, ledger_exists
+    from routeyard.flows.ledgers import existing_ledger, ledger_exists
 
     if not ledger_exists(workspace):
         return [_row("ledger", "ok", "none yet: nothing was asked")]
@@ -156,7 +217,7 @@ def _disk(workspace: Path) -> list[DoctorRow]:
 
 
 def _sandbox(workspace: Path) -> list[DoctorRow]:
-    from routeyard.pipelines.isolation.jail import host
+    from routeyard.pipelines.common.isolation.jail import host
 
     job: dict[str, object] = {"kind": "asserts", "program": "def f():\n    return 1\n"}
     job |= {"tests": ["assert f() == 1"], "entry_point": "f", "setup": ""}

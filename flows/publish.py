@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from routeyard.pipelines.errors import BadInput, GateFailed
-from routeyard.pipelines.io.staging import write_json
-from routeyard.pipelines.proof.claims import KINDS
+from routeyard.pipelines.common.errors import BadInput, GateFailed
+from routeyard.pipelines.common.staging import write_json
+from routeyard.pipelines.verify.evidence import KINDS
 
 if TYPE_CHECKING:
-    from routeyard.pipelines.release.finding import Finding
-    from routeyard.pipelines.release.yank import Yanked
+    from routeyard.pipelines.release.manifest import Finding, Yanked
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +82,14 @@ def check_release(
         images: Folder of the questions' image files, whose hashes are compared.
     """
     from routeyard.datacards.card import render
-    from routeyard.datacards.charts.draw import can_draw
+    from routeyard.datacards.charts import can_draw
     from routeyard.datacards.files import render as render_files
-    from routeyard.flows.workspace.memory_needs import check_verify
-    from routeyard.pipelines.proof.prove import verify
-    from routeyard.pipelines.release.checks.leaks import leaks_of
-    from routeyard.pipelines.release.checks.verify import unreadable
-    from routeyard.pipelines.release.manifest import read_manifest
+    from routeyard.flows.workspace import check_verify
+    from routeyard.pipelines.release.manifest import read_manifest, yanked
     from routeyard.pipelines.release.storage import local_copy
-    from routeyard.pipelines.release.yank import yanked
+    from routeyard.pipelines.verify.database import unreadable
+    from routeyard.pipelines.verify.files import leaks_of
+    from routeyard.pipelines.verify.prove import verify
 
     with local_copy(str(release)) as folder:
         if not unreadable(folder):
@@ -140,12 +138,11 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
         BadInput: the target holds that version with other content.
     """
     from routeyard.datacards.card import render
-    from routeyard.datacards.charts.draw import can_draw
+    from routeyard.datacards.charts import can_draw
     from routeyard.datacards.files import render as render_files
-    from routeyard.pipelines.proof.prove import verify
     from routeyard.pipelines.release.manifest import read_manifest
-    from routeyard.pipelines.release.sealed_files import outside_releases
-    from routeyard.pipelines.release.storage import is_url, names, put
+    from routeyard.pipelines.release.storage import is_url, names, outside_releases, put
+    from routeyard.pipelines.verify.prove import verify
 
     check_target(to)
     files_too = partial(render_files, draw=can_draw())
@@ -162,7 +159,7 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
     size = sum((release / name).stat().st_size for name in files)
     if to.startswith("hub:"):
         from routeyard.datacards.publish import publish_hub
-        from routeyard.pipelines.release.yank import refuse_yanked
+        from routeyard.pipelines.release.manifest import refuse_yanked
 
         refuse_yanked(release)
         done = publish_hub(

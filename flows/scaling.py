@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.curate import RULES
-from routeyard.pipelines.curate.split_counts import apportion
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.curate.split import apportion
 from routeyard.schemas.recipe import CurationRule, Parts, Recipe, Source, Split
 
 #: Parameters of rules that count questions.

@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from routeyard.datacards.site.evaluation_tables import EvaluationTables
+from routeyard.datacards.site.evaluation import EvaluationTables
 from routeyard.datacards.site.release import SiteRelease
 from routeyard.flows.console import line
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.run.written import metrics_table, results_table, told
-from routeyard.pipelines.release.sealed_files import outside_releases
-from routeyard.schemas.tables import RESULTS
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.run.tables import metrics_table, results_table, told
+from routeyard.pipelines.release.storage import outside_releases
+from routeyard.schemas.contracts import RESULTS
 
 #: Folders of a workspace that hold no results.
 _OTHER = frozenset({"releases", "stages", "ledger", "runs", "cache", "data", "bench", "cells"})
@@ -132,8 +132,8 @@ def _result_folders(roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def _book(release: Any, looked: Sequence[Path]) -> SiteRelease:
-    from routeyard.pipelines.release.query.saved import SAVED
-    from routeyard.pipelines.release.yank import yanked
+    from routeyard.pipelines.release.manifest import yanked
+    from routeyard.pipelines.release.query import SAVED
 
     manifest = release.manifest
     note = yanked(release.path)
@@ -162,7 +162,7 @@ def _health(release: Any) -> dict[str, pa.Table]:
     """
     from routeyard.pipelines.curate.health import health
     from routeyard.pipelines.curate.task_analysis import model_costs
-    from routeyard.pipelines.release.sealed_files import sealed
+    from routeyard.pipelines.release.storage import sealed
     from routeyard.schemas import MODELS, StoredTable
 
     wanted = {
@@ -282,10 +282,9 @@ def _study(name: str, text: str) -> tuple[str, str]:
 
 def _changes(release: Path) -> list[str]:
     """What differs from the version before, where that is beside the release."""
-    from routeyard.pipelines.errors import RouteyardError
-    from routeyard.pipelines.release.changelog import described
-    from routeyard.pipelines.release.diff import diff_releases
-    from routeyard.pipelines.release.versions import existing, parse
+    from routeyard.pipelines.common.errors import RouteyardError
+    from routeyard.pipelines.release.diff import described, diff_releases
+    from routeyard.pipelines.release.manifest import existing, parse
 
     own = parse(release.name)
     before = [v for v in existing(release.parent) if own is not None and v < own]

@@ -11,21 +11,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from routeyard.flows.tasks.agent import walk_trajectories
-from routeyard.flows.tasks.collect import ask_models
-from routeyard.flows.tasks.collect_shards import ask_in_shards
-from routeyard.flows.tasks.curate import apply_rules
-from routeyard.flows.tasks.embed import embed_in_shards, embed_queries
-from routeyard.flows.tasks.hidden_states import read_layers
-from routeyard.flows.tasks.informative import ask_in_rounds
+from routeyard.flows.tasks.collect import (
+    ask_in_rounds,
+    ask_in_shards,
+    ask_models,
+    import_answers,
+    walk_trajectories,
+)
+from routeyard.flows.tasks.curate import apply_rules, embed_in_shards, embed_queries, read_layers
 from routeyard.flows.tasks.ingest import list_models, read_sources
 from routeyard.flows.tasks.label import (
     ask_judges,
     check_labels,
     decide_labels,
     lines_of_judges,
+    read_reviews,
+    score_responses,
 )
-from routeyard.flows.tasks.recorded import import_answers
 from routeyard.flows.tasks.release import (
     audit_metering,
     certify_routability,
@@ -33,10 +35,8 @@ from routeyard.flows.tasks.release import (
     lines_of_audit,
     write_benchmark,
 )
-from routeyard.flows.tasks.verdicts import read_reviews, score_responses
-from routeyard.flows.tracking.retries import AFTER_CALLS, ATTEMPTS, ON_THIS_MACHINE
-from routeyard.flows.workspace.reviews import review_files
-from routeyard.flows.workspace.stage_folders import BuildContext, StageResult
+from routeyard.flows.tracking import AFTER_CALLS, ATTEMPTS, ON_THIS_MACHINE
+from routeyard.flows.workspace import BuildContext, StageResult, review_files
 from routeyard.schemas.recipe import Recipe
 
 _HOUR_S = 3600.0

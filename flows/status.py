@@ -9,16 +9,17 @@ from typing import Any
 
 from routeyard.flows.recipe import load
 from routeyard.flows.stages import STAGES, Stage, walk
-from routeyard.flows.workspace.code import CARD, reached_code
-from routeyard.flows.workspace.fixtures import fixtures
-from routeyard.flows.workspace.seal import intact
-from routeyard.flows.workspace.stage_folders import (
+from routeyard.flows.workspace import (
+    CARD,
     BuildContext,
     PendingAnswers,
     StageResult,
     find_stage,
+    fixtures,
+    intact,
+    reached_code,
 )
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas.recipe import Recipe
 
 #: Earlier outputs of a stage that are compared, newest first.

@@ -8,11 +8,6 @@ Read `paper.py`, then `reproduction.py`; `routeyard reproduce list` names the pa
 
 from __future__ import annotations
 
-if __name__ != "routeyard.papers":  # found by its bare name: see `routeyard/_aliases.py`
-    from routeyard._aliases import alias
-
-    alias(__name__)
-
-from routeyard.pipelines.registry import Registry
+from routeyard.pipelines.common.registry import Registry
 
 PAPERS = Registry(kind="paper", group="routeyard.papers", builtin={})

@@ -9,16 +9,222 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib import import_module
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from routeyard.papers.computed import Computed, Studies
-from routeyard.papers.paper import Paper, PrintedCell
-from routeyard.papers.printed import Verdict, verdict
-from routeyard.papers.stands import Counts, Stand
-from routeyard.pipelines.studies.study import StudyCell, Unit
+from routeyard.papers import PAPERS
+from routeyard.papers.paper import Paper, PrintedCell, Verdict, verdict
+from routeyard.pipelines.common.matrix import core_of
+from routeyard.pipelines.evaluate.experiment import default_scheme
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.needs import lacking
+from routeyard.pipelines.evaluate.studies.study import (
+    Study,
+    StudyCell,
+    StudyContext,
+    Unit,
+    fed,
+    leaks,
+)
+from routeyard.schemas.errors import BadInput
+
+# The releases used for a paper's benchmarks, and whether they are the paper's own data.
+
+#: Row and column of counts → how many.
+Counts = Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True)
+class Stand:
+    """The release used for a benchmark.
+
+    Attributes:
+        context: Its tables, as studies read them; of a release that is only tested on, those of
+            the one that routers learn from, with the tested one beside it.
+        unlike: Why it is not the paper's own data; empty where it is.
+        whole: The tables of the tested release with all its questions, where `context` has a part.
+    """
+
+    context: StudyContext
+    unlike: str = ""
+    whole: Mapping[str, pa.Table] | None = None
+
+    @property
+    def release(self) -> str:
+        """Name of the release that is measured on."""
+        return next(iter(self.context.tested), self.context.release)
+
+    @property
+    def tables(self) -> Mapping[str, pa.Table]:
+        """Tables of that release, with all its questions."""
+        if self.whole is not None:
+            return self.whole
+        return next(iter(self.context.tested.values()), self.context.tables)
+
+    def counts(self) -> dict[tuple[str, str], float]:
+        """Questions per source and in all, parts of the split, models, tasks: of that release."""
+        tables, context = self.tables, self.context
+        core = context.core if tables is context.tables else core_of(tables)
+        sources = Counter(tables["queries"].column("source").to_pylist())
+        found = {(name, "questions"): float(n) for name, n in sources.items()}
+        found["in all", "questions"] = float(sum(sources.values()))
+        found["in all", "models"] = float(core.n_models)
+        found["in all", "tasks"] = float(len(set(core.tasks.tolist())))
+        if core.splits:
+            split = core.splits[default_scheme(core, context.scheme)]
+            for part in ("train", "validation", "test"):
+                found["in all", part] = float(np.sum(split == part))
+        return found
+
+
+def same_release(one: Stand | None, other: Stand) -> bool:
+    """Whether both are the same release, tested and trained alike."""
+    if one is None:
+        return False
+    a, b = one.context, other.context
+    return (a.release, tuple(a.tested), a.pair) == (b.release, tuple(b.tested), b.pair)
+
+
+def prepared(paper: Paper, stand: Stand) -> Stand:
+    """The release, with replacements from the paper's folder for the data that it lacks."""
+    if not paper.prepare:
+        return stand
+    module, _, name = paper.prepare.partition(":")
+    folder = PAPERS.targets[paper.name].partition(":")[0]
+    found: Stand = getattr(import_module(f"{folder}.{module}"), name)(stand)
+    return found
+
+
+def simulated(models: pa.Table) -> bool:
+    """Whether any model is simulated that is not there to be, as pseudo-specialists are."""
+    return any(row["simulated"] and row["kind"] == "real" for row in models.to_pylist())
+
+
+def alike(one: Stand, name: str, sizes: Mapping[str, int], release: str) -> Stand:
+    """The release with its differences from the paper's data: its name, simulated models, sizes."""
+    if release != one.release:
+        learnt = one.context.release
+        by = f" by routers of {learnt}" if learnt != one.release else ""
+        return replace(one, unlike=f"computed on {one.release}{by} instead of {name}")
+    if simulated(one.tables["models"]):
+        return replace(one, unlike=f"models of {one.release} are simulated")
+    found = one.counts() if sizes else {}
+    for size, printed in sizes.items():
+        if found.get(("in all", size)) != printed:
+            has = found.get(("in all", size))
+            said = "unknown" if has is None else f"{has:,.0f}"
+            return replace(
+                one, unlike=f"the paper's {name} has {printed:,} {size}, this one {said}"
+            )
+    return one
+
+
+# A paper's studies on the releases used for its benchmarks, each computed once.
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A study on one benchmark: its cells and curves, or why they are missing.
+
+    Attributes:
+        unlike: What of the release it leaves out, as the paper does not; empty for nothing.
+        notes: What a reader has to know of its figures.
+    """
+
+    study: Study
+    release: str
+    cells: Sequence[StudyCell] = ()
+    curves: pa.Table | None = None
+    reason: str = ""
+    unlike: str = ""
+    notes: Sequence[str] = ()
+
+
+@dataclass
+class Studies:
+    """The studies of a paper on the releases used for its benchmarks, each made once.
+
+    Attributes:
+        stands: Benchmark → the release used for it.
+        asked: Name of a recipe → the counts it asks for; None where there is no such recipe.
+        on_progress: Told how many studies are done, of how many, and which one is begun.
+        done: (study, benchmark) → what it came to.
+    """
+
+    paper: Paper
+    stands: Mapping[str, Stand]
+    asked: Callable[[str], Counts | None]
+    on_progress: Callable[[int, int, str], None]
+    done: dict[tuple[str, str], Computed] = field(default_factory=dict)
+    made: int = 0
+
+    def study(self, name: str, benchmark: str) -> Computed:
+        """The study on the release used for the benchmark."""
+        key = (name, benchmark)
+        if key not in self.done:
+            self.done[key] = self._computed(name, benchmark)
+        return self.done[key]
+
+    def _computed(self, name: str, benchmark: str) -> Computed:
+        study: Study = STUDIES.get(name)
+        stand = self.stands.get(benchmark)
+        if stand is None:
+            get = self.paper.benchmarks[benchmark].get
+            return Computed(study, "", reason=f"{benchmark} is not here: {get}")
+        # The same release may be used for several benchmarks.
+        for (other, there), known in self.done.items():
+            if other == name and same_release(self.stands.get(there), stand):
+                return known
+        context = stand.context
+        if missing := lacking(study, context):
+            need, then = missing[0]
+            lacks = f"{stand.release} lacks {need}: {then}"
+            return Computed(study, stand.release, reason=lacks)
+        self.on_progress(self.made, self.wanted, f"{name} on {stand.release}")
+        try:
+            read, only = fed(study, context)
+            return Computed(
+                study,
+                stand.release,
+                study.cells(read),
+                study.curves(read) if study.curves else None,
+                unlike=f"on {only}" if only else "",
+                notes=[one for one in (leaks(study, context),) if one],
+            )
+        except BadInput as error:
+            return Computed(study, stand.release, reason=f"{stand.release}: {error.args[0]}")
+        finally:
+            self.made += 1
+
+    @cached_property
+    def wanted(self) -> int:
+        """How many studies there are to compute, each once for a release."""
+        found: set[tuple[str, int]] = set()
+        for name, item in self.paper.items.items():
+            for benchmark in self.paper.benchmarks_of(name) if item.study else ():
+                stand = self.stands.get(benchmark)
+                if stand and not lacking(STUDIES.get(item.study), stand.context):
+                    found.add((item.study, self._first(stand)))
+        return len(found)
+
+    def _first(self, stand: Stand) -> int:
+        """Place of the first entry that is the same release."""
+        return next(k for k, one in enumerate(self.stands.values()) if same_release(one, stand))
+
+    def counts(self, benchmark: str) -> tuple[str, Counts]:
+        """(of what, counts) of the benchmark's release, or as its recipe asks for them."""
+        stand = self.stands.get(benchmark)
+        if stand is not None and not stand.unlike:
+            return stand.release, stand.counts()
+        name = self.paper.benchmarks[benchmark].release
+        asked = self.asked(name)
+        return ("", {}) if asked is None else (f"recipe {name}", asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +456,48 @@ def reproduction(
             items.append(found)
     on_progress(run.wanted, run.wanted, "")
     return Reproduction(paper, cells, items, run.done)
+
+
+# How many of a paper's values are printed, computed, equal, different, not to be had, and why.
+
+#: Headings of the counts, in order.
+COUNTS = ("printed", "computed", "equal", "differs", "cannot be computed")
+
+
+def tally(found: Reproduction) -> list[dict[str, Any]]:
+    """Each table and figure, then `in all`: item, title, the counts, and the reasons.
+
+    `differs because` and `cannot because` are lists of `reason`, `cells`, most cells first.
+    `computed` counts every value, also on other data than the paper's, whose cell stays
+    `cannot be computed`. A figure prints no values; `drawn` says whether it was computed.
+    """
+    rows = [
+        {
+            "item": item.item,
+            "title": item.title,
+            "drawn": bool(item.made),
+            **counts([cell for cell in found.cells if cell.item == item.item]),
+        }
+        for item in found.items
+    ]
+    whole = {"item": "in all", "title": found.paper.title, "drawn": any(r["drawn"] for r in rows)}
+    return [*rows, {**whole, **counts(found.cells)}]
+
+
+def counts(cells: Sequence[ReproducedCell]) -> dict[str, Any]:
+    """The counts and reasons of some cells."""
+    verdicts = Counter(cell.verdict for cell in cells)
+    return {
+        "printed": len(cells),
+        "computed": sum(cell.value is not None for cell in cells),
+        "equal": verdicts["equal"],
+        "differs": verdicts["differs"],
+        "cannot be computed": verdicts["cannot be computed"],
+        "differs because": _reasons(cells, "differs"),
+        "cannot because": _reasons(cells, "cannot be computed"),
+    }
+
+
+def _reasons(cells: Iterable[ReproducedCell], wanted: Verdict) -> list[dict[str, Any]]:
+    found = Counter(cell.reason for cell in cells if cell.verdict == wanted)
+    return [{"reason": reason, "cells": n} for reason, n in found.most_common()]

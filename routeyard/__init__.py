@@ -44,8 +44,8 @@ def __getattr__(name: str) -> Any:
 
         found: Any = version("routeyard")
     elif name == "metrics":
-        names = import_module("routeyard.pipelines.registry").Names
-        found = names(import_module("routeyard.pipelines.metrics").METRICS.names())
+        names = import_module("routeyard.pipelines.common.registry").Names
+        found = names(import_module("routeyard.pipelines.evaluate.metrics").METRICS.names())
     elif name in _WHERE:
         module, attribute = _WHERE[name]
         found = getattr(import_module(module), attribute)

@@ -2,7 +2,7 @@
 # evaluation; then what a part of your own implements; then errors. `__init__.py` reads this list.
 # ruff: noqa: I001, E402
 
-from routeyard.pipelines.registry import Names
+from routeyard.pipelines.common.registry import Names
 
 # Releases
 from routeyard.pipelines.release.reader import open_release as open_release
@@ -20,33 +20,33 @@ from routeyard.flows.build import run_build as _build
 build = _build
 
 # Audits
-from routeyard.flows.audits.anything import audit_path as _audit
+from routeyard.flows.audits import audit_path as _audit
 
 audit = _audit
 
 # Evaluation
 from routeyard.flows.evaluation.evaluate import evaluate as evaluate
 from routeyard.flows.evaluation.evaluate import certify as certify
-from routeyard.pipelines.experiment.settings import EvaluationSettings as EvaluationSettings
+from routeyard.pipelines.evaluate.experiment import EvaluationSettings as EvaluationSettings
 from routeyard.flows.evaluation.route import route as route
-from routeyard.flows.reproduce import reproduce as reproduce
-from routeyard.pipelines.scorers.score_answers import score as score
+from routeyard.papers.commands import reproduce as reproduce
+from routeyard.pipelines.label.scorers.score_answers import score as score
 
 # A router
 from routeyard.pipelines.routers.base import Router as Router
 from routeyard.pipelines.routers.base import Traits as Traits
-from routeyard.pipelines.matrix.examples import Examples as Examples
-from routeyard.pipelines.matrix.examples import Queries as Queries
+from routeyard.pipelines.common.matrix import Examples as Examples
+from routeyard.pipelines.common.matrix import Queries as Queries
 from routeyard.pipelines.routers.base import usable as usable
 from routeyard.pipelines.routers.base import model_means as model_means
 
 # A scorer
-from routeyard.pipelines.scorers.scorer import Scorer as Scorer
-from routeyard.pipelines.scorers.scorer import ScoringInput as ScoringInput
-from routeyard.pipelines.scorers.scorer import ScoreResult as ScoreResult
-from routeyard.pipelines.scorers.extraction.short_answer import short_answer as short_answer
-from routeyard.pipelines.scorers.extraction.marks import committed as committed
-from routeyard.pipelines.scorers.extraction.commitment import settle as settle
+from routeyard.pipelines.label.scorers.scorer import Scorer as Scorer
+from routeyard.pipelines.label.scorers.scorer import ScoringInput as ScoringInput
+from routeyard.pipelines.label.scorers.scorer import ScoreResult as ScoreResult
+from routeyard.pipelines.label.scorers.reading import short_answer as short_answer
+from routeyard.pipelines.label.scorers.reading import committed as committed
+from routeyard.pipelines.label.scorers.reading import settle as settle
 
 # A curation rule
 from routeyard.pipelines.curate.rule import Rule as Rule
@@ -54,40 +54,40 @@ from routeyard.pipelines.curate.rule import Curated as Curated
 from routeyard.pipelines.curate.rule import removals as removals
 
 # A metric
-from routeyard.pipelines.metrics.spec import MetricSpec as MetricSpec
-from routeyard.pipelines.metrics.spec import MetricValue as MetricValue
-from routeyard.pipelines.metrics.spec import Routed as Routed
-from routeyard.pipelines.metrics.spec import Swept as Swept
+from routeyard.pipelines.evaluate.metrics.spec import MetricSpec as MetricSpec
+from routeyard.pipelines.evaluate.metrics.spec import MetricValue as MetricValue
+from routeyard.pipelines.evaluate.metrics.spec import Routed as Routed
+from routeyard.pipelines.evaluate.metrics.spec import Swept as Swept
 
 # An importer
-from routeyard.pipelines.ingest.importers.spec import Importer as Importer
-from routeyard.pipelines.ingest.importers.spec import ImportResult as ImportResult
-from routeyard.pipelines.ingest.importers.spec import ImportedQuestion as ImportedQuestion
-from routeyard.pipelines.ingest.importers.spec import ImportedAnswer as ImportedAnswer
+from routeyard.pipelines.ingest.importers.reading import Importer as Importer
+from routeyard.pipelines.ingest.importers.reading import ImportResult as ImportResult
+from routeyard.pipelines.ingest.importers.reading import ImportedQuestion as ImportedQuestion
+from routeyard.pipelines.ingest.importers.reading import ImportedAnswer as ImportedAnswer
 
 # A study, an exporter
-from routeyard.pipelines.studies.study import Study as Study
-from routeyard.pipelines.studies.study import StudyCell as StudyCell
-from routeyard.pipelines.studies.context import StudyContext as StudyContext
-from routeyard.pipelines.release.exporters.bundle import Exporter as Exporter
-from routeyard.pipelines.release.exporters.bundle import Exported as Exported
+from routeyard.pipelines.evaluate.studies.study import Study as Study
+from routeyard.pipelines.evaluate.studies.study import StudyCell as StudyCell
+from routeyard.pipelines.evaluate.studies.study import StudyContext as StudyContext
+from routeyard.pipelines.release.exporters.router_tables import Exporter as Exporter
+from routeyard.pipelines.release.exporters.router_tables import Exported as Exported
 
 # Errors
-from routeyard.pipelines.errors import RouteyardError as RouteyardError
-from routeyard.pipelines.errors import BadInput as BadInput
-from routeyard.pipelines.errors import ContractError as ContractError
-from routeyard.pipelines.errors import RecipeError as RecipeError
-from routeyard.pipelines.errors import UnknownName as UnknownName
-from routeyard.pipelines.errors import SourceError as SourceError
-from routeyard.pipelines.errors import RecordedError as RecordedError
-from routeyard.pipelines.errors import VersionExists as VersionExists
-from routeyard.pipelines.errors import Unsafe as Unsafe
-from routeyard.pipelines.errors import GateFailed as GateFailed
-from routeyard.pipelines.errors import ProviderError as ProviderError
-from routeyard.pipelines.errors import Retryable as Retryable
-from routeyard.pipelines.errors import Permanent as Permanent
-from routeyard.pipelines.errors import BudgetReached as BudgetReached
-from routeyard.pipelines.errors import DiskFull as DiskFull
+from routeyard.pipelines.common.errors import RouteyardError as RouteyardError
+from routeyard.pipelines.common.errors import BadInput as BadInput
+from routeyard.pipelines.common.errors import ContractError as ContractError
+from routeyard.pipelines.common.errors import RecipeError as RecipeError
+from routeyard.pipelines.common.errors import UnknownName as UnknownName
+from routeyard.pipelines.common.errors import SourceError as SourceError
+from routeyard.pipelines.common.errors import RecordedError as RecordedError
+from routeyard.pipelines.common.errors import VersionExists as VersionExists
+from routeyard.pipelines.common.errors import Unsafe as Unsafe
+from routeyard.pipelines.common.errors import GateFailed as GateFailed
+from routeyard.pipelines.common.errors import ProviderError as ProviderError
+from routeyard.pipelines.common.errors import Retryable as Retryable
+from routeyard.pipelines.common.errors import Permanent as Permanent
+from routeyard.pipelines.common.errors import BudgetReached as BudgetReached
+from routeyard.pipelines.common.errors import DiskFull as DiskFull
 
 __version__: str
 #: Names of all metrics that `evaluate` knows.

@@ -7,11 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if __name__ != "routeyard.schemas":  # found by its bare name: see `routeyard/_aliases.py`
-    from routeyard._aliases import alias
-
-    alias(__name__)
-
 if TYPE_CHECKING:
     from routeyard.schemas.contracts import CONTRACTS as CONTRACTS
     from routeyard.schemas.contracts import DESCRIPTORS as DESCRIPTORS

@@ -1,6 +1,6 @@
 """Base of all errors: what happened, where, and the next step.
 
-Defined here because the contracts raise them; `routeyard.pipelines.errors` holds the
+Defined here because the contracts raise them; `routeyard.pipelines.common.errors` holds the
 whole hierarchy and is where other packages import from.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from routeyard.schemas.untrusted_text import in_line, visible
+from routeyard.schemas.text import in_line, visible
 
 
 class RouteyardError(Exception):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from routeyard.schemas.tables import CONTRACTS
+from routeyard.schemas.contracts import CONTRACTS
 
 #: Every status, as `responses.status` lists them.
 STATUSES = tuple(CONTRACTS["responses"]["status"].values)
@@ -222,3 +222,11 @@ def response_status(status: str, text: str | None, error_class: str | None = Non
     if status == "ok" and text is not None and not text.strip():
         return "empty"
     return "timeout" if status == "error" and status_of(error_class) == "timeout" else status
+
+
+#: Queries with this in their `scorer` column have no rule: verifier, judge or person decides.
+NO_RULE = "none"
+
+
+#: The scorer that copies a source's score; its verdicts are kept beside those of rules.
+GIVEN = "given"

@@ -15,7 +15,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from routeyard.schemas.errors import did_you_mean
-from routeyard.schemas.untrusted_text import visible
+from routeyard.schemas.text import visible
 
 #: Bytes of a name: with what is put before and behind it, it still names a file.
 LONGEST_NAME = 200
@@ -32,6 +32,22 @@ def _one_line(name: str) -> str:
 
 #: A name that can be shown and be part of a file's name.
 Name = Annotated[str, AfterValidator(_one_line)]
+
+_CONSTANT = "is a constant now and no key: leave it out"
+_THRESHOLD = f"{_CONSTANT}; a false finding can be waived under 'release.waivers'"
+_METERING = (
+    "constant_count", "min_answers", "token_slack", "latency_z", "latency_outliers",
+    "latency_floor_s", "latency_min_outliers", "canary_drift",
+)  # fmt: skip
+#: Keys that parts of a recipe no longer have → the sentence for those who write them.
+REMOVED = {("Metering", key): _THRESHOLD for key in _METERING} | {
+    ("Retry", "longest_retry_after_s"): f"{_CONSTANT} (600 s)",
+    ("Wire", "connect_s"): f"{_CONSTANT} (10 s); 'collect.deadline_s' bounds the whole call",
+    ("BatchSettings", "completion_window"): f"{_CONSTANT} (24h)",
+    ("Embed", "batch_size"): f"{_CONSTANT} (8)",
+    ("HiddenStates", "max_length"): "is no key: prompts are cut at the model's positions only",
+    ("Verifier", "top_p"): "is no key (0.7): write 'parameters: {top_p: …}' for another value",
+}
 
 
 class Strict(BaseModel):
@@ -59,10 +75,7 @@ class Strict(BaseModel):
         unknown = [k for k in data if k not in cls.model_fields] if isinstance(data, dict) else []
         if not unknown:
             return handler(data)
-        faults = [
-            _fault((str(key),), f"unknown key {key!r}; {did_you_mean(str(key), cls.model_fields)}")
-            for key in unknown
-        ]
+        faults = [_fault((str(key),), _not_a_key(cls, str(key))) for key in unknown]
         try:
             handler({key: value for key, value in data.items() if key in cls.model_fields})
         except ValidationError as error:
@@ -79,6 +92,12 @@ class Strict(BaseModel):
                 for one in error.errors(include_url=False)
             ]
         raise ValidationError.from_exception_data(cls.__name__, faults)
+
+
+def _not_a_key(part: type[Strict], key: str) -> str:
+    if said := REMOVED.get((part.__name__, key)):
+        return f"{key!r} {said}"
+    return f"unknown key {key!r}; {did_you_mean(key, part.model_fields)}"
 
 
 def _fault(place: tuple[str, ...], text: str) -> InitErrorDetails:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Paper:
-    """Names a text may use for it (as `pipelines/studies` call it, too), and the numbers it has."""
+    """Names a text may use for it, those of `pipelines/evaluate/studies` too, and its numbers."""
 
     names: tuple[str, ...]
     sections: frozenset[str]

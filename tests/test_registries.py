@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from routeyard.pipelines.common.registry import Registry
 from routeyard.pipelines.curate.rule import Rule
-from routeyard.pipelines.ingest.importers.spec import Importer
-from routeyard.pipelines.metrics.spec import MetricSpec
-from routeyard.pipelines.registry import Registry
+from routeyard.pipelines.evaluate.metrics.spec import MetricSpec
+from routeyard.pipelines.ingest.importers.reading import Importer
+from routeyard.pipelines.label.scorers.scorer import Scorer
 from routeyard.pipelines.routers.base import traits_of
-from routeyard.pipelines.scorers.scorer import Scorer
 from tests.evaluate.metrics.plain_loops import ELSEWHERE, PLAIN
 from tests.scorers.said import is_read
 
@@ -37,7 +37,8 @@ PACKAGES = {
     one.registry.rpartition(":")[2]: one
     for one in (
         Package(
-            "pipelines.scorers:SCORERS", Scorer, "pipelines/scorers/README.md", "tests/scorers"
+            "pipelines.label.scorers:SCORERS", Scorer,
+            "pipelines/label/scorers/README.md", "tests/scorers",
         ),
         Package("pipelines.curate:RULES", Rule, "pipelines/curate/README.md", "tests/curate"),
         Package(
@@ -45,14 +46,17 @@ PACKAGES = {
             "pipelines/ingest/importers/README.md", "tests/ingest/importers",
         ),
         Package(
-            "pipelines.metrics:METRICS", MetricSpec,
+            "pipelines.evaluate.metrics:METRICS", MetricSpec,
             "pipelines/evaluate/README.md", "tests/evaluate/metrics",
         ),
         Package("pipelines.routers:ROUTERS", None, "pipelines/routers/README.md", "tests/routers"),
         Package(
             "pipelines.routers:PAIR_ROUTERS", None, "pipelines/routers/README.md", "tests/routers"
         ),
-        Package("pipelines.studies:STUDIES", None, "pipelines/studies/README.md", "tests/studies"),
+        Package(
+            "pipelines.evaluate.studies:STUDIES", None,
+            "pipelines/evaluate/studies/README.md", "tests/studies",
+        ),
     )
 }  # fmt: skip
 ROUTERS = ("ROUTERS", "PAIR_ROUTERS")
@@ -116,12 +120,12 @@ def _line(kind: str, target: str, name: str) -> str:
         if attribute != f"{name}_metric":
             return f"call the function {name}_metric, not {attribute}"
         return (
-            f"add a row {name!r} with `module: {module}` to pipelines/metrics/listed/metrics.yaml"
+            f"add a row {name!r} with `module: {module}` to pipelines/evaluate/metrics/metrics.yaml"
         )
     if kind == "ROUTERS":
         own = target.removeprefix("routeyard.pipelines.routers.")
         return (
-            f"add a row {name!r} with `class: {own}` to pipelines/routers/listed/routers.yaml "
+            f"add a row {name!r} with `class: {own}` to pipelines/routers/routers.yaml "
             f"(a router between two models only: a line in PAIR_ROUTERS in {page})"
         )
     if kind == "IMPORTERS":

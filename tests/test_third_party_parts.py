@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.flows.added_parts import REGISTRIES, added, registries
-from routeyard.pipelines.errors import BadInput, UnknownName
-from routeyard.pipelines.registry import Registry
+from routeyard.flows.doctor import REGISTRIES, added, registries
+from routeyard.pipelines.common.errors import BadInput, UnknownName
+from routeyard.pipelines.common.registry import Registry
 
 ROOT = Path(__file__).parents[1]
 POINTS = """
@@ -53,7 +53,7 @@ def test_what_is_wrong_is_named_with_package_group_and_next_step(scorers: Regist
         assert "entry point" in str(caught.value)
         assert "routeyard.scorers" in str(caught.value)
     # what is ours cannot be replaced
-    assert scorers.get("numeric").read.__module__ == "routeyard.pipelines.scorers.numeric"
+    assert scorers.get("numeric").read.__module__ == "routeyard.pipelines.label.scorers.numeric"
     with pytest.raises(UnknownName, match="where a package adds it, install that package here"):
         scorers.get("hexadecimal")
 
@@ -62,7 +62,7 @@ def test_doctor_lists_what_works_and_what_does_not(
     scorers: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = registries() | {"routeyard.scorers": scorers}
-    monkeypatch.setattr("routeyard.flows.added_parts.registries", lambda: known)
+    monkeypatch.setattr("routeyard.flows.doctor.registries", lambda: known)
     works, wrong = added()
     assert works == ["scorer fine of hexpack"]
     words = "\n".join(wrong)
@@ -91,9 +91,7 @@ def test_a_router_of_another_package_has_both_methods(
     # Trap: doctor and the zoo's list took it, and an evaluation ended in an AttributeError.
     with pytest.raises(BadInput, match="'half' of another package has no method 'scores'"):
         routers.get("half")
-    monkeypatch.setattr(
-        "routeyard.flows.added_parts.registries", lambda: {"routeyard.routers": routers}
-    )
+    monkeypatch.setattr("routeyard.flows.doctor.registries", lambda: {"routeyard.routers": routers})
     works, wrong = added()
     assert works == ["router whole of hexroutes"]
     assert any("has no method 'scores'" in one for one in wrong)

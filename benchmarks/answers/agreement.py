@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answers.agreement_more import MORE, math_verify_cases
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.io.named_files import DATA_HINT
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.files import DATA_HINT
+from routeyard.pipelines.label.scorers import SCORERS, symbolic
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 Measured = tuple[dict[str, Any], list[dict[str, Any]]]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.answers.judged import SCORERS_OF, judged
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.io.named_files import DATA_HINT
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.files import DATA_HINT
 from routeyard.pipelines.label.error_rates import (
     COLUMNS,
     COUNTS,
@@ -26,9 +26,8 @@ from routeyard.pipelines.label.error_rates import (
     Rates,
     kind_of,
 )
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.schemas.intervals import wilson
+from routeyard.pipelines.label.scorers import SCORERS, symbolic
+from routeyard.schemas.release import wilson
 
 PAGE = Path(__file__).parents[2] / "docs" / "labels.md"
 BEGIN, END = "<!-- error rates: begin -->", "<!-- error rates: end -->"

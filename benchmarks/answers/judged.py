@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.answers import mint
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.io.named_files import DATA_HINT
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.extraction.clauses import declines
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.files import DATA_HINT
+from routeyard.pipelines.label.scorers import SCORERS, symbolic
+from routeyard.pipelines.label.scorers.reading import declines
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 class Judged(NamedTuple):

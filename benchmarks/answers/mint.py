@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import re
 
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 #: What its grader does: it reads proposed solutions, and numbers may be 5 % off.
 RULES = {"answer_in": "solution"}

@@ -28,12 +28,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.io.named_files import DATA_HINT
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.extraction.commitment import TRUST
-from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.files import DATA_HINT
+from routeyard.pipelines.label.scorers import SCORERS, symbolic
+from routeyard.pipelines.label.scorers.reading import TRUST
+from routeyard.pipelines.label.scorers.scorer import ScoreResult, ScoringInput
 
 #: A question that fewer than this share of the models answer rightly is hard.
 HARD = 0.1

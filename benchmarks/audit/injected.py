@@ -15,8 +15,8 @@ from benchmarks.audit.faults import FAULTS, replaced
 from benchmarks.audit.matrices import QUERIES, matrix
 from benchmarks.audit.resubmitted import figures
 from routeyard.pipelines.audit.answers import Answers
-from routeyard.pipelines.audit.run import RecordingAudit, audit_recording
-from routeyard.schemas.recording import recording
+from routeyard.pipelines.audit.checks import RecordingAudit, audit_recording
+from routeyard.schemas.release import recording
 
 #: Matrices that faults are put into.
 HOSTS = (

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from benchmarks.audit.matrices import QUERIES, data, matrix
 from routeyard.datacards.reports.audit import whom
-from routeyard.flows.audits.anything import audit_path
-from routeyard.pipelines.audit.finding import AuditFinding
-from routeyard.pipelines.audit.run import audit_recording, verdict_of
-from routeyard.pipelines.errors import RouteyardError
-from routeyard.schemas.untrusted_text import markdown as plain
+from routeyard.flows.audits import audit_path
+from routeyard.pipelines.audit.answers import AuditFinding
+from routeyard.pipelines.audit.checks import audit_recording, verdict_of
+from routeyard.pipelines.common.errors import RouteyardError
+from routeyard.schemas.text import markdown as plain
 
 PAGE = Path(__file__).parents[2] / "docs" / "defects.md"
 BEGIN, END = "<!-- audits: begin -->", "<!-- audits: end -->"

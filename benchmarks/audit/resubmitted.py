@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.audit.matrices import matrix
-from routeyard.pipelines.arrays import Floats
-from routeyard.pipelines.lexical import tfidf
-from routeyard.pipelines.zoo.deviations import changed
+from routeyard.pipelines.common.arrays import Floats
+from routeyard.pipelines.common.encoders import tfidf
+from routeyard.pipelines.evaluate.zoo.submissions import changed
 
 #: Matrices on which thresholds were chosen, and others.
 CHOSEN = ("zeroeval_gsm", "mmlu_pro", "routellm_mmlu", "mint_bench_texts")

@@ -53,7 +53,7 @@ def tellable(answers: Answers, pairs: list[tuple[int, int, int]]) -> list[tuple[
     (Markov), so that the largest of N stays below N / 0.05 in 95 of 100 matrices. The ratio that
     an exchange lets expect is read off the honest matrix.
     """
-    from routeyard.pipelines.audit.exchanges.swapped import evidence_of_scores
+    from routeyard.pipelines.audit.exchanges import evidence_of_scores
 
     expected = -evidence_of_scores(answers)
     number = len(answers.suites) * len(answers.arms) * (len(answers.arms) - 1) / 2

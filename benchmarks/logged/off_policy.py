@@ -42,9 +42,8 @@ def coverage(
     least: float, simulations: int, n: int, per_task: int, resamples: int, seed: int
 ) -> dict[str, Any]:
     """Share of the simulations whose interval holds the truth, by estimator, and mean widths."""
-    from routeyard.pipelines.metrics.bootstrap import Draws
-    from routeyard.pipelines.offpolicy.decisions import Decisions
-    from routeyard.pipelines.offpolicy.estimate import columns, statistic
+    from routeyard.extensions.traffic.off_policy import Decisions, columns, statistic
+    from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
 
     generator = np.random.default_rng(seed)
     chances, logging, target, truth = world(least, generator)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.usage import usage_of
+from routeyard.pipelines.common.usage import usage_of
 
 LARGE, SMALL = "smollm2-135m-q8_0", "smollm2-135m-q4_1"
 POLICIES = (
@@ -45,11 +45,9 @@ def run(arguments: Namespace) -> dict[str, Any]:
     `same prompts` sends the logged prompts to the arms of the policy; `live` holds the same
     conversations anew, where each arm goes on from its own answers and the other's.
     """
-    from routeyard.pipelines.ingest.logs.read import read_log
-    from routeyard.pipelines.trajectories.arrays import trajectories_of
-    from routeyard.pipelines.trajectories.caches import ArmPrice
-    from routeyard.pipelines.trajectories.policies import policy_arms
-    from routeyard.pipelines.trajectories.replay import replay
+    from routeyard.extensions.traffic.replay import policy_arms, replay, trajectories_of
+    from routeyard.pipelines.common.trajectories import ArmPrice
+    from routeyard.pipelines.ingest.logs import read_log
 
     rule = "llama_cpp" if arguments.server else "routeyard_real"
     with tempfile.TemporaryDirectory() as folder:

@@ -32,12 +32,10 @@ def run(arguments: Namespace) -> dict[str, Any]:
 
 
 def measured(path: Path) -> dict[str, Any]:
-    from routeyard.pipelines.ingest.logs.read import read_log
-    from routeyard.pipelines.trajectories.arrays import trajectories_of
-    from routeyard.pipelines.trajectories.audit import audit_steps
-    from routeyard.pipelines.trajectories.caches import ArmPrice
-    from routeyard.pipelines.trajectories.outcome import policy_costs
-    from routeyard.pipelines.trajectories.policies import policy_arms
+    from routeyard.extensions.traffic.outcome import policy_costs
+    from routeyard.extensions.traffic.replay import audit_steps, policy_arms, trajectories_of
+    from routeyard.pipelines.common.trajectories import ArmPrice
+    from routeyard.pipelines.ingest.logs import read_log
 
     found: dict[str, Any] = {"log bytes": path.stat().st_size}
     clock = time.process_time()

@@ -29,12 +29,12 @@ from benchmarks.methods.math_samples import math_samples
 from benchmarks.methods.mmlu_pro import mmlu_pro
 from benchmarks.methods.planted import planted
 from benchmarks.studies.page import cut
+from routeyard.extensions.tuning.training import HEADS
 from routeyard.flows.console import line
-from routeyard.flows.evaluation import study as do
-from routeyard.flows.evaluation.evaluate import ENCODER
+from routeyard.flows.evaluation import evaluate as do
 from routeyard.flows.evaluation.released import read_release, with_beside, with_embeddings
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.tuning.heads import HEADS
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.schemas.recipe import ENCODER
 
 PARTS = ["cscr", "ablations", "confidence", "probes", "tuning", "real", "agents"]
 _CSCR = [n for n in STUDIES.names() if n.startswith("cscr_") or n == "descriptor_similarity"]
@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--workspace", type=Path, default=Path("yard"), help="where it was built")
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--cache", type=Path, default=Path("yard/cache/embeddings"))
-    parser.add_argument("--page", type=Path, default=Path("pipelines/studies/METHODS.md"))
+    parser.add_argument("--page", type=Path, default=Path("pipelines/evaluate/studies/METHODS.md"))
     parser.add_argument("--questions", type=int, help="of MMLU-Pro, drawn; default all")
     parser.add_argument("--resamples", type=int, default=500)
     parser.add_argument("--full", action="store_true", help="tuning on all questions, on a GPU")
@@ -164,7 +164,7 @@ def _page(given: Any) -> None:
     ]
     before = given.page.read_text(encoding="utf-8") if given.page.is_file() else ""
     sections = merged(before, made)
-    results = (Path(__file__).parents[2] / "pipelines" / "studies" / "RESULTS.md").read_text(
+    results = (Path(__file__).parents[2] / "pipelines/evaluate/studies/RESULTS.md").read_text(
         "utf-8"
     )
     parts.append(index([*sections, results]))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.study import Study
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.study import Study
 
 #: A study's own name of a paper → how the README calls it.
 PAPERS = {

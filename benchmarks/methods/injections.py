@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """Figures by kind of judge and by fence; the counts are of `injections` each."""
-    from routeyard.flows.demo.real.served import served_model
+    from routeyard.flows.demo.real import served_model
 
     with TemporaryDirectory() as place:
         folder = Path(place)
@@ -76,8 +76,8 @@ def measure(
     url: str, folder: Path, model: str, tokens: int, tables: tuple[pa.Table, pa.Table]
 ) -> dict[str, Any]:
     """The same of any served model: `url` is its base address, a ledger is kept in `folder`."""
-    from routeyard.pipelines.label.templates import Template
-    from routeyard.pipelines.ledger.sqlite import SqliteLedger
+    from routeyard.pipelines.collect.sqlite import SqliteLedger
+    from routeyard.pipelines.label.judges import Template
 
     queries, responses = tables
     found: dict[str, Any] = {}
@@ -92,11 +92,10 @@ def measure(
 
 
 def _kinds(url: str, model: str, tokens: int) -> dict[str, Callable[..., pa.Table]]:
-    from routeyard.pipelines.label.judge import judge
-    from routeyard.pipelines.label.xverify import verify
+    from routeyard.pipelines.label.judges import judge, verify
     from routeyard.schemas.recipe.collect import Retry
+    from routeyard.schemas.recipe.label import Judge, Verifier
     from routeyard.schemas.recipe.pool import Provider
-    from routeyard.schemas.recipe.verifier import Judge, Verifier
 
     # Unreadable replies are what is counted, and no reason to pause.
     once = Retry(attempts=1, first_wait_s=0, pause_after=1000)
@@ -156,9 +155,8 @@ def told(verdicts: pa.Table) -> dict[str, Any]:
 
 def odds(model: str, folder: Path, tables: tuple[pa.Table, pa.Table]) -> dict[str, Any]:
     """The same prompts, read by which verdict the model would rather begin with."""
-    from routeyard.flows.demo.real.chat import Chat
-    from routeyard.flows.demo.real.weights import variant
-    from routeyard.pipelines.label.templates import load_template
+    from routeyard.flows.demo.real import Chat, variant
+    from routeyard.pipelines.label.judges import load_template
 
     chat = Chat(variant(model, folder))
     queries, responses = tables

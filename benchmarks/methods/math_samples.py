@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.methods.written import write
-from routeyard.pipelines.curate.preference.semantic import SampleEntropies
+from routeyard.pipelines.curate.preference import SampleEntropies
 
 #: Split of the questions in turn: the eight disagree on few, so many are tested.
 PART = ("train", "test", "train", "test", "validation")
@@ -26,9 +26,8 @@ PART = ("train", "test", "train", "test", "validation")
 
 def math_samples(data: Path, folder: Path) -> Path:
     """The release of the recorded samples; `folder`."""
-    from routeyard.pipelines.curate.preference.samples import gather
-    from routeyard.pipelines.curate.preference.semantic import measure
-    from routeyard.pipelines.entailment.equivalence import scorer_equivalence
+    from routeyard.pipelines.curate.entailment import scorer_equivalence
+    from routeyard.pipelines.curate.preference import gather, measure
     from routeyard.pipelines.label.rules import file_verdicts
     from routeyard.schemas import ENTROPIES, LABELS, MODELS, PREFERENCES, SPLITS
 
@@ -133,7 +132,7 @@ def _preferred(
     reward: np.ndarray[Any, Any],
 ) -> list[dict[str, Any]]:
     """One record for each basis."""
-    from routeyard.pipelines.curate.preference.record import winner_by_entropy, winner_by_score
+    from routeyard.pipelines.curate.preference import winner_by_entropy, winner_by_score
 
     same = clusters == clusters[majority]
     judged = winner_by_score(float(reward[same].mean()), float(reward.mean()))

@@ -18,10 +18,10 @@ def mmlu_pro(release: Path, folder: Path, cache: Path, questions: int | None = N
     Args:
         questions: so many, drawn by a seed; all by default.
     """
-    from routeyard.flows.evaluation.evaluate import ENCODER
     from routeyard.flows.evaluation.fingerprint import Described, Probing, probe_queries, text_table
-    from routeyard.pipelines.embed import embed
+    from routeyard.pipelines.common.encoders import embed
     from routeyard.schemas import MODEL_SPLITS
+    from routeyard.schemas.recipe import ENCODER
 
     read = {n: pq.read_table(release / "data" / f"{n}.parquet")
             for n in ("queries", "models", "labels", "splits")}  # fmt: skip

@@ -35,12 +35,10 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
         text_table,
     )
     from routeyard.flows.recipe import load
-    from routeyard.flows.workspace.fixtures import fixtures
-    from routeyard.flows.workspace.stage_folders import write_table
-    from routeyard.pipelines.fetch_weights import fetch
-    from routeyard.pipelines.signals.hidden_states import write_hidden_states
-    from routeyard.pipelines.signals.local_model import fingerprint
-    from routeyard.pipelines.signals.local_model import load as load_model
+    from routeyard.flows.workspace import fixtures, write_table
+    from routeyard.pipelines.common.encoders import fetch
+    from routeyard.pipelines.evaluate.signals import fingerprint, write_hidden_states
+    from routeyard.pipelines.evaluate.signals import load as load_model
 
     states, footprints = out / "states", out / "descriptors.parquet"
     weights = str(fetch("smollm2"))
@@ -63,8 +61,8 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
 
 def told(tables: Mapping[str, Any]) -> str:
     """What the release holds, and what a difference or a larger model would need."""
-    from routeyard.pipelines.evaluate.certificate.power import difference_shown, questions_needed
-    from routeyard.pipelines.matrix.reading import core_of
+    from routeyard.pipelines.common.matrix import core_of
+    from routeyard.pipelines.evaluate.certificate import difference_shown, questions_needed
 
     core = core_of(tables)
     rows = core.rows(next(iter(core.splits)), "test")

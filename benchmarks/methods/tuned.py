@@ -17,11 +17,11 @@ import numpy as np
 
 from benchmarks.methods.written import write
 from benchmarks.zoo.matrices import mmlu_pro, routerdc
-from routeyard.flows.evaluation import tune as do
+from routeyard.extensions.tuning import tune as do
+from routeyard.extensions.tuning.encoder import TuningSettings
+from routeyard.extensions.tuning.tune import Grid
 from routeyard.flows.evaluation.released import read_release
-from routeyard.flows.evaluation.tuning_grid import Grid
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.tuning.settings import TuningSettings
+from routeyard.pipelines.common.matrix import Core
 
 MATRICES = {"routerdc": routerdc, "mmlu_pro": mmlu_pro}
 #: Questions of each split, and passes over the train questions: half a minute of one core a cell.

@@ -22,14 +22,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.near_duplicates.dedup_vectors import BLOCK, make_file, make_vectors, peak_mb
-from routeyard.pipelines.curate.dedup import search
-from routeyard.pipelines.curate.dedup.rule import join
-from routeyard.pipelines.curate.dedup.search import (
-    Pairs,
-    components,
-    near_duplicate_pairs,
-    row_norms,
-)
+from routeyard.pipelines.curate import search
+from routeyard.pipelines.curate.dedup import join
+from routeyard.pipelines.curate.search import Pairs, components, near_duplicate_pairs, row_norms
 
 Array = np.ndarray[Any, Any]
 

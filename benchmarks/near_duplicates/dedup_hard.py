@@ -86,7 +86,7 @@ def _apart(words: list[str]) -> dict[str, Any]:
 
 def ours(vectors: Array, threshold: float) -> tuple[int, Array]:
     """(pairs, component of each row), as a build finds them."""
-    from routeyard.pipelines.curate.dedup.rule import group_rows
+    from routeyard.pipelines.curate.dedup import group_rows
 
     n = len(vectors)
     groups = group_rows(vectors, [""] * n, [None] * n, threshold=threshold)

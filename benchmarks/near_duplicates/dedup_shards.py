@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     from routeyard.flows.tasks.dedup_shards import run_dedup_shards
-    from routeyard.pipelines.curate.dedup.search import near_duplicate_pairs
+    from routeyard.pipelines.curate.search import near_duplicate_pairs
 
     n, threshold = arguments.n, arguments.threshold
     vectors, real = _mapped(arguments, folder / "vectors.f32")
@@ -143,7 +143,7 @@ def _rows(part: Path) -> int:
 @contextmanager
 def _server() -> Iterator[None]:
     """The Prefect server that is configured, or one for this run."""
-    from routeyard.flows.tracking.run import api_configured
+    from routeyard.flows.tracking import api_configured
 
     if api_configured():
         yield

@@ -89,7 +89,7 @@ def as_queries(rows: Sequence[tuple[str, list[str]]]) -> pa.Table:
 
 def make_file(path: Path) -> dict[str, Any]:
     """The real questions, embedded; 20 minutes on one core."""
-    from routeyard.pipelines.embed import embed, text_of
+    from routeyard.pipelines.common.encoders import embed, text_of
 
     rows = real_questions()
     cache = path.with_suffix(".cache")

@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
-    from routeyard.pipelines.scorers import SCORERS
-    from routeyard.pipelines.scorers.scorer import ScoringInput
+    from routeyard.pipelines.label.scorers import SCORERS
+    from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
     rows = _rows(arguments.responses)
     lines = "\n".join(json.dumps({"gold": row[1].lstrip("# "), "output": row[2]}) for row in rows)

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
     from routeyard.flows.publish import check_release
-    from routeyard.pipelines.errors import RouteyardError
+    from routeyard.pipelines.common.errors import RouteyardError
 
     wanted = given.recipes.split(",") if given.recipes else None
     releases: dict[str, Any] = {}
@@ -79,9 +79,9 @@ def _shipped(name: str, yard: Path) -> Path:
     from routeyard.flows.build import run_build
     from routeyard.flows.recipe import load
     from routeyard.flows.rehearse import rehearse
-    from routeyard.flows.workspace.fixtures import MAKERS
-    from routeyard.pipelines.errors import RouteyardError
-    from routeyard.pipelines.io.environment import names
+    from routeyard.flows.workspace import MAKERS
+    from routeyard.pipelines.common.errors import RouteyardError
+    from routeyard.pipelines.common.files import names
 
     for there in (yard / "releases").glob("*/*/manifest.json"):
         return there.parent

@@ -54,9 +54,9 @@ def planted(folder: Path, questions: int, models: int) -> Path:
     """The release: written twice, since audit and certificate are about what was written first."""
     from routeyard.datacards.card import render
     from routeyard.datacards.files import render as render_files
+    from routeyard.pipelines.audit.metering import audit
+    from routeyard.pipelines.common.matrix import core_of
     from routeyard.pipelines.evaluate.certificate import certify
-    from routeyard.pipelines.matrix.reading import core_of
-    from routeyard.pipelines.metering.audit import audit
     from routeyard.pipelines.release.build import write_release
     from routeyard.schemas import StoredTable
     from routeyard.schemas.recipe import Recipe
@@ -131,11 +131,11 @@ def _recipe(models: int) -> dict[str, Any]:
 
 
 def _tables(questions: int, recipe: Any) -> dict[str, Any]:
+    from routeyard.pipelines.common.pool import models_table
     from routeyard.pipelines.curate.split import split
     from routeyard.pipelines.ingest.queries import query_id, uniform_prompt
-    from routeyard.pipelines.pool import models_table
-    from routeyard.pipelines.release.write_table import Streamed
-    from routeyard.pipelines.scorers import SCORERS
+    from routeyard.pipelines.label.scorers import SCORERS
+    from routeyard.pipelines.release.database import Streamed
     from routeyard.schemas import QUERIES
 
     asks = [f"Question number {i}: what is the answer?" for i in range(questions)]

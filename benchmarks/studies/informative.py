@@ -54,8 +54,8 @@ def _name(release: Path) -> str:
 
 def _matrix(release: Path) -> tuple[Any, Any, tuple[Any, Any]]:
     """Scores and tasks of the questions that all models have a label of; uniform coverage."""
+    from routeyard.pipelines.evaluate.studies.items import uniform_widths
     from routeyard.pipelines.release.reader import open_release
-    from routeyard.pipelines.studies.collection import uniform_widths
 
     with open_release(release) as opened:
         matrix = opened.matrix("score")
@@ -70,7 +70,7 @@ def _matrix(release: Path) -> tuple[Any, Any, tuple[Any, Any]]:
 
 def _saved(matrix: Any, seeds: range, settings: dict[str, float]) -> list[tuple[float, ...]]:
     """Per budget: calls of uniform coverage over ours, and its interval over seeds."""
-    from routeyard.pipelines.studies.collection import mean_interval, replay
+    from routeyard.pipelines.evaluate.studies.items import mean_interval, replay
 
     scores, tasks, uniform = matrix
     found: list[tuple[float, ...]] = []

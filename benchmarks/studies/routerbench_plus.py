@@ -39,9 +39,8 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
 
     from routeyard.flows.build import run_build
     from routeyard.flows.cli import run as command
-    from routeyard.flows.demo.planted import plant, write_embedllm
     from routeyard.flows.recipe import load
-    from routeyard.flows.rehearse import EMBEDLLM
+    from routeyard.flows.rehearse import EMBEDLLM, plant, write_embedllm
     from routeyard.pipelines.ingest.importers import IMPORTERS
     from routeyard.pipelines.ingest.importers.write import run_import
 
@@ -194,7 +193,7 @@ def figures(release: Path, planted: Any) -> dict[str, Any]:
 def write_mmlu_pro(data: Path, folder: Path) -> Path:
     """MMLU-Pro's outcomes as EmbedLLM's `train.csv`, `val.csv` and `test.csv`."""
     from benchmarks.zoo.matrices import mmlu_pro
-    from routeyard.pipelines.embed import text_of
+    from routeyard.pipelines.common.encoders import text_of
 
     core, table = mmlu_pro(data, 42)
     asked = {row["query_id"]: row for row in table.to_pylist()}

@@ -19,10 +19,10 @@ from typing import Any
 
 from benchmarks.studies.page import HEAD, cut, parts_of
 from routeyard.flows.cli import run
-from routeyard.flows.evaluation import study as do
-from routeyard.flows.evaluation.reproduced.stands import pair_in_place
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.needs import lacking
+from routeyard.flows.evaluation import evaluate as do
+from routeyard.papers.commands import pair_in_place
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.needs import lacking
 
 #: Recipes over recorded outcomes; True where the questions' texts are part of them.
 RECORDED = {
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("releases", type=Path, nargs="*")
     parser.add_argument("--workspace", type=Path, default=Path("yard"))
     parser.add_argument("--out", type=Path, default=Path("results"))
-    parser.add_argument("--page", type=Path, default=Path("pipelines/studies/RESULTS.md"))
+    parser.add_argument("--page", type=Path, default=Path("pipelines/evaluate/studies/RESULTS.md"))
     parser.add_argument("--resamples", type=int, default=500)
     parser.add_argument("--minutes", type=float, default=4.0, help="of processor time, a study")
     parser.add_argument("--cache", type=Path, help="of embeddings; the workspace's by default")
@@ -75,8 +75,8 @@ def built(name: str, workspace: Path) -> Path:
 
 def studied(release: Path, out: Path, given: argparse.Namespace) -> str:
     """Run all studies that apply to a release; the text of its index."""
-    from routeyard.flows.evaluation.evaluate import ENCODER
     from routeyard.flows.evaluation.released import out_folder, read_release, with_embeddings
+    from routeyard.schemas.recipe import ENCODER
 
     name = release.resolve().parent.name
     folder, texts = out_folder(release, out), RECORDED.get(name, True)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.common.matrix import Core
 
 #: Size of the packaged encoder's vectors.
 DIMENSIONS = 384
@@ -75,10 +75,9 @@ def planted(n: int, m: int, *, seed: int = 0) -> Core:
 
 def once(core: Core, router: str, setting: dict[str, Any]) -> dict[str, float]:
     """Seconds of processor and clock, and peak memory in MB, of one cell."""
-    from routeyard.pipelines.experiment.entrants import registered
-    from routeyard.pipelines.experiment.fit import Fit
-    from routeyard.pipelines.experiment.splits import order
-    from routeyard.pipelines.zoo import cell
+    from routeyard.pipelines.evaluate.experiment import order, registered
+    from routeyard.pipelines.evaluate.fit import Fit
+    from routeyard.pipelines.evaluate.zoo import run as cell
 
     # The peak is that of the process: the benchmark runs big cells in fresh ones.
     clock = perf_counter()
@@ -104,8 +103,8 @@ def cells_in_first_settings(small: list[float], stochastic: bool) -> float:
     >>> cells_in_first_settings([1.0, 2.0], True)
     15.0
     """
-    from routeyard.pipelines.experiment.settings import MORE_SEEDS
-    from routeyard.pipelines.zoo.protocol import FINALISTS
+    from routeyard.pipelines.evaluate.experiment import MORE_SEEDS
+    from routeyard.pipelines.evaluate.zoo.run import FINALISTS
 
     more = len(MORE_SEEDS) * sum(sorted(small)[-FINALISTS:]) if stochastic else 0.0
     return (sum(small) + more) / small[0]
@@ -133,8 +132,8 @@ def extrapolated(half: dict[str, float], whole: dict[str, float], times: float) 
 
 
 def run(given: argparse.Namespace) -> dict[str, Any]:
-    from routeyard.pipelines.errors import BadInput
-    from routeyard.pipelines.experiment.entrants import architectures, registered, traits
+    from routeyard.pipelines.common.errors import BadInput
+    from routeyard.pipelines.evaluate.experiment import architectures, registered, traits
 
     names = None if given.routers == "all" else given.routers.split(",")
     little = planted(given.small, given.models)

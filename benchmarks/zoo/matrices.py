@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.common.matrix import Core
 
 #: Tasks of RouterDC's table that are in English, and the train questions of all.
 ENGLISH = ("arc_challenge", "gsm8k", "humaneval", "mmlu")
@@ -120,8 +120,9 @@ def footprints(responses: Path, core: Core, probes: int = 192) -> NDArray[np.flo
     """(m, 256) text footprints of the core's models on validation questions, seed 0."""
     import pyarrow.compute as pc
 
-    from routeyard.pipelines.matrix.model_signals import descriptors_of
-    from routeyard.pipelines.signals.text_footprint import KIND, text_footprints
+    from routeyard.pipelines.common.matrix import descriptors_of
+    from routeyard.pipelines.evaluate.signals import TEXT_FOOTPRINT_KIND as KIND
+    from routeyard.pipelines.evaluate.signals import text_footprints
 
     held = np.array(core.query_ids)[core.rows("dense", "validation")]
     chosen = sorted(np.random.default_rng(0).permutation(held)[:probes].tolist())

@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.zoo.matrices import ENGLISH, MATRICES, single_rows
-from routeyard.pipelines.matrix.core import Core
+from routeyard.pipelines.common.matrix import Core
 
 
 def macro(core: Core, done: Any, bench: Any, encoder: str) -> list[tuple[str, float]]:
     """(router, macro accuracy over tasks in per cent) of the winners, best first."""
-    from routeyard.pipelines.metrics.selection import at_choice, best
-    from routeyard.pipelines.zoo.run import scores
+    from routeyard.pipelines.evaluate.metrics.selection import at_choice, best
+    from routeyard.pipelines.evaluate.zoo.run import scores
 
     test = core.take(core.rows(bench.scheme, "test"))
     found = []
@@ -44,8 +44,8 @@ def first_to_fifth(core: Core, done: Any, bench: Any, encoder: str) -> dict[str,
     Points between them, the paired standard error of that, the share of questions on
     which they do not do equally well, and the number of questions; None below five.
     """
-    from routeyard.pipelines.metrics.selection import at_choice, best
-    from routeyard.pipelines.zoo.run import scores
+    from routeyard.pipelines.evaluate.metrics.selection import at_choice, best
+    from routeyard.pipelines.evaluate.zoo.run import scores
 
     test = core.take(core.rows(bench.scheme, "test"))
     test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
@@ -104,9 +104,9 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
 def one(given: argparse.Namespace, seed: int, out: Path) -> tuple[dict[str, Any], dict[str, float]]:
     """One split: (figures, router → test accuracy); tables are written under `out`."""
     from routeyard.flows.evaluation import zoo
-    from routeyard.flows.evaluation.vectors import vectors
-    from routeyard.pipelines.experiment.entrants import registered
-    from routeyard.pipelines.zoo.report import overall
+    from routeyard.flows.evaluation.released import vectors
+    from routeyard.pipelines.evaluate.experiment import registered
+    from routeyard.pipelines.evaluate.zoo.report import overall
 
     data = Path(os.environ.get("ROUTEYARD_DATA", "data"))
     core, queries = MATRICES[given.matrix](data, seed)

@@ -8,15 +8,198 @@ style by their hashes and forbids every request.
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from routeyard.datacards.certified import sentences
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.datacards.card import sentences
+from routeyard.datacards.charts import png, shares
 from routeyard.datacards.site import evaluation
-from routeyard.datacards.site.evaluation_tables import EvaluationTables
-from routeyard.datacards.site.headline import answer_of
+from routeyard.datacards.site.evaluation import (
+    MEASURES,
+    EvaluationTables,
+    answer_of,
+    over_call_rate,
+    over_cost,
+    over_groups,
+    selections,
+)
 from routeyard.datacards.site.language import single_page
-from routeyard.datacards.site.shards import packed
+from routeyard.datacards.site.shards import batched, index, packed, questions
+from routeyard.datacards.sql import sql_of
+from routeyard.schemas import CONTRACTS
+from routeyard.schemas.contracts import TableStore
+
+# What a report's look-up shows: questions with every model's answer, and what routers chose.
+
+#: Characters of text a report holds at most; excerpts shrink to fit.
+BUDGET = 32_000_000
+LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_READ = 1200, 2000, 80
+#: Questions that the page unpacks at once.
+AT_ONCE = 40
+
+_TABLES = ("queries", "labels", "responses", "verdicts")
+#: What is shown of answers, the largest table: only this is read of one on disk.
+_SHOWN = (
+    "query_id", "model_id", "sample", "status", "text", "cost_usd", "prompt_tokens",
+    "completion_tokens", "latency_s",
+)  # fmt: skip
+
+
+def lookup(
+    tables: Mapping[str, pa.Table],
+    query_ids: Sequence[str],
+    choices: pa.Table | None = None,
+    *,
+    budget: int = BUDGET,
+) -> dict[str, Any]:
+    """Look-up of the questions `query_ids`, as the site's questions page reads it.
+
+    Args:
+        tables: release tables `queries`, `models`, `labels` and, if at hand,
+            `responses` and `verdicts`.
+        choices: query_id, router, model_id rows: what each router chose.
+        budget: characters of answers and questions together; every answer is
+            cut at the same length so that all fit, and the cut is stated.
+
+    Returns:
+        `meta` (models, tasks, counts), `index` (columns to search) and `answers`, JSON texts of
+        at most `AT_ONCE` questions: prompt, references, one cell per model that has a label
+        or an answer, and the routers' choices.
+    """
+    import duckdb
+
+    wanted = pa.array(list(query_ids), pa.string())
+    models = sorted(tables["models"].column("model_id").to_pylist())
+    place = {name: k for k, name in enumerate(models)}
+    with duckdb.connect() as connection:
+        connection.execute("SET threads = 1")  # means are then the same to the last bit
+        connection.register("models", tables["models"].select(["model_id"]))
+        for name in _TABLES:
+            part = _answers(tables, wanted) if name == "responses" else None
+            part = _part(tables.get(name), name, wanted) if part is None else part
+            connection.register(f"{name}_of", part)
+        for view, statement in sql_of("lookup").items():
+            connection.execute(f"CREATE VIEW {view} AS {statement}")
+
+        def ask(sql: str) -> pa.Table:
+            return connection.sql(sql).to_arrow_table()
+
+        columns, tasks = index(ask, models, has=())
+        ids = columns["id"]
+        longest = max(1, min(LONGEST_ANSWER, budget // max(1, len(ids) * max(1, len(models)))))
+        found = questions(
+            ask,
+            ids,
+            models,
+            has=[name for name in _TABLES if name in tables],
+            longest=longest,
+            longest_prompt=LONGEST_QUESTION,
+            longest_read=LONGEST_READ,
+        )
+        chosen: dict[str, list[list[Any]]] = defaultdict(list)
+        if choices is not None:
+            for row in _part(choices, None, wanted).to_pylist():
+                chosen[row["query_id"]].append([row["router"], place[row["model_id"]]])
+        texts = [
+            f'{text[:-1]},"routers":{json.dumps(sorted(chosen[key]), ensure_ascii=False)}}}'
+            for key, text in zip(ids, found, strict=True)
+        ]
+    return {
+        "meta": {
+            "models": models,
+            "tasks": tasks,
+            "questions": len(ids),
+            "indexed": max(1, len(ids)),
+            "answered": AT_ONCE,
+            "longest": longest,
+        },
+        "index": columns,
+        "answers": [f"[{','.join(part)}]" for part in batched(texts, AT_ONCE)],
+    }
+
+
+def _answers(tables: Mapping[str, pa.Table], wanted: pa.Array) -> pa.Table | None:
+    """What is shown of the answers to some questions; None where they are on no disk.
+
+    Raises:
+        ContractError: the file breaks the table's contract.
+    """
+    stored = tables.stored("responses") if isinstance(tables, TableStore) else None
+    if stored is None:
+        return None
+    contract = CONTRACTS["responses"]
+    contract.conform(stored.schema.empty_table(), where=str(stored.path))
+    names = [name for name in _SHOWN if name in stored.column_names]
+    parts = [
+        part.filter(pc.is_in(part.column("query_id"), value_set=wanted))
+        for part in stored.batches(names)
+    ]
+    found = pa.Table.from_batches(parts, pa.schema([stored.schema.field(name) for name in names]))
+    for name in set(_SHOWN) - set(names):
+        found = found.append_column(name, pa.nulls(len(found), contract[name].type))
+    return found.select(_SHOWN).cast(pa.schema([contract.schema.field(name) for name in _SHOWN]))
+
+
+def _part(table: pa.Table | None, name: str | None, wanted: pa.Array) -> pa.Table:
+    """Rows of some questions; columns that a table lacks are null."""
+    contract = CONTRACTS[name] if name else None
+    if table is None:
+        assert contract is not None
+        return contract.schema.empty_table()
+    found = table.filter(pc.is_in(table.column("query_id"), value_set=wanted))
+    for field in contract.schema if contract else ():
+        if field.name not in found.column_names:
+            found = found.append_column(field, pa.nulls(len(found), field.type))
+    return found
+
+
+# Plots of an evaluation as PNG and SVG files; the same tables give the same bytes.
+
+
+def plot_all(
+    folder: Path, one: EvaluationTables, models: Sequence[str], *, simulated: bool
+) -> list[Path]:
+    """Write every plot there is data for; returns the files.
+
+    Args:
+        models: All models of the release, for their colours.
+        simulated: Nobody paid the costs.
+    """
+    pool = sorted(set(one.metrics.column("router").to_pylist()))
+    drawn: dict[str, str] = {}
+    points = [] if one.curves is None else one.curves.to_pylist()
+    for measure in MEASURES:
+        own = [p for p in points if p["curve"] == "deferral" and p["measure"] == measure]
+        if own:
+            costs = [p["x"] for p in own if p["x"] > 0]
+            log = bool(costs) and max(costs) > 30 * min(costs)
+            name = f"deferral-{measure}"
+            drawn[f"deferral_{measure}"] = over_cost(
+                own, "deferral", measure, name=name, log=log, simulated=simulated, pool=pool
+            )
+    if text := over_call_rate(points, one, name="tradeoff", pool=pool):
+        drawn["tradeoff"] = text
+    for part, rows in selections(one.profiles).items():
+        name = "selection_hard" if part.endswith(" hard") else "selection"
+        drawn[name] = shares(
+            rows, name=name, title=f"Models each router asks ({part})", of="router", models=models
+        )
+    if one.ood is not None and one.ood.num_rows:
+        drawn["ood"] = over_groups(one.ood.to_pylist(), pool, name="ood")
+    return [path for name, text in drawn.items() for path in _save(folder, name, text)]
+
+
+def _save(folder: Path, name: str, text: str) -> list[Path]:
+    svg, pixels = folder / f"{name}.svg", folder / f"{name}.png"
+    svg.write_text(text, encoding="utf-8")
+    pixels.write_bytes(png(text))
+    return [svg, pixels]
 
 
 def report(
@@ -34,7 +217,7 @@ def report(
         models: All models of the release, so that colours agree with its other pages.
         simulated: Programs play the models.
         certificate: the certificate as JSON, or None.
-        lookup: from `routeyard.datacards.reports.lookup.lookup`.
+        lookup: from `routeyard.datacards.reports.evaluation.lookup`.
     """
     shards = {"index-0": packed(lookup["index"])}
     shards |= {f"answers-{k}": packed(part) for k, part in enumerate(lookup["answers"])}

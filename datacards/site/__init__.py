@@ -1,4 +1,4 @@
-"""The static site of releases: pages, their figures, shards of questions. Read `write.py` first.
+"""The static site of releases: pages, their figures, shards of questions; `write.py` writes them.
 
 Every page is made of a `Book`: the manifest of one release, a function that answers SQL over it,
 and the files beside it. The report of an evaluation, the health report and the studies are single

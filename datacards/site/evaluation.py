@@ -2,29 +2,506 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 from markupsafe import Markup
 
-from routeyard.datacards.charts.bars import shares
-from routeyard.datacards.charts.colours import REFERENCES
-from routeyard.datacards.charts.draw import PAGE
-from routeyard.datacards.charts.lines import series
-from routeyard.datacards.site.cheapest import cheapest
-from routeyard.datacards.site.evaluation_charts import (
-    CURVES,
-    MEASURES,
-    over_call_rate,
-    over_cost,
-    over_groups,
-    unit_of,
+from routeyard.datacards.card import texts
+from routeyard.datacards.charts import (
+    PAGE,
+    PHONE,
+    REFERENCES,
+    Zone,
+    changes,
+    cost_accuracy,
+    curves,
+    series,
+    shares,
 )
-from routeyard.datacards.site.evaluation_tables import EvaluationTables
-from routeyard.datacards.site.figure_rows import COLUMNS, figure_rows, pair_rows
-from routeyard.datacards.site.headline import encoder_words
-from routeyard.datacards.site.language import kind_of
+from routeyard.datacards.site.language import chance, kind_of, listed, router
+from routeyard.schemas.release import order_undecided, undecided_words
+
+# One evaluation of routers as pages are given it.
+
+
+@dataclass(frozen=True)
+class EvaluationTables:
+    """One evaluation of routers, as its files have it.
+
+    Attributes:
+        metrics, curves, profiles, comparisons, ood: Its tables; all but the first may be missing.
+        ranking: router, value, best_place, worst_place.
+        facts: What was done, in the words of `routeyard.pipelines.evaluate`.
+    """
+
+    title: str
+    metrics: pa.Table
+    curves: pa.Table | None = None
+    profiles: pa.Table | None = None
+    comparisons: pa.Table | None = None
+    ood: pa.Table | None = None
+    ranking: Sequence[Mapping[str, Any]] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+# Charts of an evaluation: accuracy over cost and over the call rate, changes on unseen groups.
+
+ChartRow = dict[str, Any]
+
+_TEXTS = texts("evaluation.yaml")
+#: Cost measure → (what it is called, factor on the stored value).
+MEASURES: dict[str, tuple[str, float]] = {k: tuple(v) for k, v in _TEXTS["measures"].items()}
+CURVES: dict[str, list[str]] = _TEXTS["curves"]
+
+
+def unit_of(measure: str, simulated: bool) -> tuple[str, float]:
+    """Unit of a cost measure, which says that money is simulated, and factor on its values."""
+    unit, factor = MEASURES[measure]
+    return f"simulated {unit}" if simulated and measure == "usd" else unit, factor
+
+
+def over_cost(
+    points: Sequence[ChartRow], curve: str, measure: str, *, log: bool, simulated: bool, **how: Any
+) -> str:
+    """SVG of accuracy over one cost measure; `how` as for `curves`."""
+    (title, x), (unit, factor) = CURVES[curve], unit_of(measure, simulated)
+    along = f"{x} ({unit}{{}})" if measure == "usd" else f"{unit}{{}}"
+    return curves(
+        [{**p, "x": factor * p["x"]} for p in points],
+        title=f"{title}, {unit}" if measure == "usd" else title.replace("mean cost", unit),
+        x=along.format(", log scale" if log else ""),
+        y="accuracy",
+        log=log,
+        **how,
+    )
+
+
+def over_call_rate(points: Sequence[ChartRow], one: EvaluationTables, **how: Any) -> str | None:
+    """SVG of accuracy over the share sent to the large of two models; None without such points."""
+    own = [p for p in points if p["curve"] == "tradeoff"]
+    if not own:
+        return None
+    zones, straight = bands(one)
+    return curves(
+        own,
+        title="Accuracy over the call rate of the large model",
+        x="questions sent to the large model (share)",
+        y="accuracy",
+        shares=(True, True),
+        zones=zones,
+        straight=straight,
+        **how,
+    )
+
+
+def bands(one: EvaluationTables) -> tuple[list[Zone], tuple[float, float] | None]:
+    """Scenarios of a two-model plot, and the accuracies of its ends, where both are known."""
+    lpm, mpm, low, high = one.facts.get("bands") or (0.25, 0.30, 0.85, 0.95)
+    zones = [Zone("LPM", "x", 0.0, lpm), Zone("MPM, up to HCR", "x", mpm, 1.0)]
+    level = {
+        row["router"].partition(":")[0]: row["value"]
+        for row in one.metrics.to_pylist()
+        if row["metric"] == "accuracy" and row["router"].startswith(("small:", "large:"))
+    }
+    if len(level) < 2 or None in level.values() or level["large"] <= level["small"]:
+        return zones, None
+    small, gap = level["small"], level["large"] - level["small"]
+    return [*zones, Zone("HCR", "y", small + low * gap, small + high * gap)], (
+        level["small"],
+        level["large"],
+    )
+
+
+def over_groups(rows: Sequence[ChartRow], pool: Sequence[str], **how: Any) -> str:
+    """Change of accuracy on groups that training did not see, over the groups."""
+    return changes(
+        rows,
+        title="Change of accuracy on a group not seen in training",
+        of="group held out",
+        value="change of accuracy (percentage points), 95 % interval",
+        routers=pool,
+        **how,
+    )
+
+
+# What each accuracy costs at least, by router and by single model.
+
+CheapestRow = dict[str, Any]
+
+
+def cheapest(
+    points: Sequence[CheapestRow],
+    metrics: Sequence[CheapestRow],
+    measure: str,
+    unit: str,
+    factor: float,
+) -> CheapestRow | None:
+    """Per router the rising steps of its curve: what each accuracy costs at least.
+
+    Single models are curves of one point: whoever asks for the cheapest way wants to know
+    when no router is needed.
+    """
+    steps: dict[str, list[tuple[float, float]]] = {}
+    for p in points:
+        if p["curve"] == "deferral" and p["measure"] == measure and p["y"] is not None:
+            steps.setdefault(p["router"], []).append((p["x"] * factor, p["y"]))
+    if not steps:
+        return None
+    told: dict[str, CheapestRow] = {}
+    for row in metrics:
+        if row["router"].startswith("single:") and row["split"] == "test":
+            told.setdefault(row["router"], {})[row["metric"]] = row["value"]
+    for name, row in told.items():
+        if row.get("accuracy") is not None and row.get(f"mean_cost[{measure}]") is not None:
+            steps[name] = [(row[f"mean_cost[{measure}]"] * factor, row["accuracy"])]
+    rising = {}
+    for name, pairs in steps.items():
+        best = -1.0
+        kept = []
+        for x, y in sorted(pairs, key=lambda pair: (pair[0], -pair[1])):
+            if y > best:
+                best = y
+                kept.append((float(f"{x:.6g}"), float(f"{y:.6g}")))
+        rising[name] = kept
+    best_single = max(
+        (pairs[-1][1] for name, pairs in rising.items() if name.startswith("single:")), default=None
+    )
+    # Downwards: the best single model must reach what is asked at first.
+    asked = None if best_single is None else math.floor(1000 * best_single) / 10
+    return {"steps": rising, "unit": unit, "asked": asked, "told": _told(rising, asked, unit)}
+
+
+def _told(
+    rising: Mapping[str, Sequence[tuple[float, float]]], asked: float | None, unit: str
+) -> str:
+    """The cheapest router and single model at an accuracy, as `site.js` says it of any other; of
+    equally cheap ones all."""
+    least, words = (50.0 if asked is None else asked) / 100, []
+    lowest = "Cheapest" if "USD" in unit else "Least by a"
+    for kind, called in (("router", "router"), ("model", "single model")):
+        own = {name: steps for name, steps in rising.items() if kind_of(name) == kind}
+        costs = {n: x for n, steps in own.items() for x, y in steps[::-1] if y >= least - 1e-9}
+        cost = min(costs.values(), default=None)
+        who = "none reaches it"
+        if cost is not None:
+            names = [router(name) for name, x in costs.items() if x == cost]
+            who = f"{' and '.join(names)} ({cost:,.4g} {unit})"
+        words.append(f"{lowest} {called}: {who}.")
+    return " ".join(words)
+
+
+# Rows of large tables as JSON: the page makes them when they are looked at.
+
+FigureRow = Mapping[str, Any]
+#: A cell as text, or text and the number it is sorted by.
+Cell = str | list[Any]
+#: (metric, heading, filter of the template, what it says); `{}` is the measure.
+COLUMNS: list[tuple[str, str, str, str]] = [
+    tuple(one) for one in texts("evaluation.yaml")["columns"]
+]
+_HEADINGS: dict[str, str] = {
+    **texts("evaluation.yaml")["compared"],
+    **{one[0]: one[1] for one in COLUMNS},
+}
+_UNITS = {"usd": "USD", "latency": "seconds", "params": "parameters"}
+
+
+def figure_rows(metrics: Sequence[FigureRow]) -> list[list[Cell]]:
+    """figure, router, questions, n, value, interval, why not known."""
+    return [
+        [
+            row["metric"],
+            router(row["router"]),
+            row["split"],
+            f"{row['n']:,}" if row.get("n") else "–",
+            [_plain(row["value"]), row["value"]],
+            _interval(row, _plain),
+            row.get("reason") or "",
+        ]
+        for row in metrics
+    ]
+
+
+def pair_rows(pairs: Sequence[FigureRow]) -> list[list[Cell]]:
+    """first, second, figure, difference, interval, chance, told apart."""
+    found: list[list[Cell]] = []
+    for row in pairs:
+        share = row["metric"] == "accuracy"
+        form = _points if share else _plain
+        difference = form(row["difference"]) + (
+            " points" if share and row["difference"] is not None else ""
+        )
+        found.append(
+            [
+                router(row["first"]),
+                router(row["second"]),
+                _figure(row["metric"]),
+                [difference, row["difference"]],
+                _interval(row, form),
+                [chance(row["p_adjusted"]), row["p_adjusted"]],
+                "yes" if row["significant"] else "no",
+            ]
+        )
+    return found
+
+
+def _figure(metric: str) -> str:
+    """A metric in the words of the ranking's columns, its cost measure behind it."""
+    name, bracket, measure = metric.partition("[")
+    form = f"{name}[{{}}]" if bracket else name
+    if metric in _HEADINGS or form not in _HEADINGS:
+        return _HEADINGS.get(metric, metric)
+    measure = measure.removesuffix("]")
+    return f"{_HEADINGS[form]}: {_UNITS.get(measure, measure)}"
+
+
+def _plain(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def _points(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:+.1f}"
+
+
+def _interval(row: FigureRow, form: Any) -> str:
+    if row["low"] is None or row["high"] is None:
+        return "–"
+    return f"{form(row['low'])} to {form(row['high'])}"
+
+
+# The answer of a release in one sentence, the picture that shows it, and the ranking.
+
+HeadlineRow = dict[str, Any]
+
+
+def headline(
+    one: EvaluationTables | None, models: Sequence[HeadlineRow], *, simulated: bool
+) -> dict[str, Any]:
+    """`sentence`, `note` (the encoder that its routers read the questions through), `rows` (all,
+    best first), `chart`, and `small`, which a phone shows.
+
+    A router is chosen by its accuracy on the validation questions, the single model by that on
+    the train questions; the sentence gives those on the test questions. Your own routers are
+    named without being chosen. Without an evaluation the sentence is about the models.
+
+    Args:
+        models: Rows of the leaderboard.
+        simulated: Programs play the models, so that no figure is about real ones.
+    """
+    rows = [] if one is None else _rows(one)
+    sentence = _of_routers(one, rows) if one is not None else None
+    sentence = _said(sentence or _of_models(models), simulated=simulated)
+    alone = {_level(row) for row in rows if row["role"] == "model"}
+    # A router that always asks one model is that model's mark.
+    priced = [
+        row for row in rows if row["cost"] and (row["role"] != "router" or _level(row) not in alone)
+    ]
+    chart: dict[str, Markup | None] = {"chart": None, "small": None}
+    if len(priced) > 1:
+        pool = [row["model_id"] for row in models]
+        for name, look in (("chart", PAGE), ("small", PHONE)):
+            drawn = cost_accuracy(
+                priced, pool=pool, simulated=simulated, name=f"answer-{name}", look=look
+            )
+            chart[name] = Markup(drawn)  # noqa: S704  escaped by `draw`
+    third = sorted((r["accuracy"] for r in rows if r["role"] == "model"), reverse=True)[2:3]
+    for row in rows:  # the three best single models, and those as good as the third
+        row["shown"] = row["role"] != "model" or row["accuracy"] > min(third, default=0) - 1e-9
+    note = None if one is None or "encoder" not in one.facts else encoder_words(one.facts)
+    return {"sentence": sentence, "note": note, "rows": rows, **chart}
+
+
+def answer_of(one: EvaluationTables, *, simulated: bool) -> str | None:
+    """The sentence on an evaluation alone; None where it has no router to speak of."""
+    return _said(_of_routers(one, _rows(one)), simulated=simulated)
+
+
+def _said(sentence: str | None, *, simulated: bool) -> str | None:
+    if sentence and simulated:
+        return f"{sentence} The models are simulated: no figure is about real ones."
+    return sentence
+
+
+def _level(row: HeadlineRow) -> tuple[float, float | None]:
+    """Accuracy and cost, but for the last digits of a sum."""
+    cost = row["cost"]
+    return (round(row["accuracy"], 9), None if cost is None else float(f"{cost:.9g}"))
+
+
+def _rows(one: EvaluationTables) -> list[HeadlineRow]:
+    """Accuracy with its interval and cost (USD per 1,000 questions) on the test questions."""
+    found: dict[str, dict[str, HeadlineRow]] = {}
+    for row in one.metrics.to_pylist():
+        if row["split"] == "test" and not row["router"].startswith(("small:", "large:")):
+            found.setdefault(row["router"], {})[row["metric"]] = row
+    places = {row["router"]: row for row in one.ranking}
+    rows = []
+    for name, told in found.items():
+        accuracy = told.get("accuracy") or {}
+        # "best single" is the single model that another row names.
+        if accuracy.get("value") is None or name == "best single":
+            continue
+        cost = (told.get("mean_cost[usd]") or {}).get("value")
+        place = places.get(name)
+        rows.append(
+            {
+                "model_id": name.removeprefix("single:"),
+                "role": kind_of(name),
+                "accuracy": accuracy["value"],
+                "low": accuracy.get("low"),
+                "high": accuracy.get("high"),
+                "cost": None if cost is None else 1000 * cost,
+                "place": None if place is None else (place["best_place"], place["worst_place"]),
+            }
+        )
+    return sorted(rows, key=lambda row: (-row["accuracy"], row["model_id"]))
+
+
+#: Registered routers that look at no question: they are compared with, and never chosen.
+CONTROLS = ("random", "best-generalist")
+
+
+def _of_routers(one: EvaluationTables, rows: Sequence[HeadlineRow]) -> str | None:
+    """Your own routers, else the router that is best on the validation questions, beside the
+    single model that is best on the train questions. Those that are equally good are all named."""
+    facts = one.facts
+    validation: Mapping[str, float] = facts.get("validation") or {}
+    by_name = {(row["role"], row["model_id"]): row for row in rows}
+    single = by_name.get(("model", facts.get("best_single")))
+    if single is None:
+        return None
+    own = [name for name in facts.get("own") or () if ("router", name) in by_name]
+    usual = {n: v for n, v in validation.items() if ("router", n) in by_name and n not in own}
+    tried = {name: value for name, value in usual.items() if name not in CONTROLS}
+    best = alike(tried)
+    if not own and not best:
+        return None
+    chosen = [by_name["router", name] for name in own or best]
+    words = f"{_subject(chosen, len(own), len(tried))} of the test questions right"
+    words += f"; {_always(single, facts)}"
+    if not own:
+        words = _against(words, tried[best[0]], usual.get("best-generalist"), chosen, single)
+    if cost := _cost(chosen, single):
+        words += f". Routing costs {cost} what that model costs, where it is free to ask any model"
+    if own:
+        words += _beside([by_name["router", name] for name in best])
+    return f"{words}."
+
+
+def _subject(chosen: Sequence[HeadlineRow], own: int, tried: int) -> str:
+    """The routers of the sentence, how they were chosen, and what they answer."""
+    if own:
+        return f"Your router{'s' * (own > 1)} {_answered(chosen)}"
+    # Who is alone was not chosen.
+    why = f"the best of {tried} routers on the validation questions" if tried > 1 else ""
+    return _answered(chosen, why)
+
+
+def _beside(best: Sequence[HeadlineRow]) -> str:
+    """What the best of the other routers answer, beside your own; empty without any."""
+    if not best:
+        return ""
+    return f". Of the other routers, {_answered(best)}, chosen on the validation questions"
+
+
+def _against(
+    words: str,
+    value: float,
+    level: float | None,
+    chosen: Sequence[HeadlineRow],
+    single: HeadlineRow,
+) -> str:
+    """The sentence, with what it means where the chosen routers gain nothing over a single model.
+
+    Args:
+        value, level: accuracy on the validation questions, of them and of that model.
+    """
+    if {_level(row) for row in chosen} == {_level(single)}:
+        return f"Routing gains nothing here. {words}"
+    if level is not None and value <= level + 1e-9:
+        return f"{words}. On the validation questions no router did better than that model"
+    return words
+
+
+def _cost(chosen: Sequence[HeadlineRow], single: HeadlineRow) -> str | None:
+    """What one router costs of a single model; None of several, where unknown, or where it is
+    that model."""
+    router = chosen[0]
+    if (
+        len(chosen) > 1
+        or not router["cost"]
+        or not single["cost"]
+        or _level(router) == _level(single)
+    ):
+        return None
+    return _times(router["cost"] / single["cost"])
+
+
+def alike(values: Mapping[str, float]) -> list[str]:
+    """The names with the greatest value: all of them, so that no name settles a tie."""
+    most = max(values.values(), default=0.0)
+    return sorted(name for name, value in values.items() if value > most - 1e-9)
+
+
+def encoder_words(facts: Mapping[str, Any]) -> str:
+    """Which vectors of the questions routers learn from, and which routers do."""
+    if not (name := facts["encoder"]):
+        return "encoder: none, routers saw no vectors of the questions"
+    who = listed(facts.get("on_encoder") or ())
+    of = f", for {who}" if who else ""
+    return f"encoder of the questions: {name.removesuffix(':float32')}{of}"
+
+
+def _answered(rows: Sequence[HeadlineRow], why: str = "") -> str:
+    """a answers 80.0 %; or, of the same accuracy or not, a and b answer 80.0 % and 79.0 %."""
+    shares = list(dict.fromkeys(map(_share, rows)))
+    says = "answers" if len(rows) == 1 else "answer"
+    names = listed([row["model_id"] for row in rows]) + (f", {why}," if why else "")
+    return f"{names} {says} {' and '.join(shares[:3])}"
+
+
+def _always(single: HeadlineRow, facts: Mapping[str, Any]) -> str:
+    """What always asking the single model of an evaluation reaches, and why that one."""
+    name = single["model_id"]
+    others = (facts.get("order_undecided") or {}).get("train")
+    if not others:
+        return f"always asking {name}, best on the train questions, {_share(single)}"
+    return f"always asking {name} {_share(single)}. {undecided_words(name, others)[:-1]}"
+
+
+def _of_models(models: Sequence[HeadlineRow]) -> str | None:
+    """The best models by accuracy; none is called so where missing labels leave the order open."""
+    labelled = {row["model_id"]: row for row in models if row["accuracy"] is not None}
+    if not labelled:
+        return None
+    best = alike({name: row["accuracy"] for name, row in labelled.items()})
+    whose = "its" if len(best) == 1 else "their"
+    words = f"{_answered([labelled[name] for name in best])} of {whose} labelled questions right"
+    counts = {name: row["counts"] for name, row in labelled.items() if row.get("counts")}
+    if others := order_undecided(counts, best[0]) if best[0] in counts else []:
+        return f"{words}. {undecided_words(best[0], others)}"
+    if len(models) == 1:
+        return f"The only model, {words}."
+    return f"The best of {len(models)} models, {words}."
+
+
+def _share(row: HeadlineRow) -> str:
+    said = f"{100 * row['accuracy']:.1f} %"
+    if row["low"] is None or row["high"] is None:
+        return said
+    return f"{said} ({100 * row['low']:.1f} to {100 * row['high']:.1f})"
+
+
+def _times(ratio: float) -> str:
+    """How many times as much: 1/76 of, 41 % of, 3 times."""
+    if ratio < 0.1:
+        return f"1/{1 / ratio:.0f} of"
+    return f"{100 * ratio:.0f} % of" if ratio < 2 else f"{ratio:.2g} times"
+
 
 Row = dict[str, Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from routeyard.datacards.charts.colours import REFERENCES
+from routeyard.datacards.charts import REFERENCES
 
 
 def page_environment() -> Environment:

@@ -7,17 +7,75 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from routeyard.datacards.certified import VERDICTS, sentences
-from routeyard.datacards.charts.bars import bars
-from routeyard.datacards.charts.draw import PAGE
-from routeyard.datacards.charts.grids import MOST_CELLS, agreement, heatmap
-from routeyard.datacards.charts.models import accuracy_bars, cost_accuracy
-from routeyard.datacards.sections import pool_sources
-from routeyard.datacards.site import figures
-from routeyard.datacards.site.doubts import doubts
-from routeyard.datacards.site.evaluation import cheapest_words
-from routeyard.datacards.site.headline import headline
+from routeyard.datacards.card import VERDICTS, pool_sources, sentences
+from routeyard.datacards.charts import (
+    MOST_CELLS,
+    PAGE,
+    accuracy_bars,
+    agreement,
+    bars,
+    cost_accuracy,
+    heatmap,
+)
+from routeyard.datacards.site import release as figures
+from routeyard.datacards.site.evaluation import cheapest_words, headline
 from routeyard.datacards.site.release import SiteRelease
+
+# What is doubtful about a release, each with the questions behind it.
+
+#: Characters of a finding that are shown.
+LONGEST = 400
+
+
+def doubts(book: SiteRelease) -> list[dict[str, Any]]:
+    """Sentences with counts, and where on the site their questions are; none where all is well."""
+    counts = figures.counts(book)
+    found: list[dict[str, Any]] = []
+
+    def say(n: int, one: str, many: str, link: str | None = None) -> None:
+        if n:
+            found.append({"says": f"{n:,} {one if n == 1 else many}", "link": link})
+
+    say(
+        counts["contested"],
+        "label is contested: verdicts disagree, or the text commits to several answers",
+        "labels are contested: verdicts disagree, or the text commits to several answers",
+        "questions.html#contested=1",
+    )
+    missing = counts["pairs"] - counts["labelled"]
+    say(
+        missing,
+        "pair has no label",
+        "pairs have no label, and are neither right nor wrong",
+        "questions.html#missing=1",
+    )
+    say(
+        counts["unreadable"], "answer could not be read, and is wrong",
+        "answers could not be read, and are wrong", "#labels",
+    )  # fmt: skip
+    unpriced = counts["pairs"] - counts["priced"]
+    say(unpriced, "pair has no known cost", "pairs have no known cost, and are not free")
+    for row in figures.duplicates(book):
+        say(
+            row["conflicts"], "group of near-duplicates has labels that disagree",
+            "groups of near-duplicates have labels that disagree", "questions.html#duplicates=1",
+        )  # fmt: skip
+    certificate = book.certificate or {}
+    if certificate.get("verdict") not in (None, "routable"):
+        says = f"The certificate's verdict is: {certificate['verdict']}"
+        found.append({"says": says, "link": "#certificate"})
+    audited = book.manifest.figures.get("audit") or {}
+    for finding in (*audited.get("defects", ()), *audited.get("defects_waived", ())):
+        kind, _, says = str(finding).removeprefix("audit:").partition(": ")
+        words = f"Audit, {kind.replace('_', ' ')}: {says}"
+        found.append(
+            {"says": words if len(words) <= LONGEST else f"{words[:LONGEST]}…", "link": None}
+        )
+    recipe = book.manifest.recipe.get("release") or {}
+    told = [str(issue) for issue in recipe.get("known_issues") or ()]
+    told += [f"The gate {one.gate} was waived: {one.reason}" for one in book.manifest.waivers]
+    return [*found, *({"says": one, "link": "data.html#changes"} for one in told)]
+
 
 CHARTS = ("accuracy", "cost", "heatmap", "specialists", "likeness")
 

@@ -10,12 +10,61 @@ from typing import Any
 
 from jinja2 import Environment
 
-from routeyard.datacards.sections import recorded_words
-from routeyard.datacards.site import data_page, release_page, router_page
-from routeyard.datacards.site.figures import contested
+from routeyard.datacards.card import bibtex, recorded_words
+from routeyard.datacards.site import evaluation, release_page
 from routeyard.datacards.site.language import page_environment
-from routeyard.datacards.site.release import SiteRelease
+from routeyard.datacards.site.release import SiteRelease, contested
 from routeyard.datacards.site.shards import write_shards
+from routeyard.schemas import CONTRACTS
+
+# Content of the data page: every column, saved SQL, sources and licences, how to cite.
+
+
+def data_page_content(book: SiteRelease) -> dict[str, Any]:
+    """What `data.html.jinja` shows."""
+    manifest = book.manifest
+    words = manifest.recipe.get("release") or {}
+    tables = []
+    for name, entry in manifest.tables.items():
+        contract = CONTRACTS.get(name)
+        tables.append(
+            {
+                "name": name,
+                "rows": entry.rows,
+                "file": entry.file,
+                "says": contract.description if contract else "",
+                "key": ", ".join(contract.key) if contract else "",
+                "columns": contract.columns if contract else (),
+            }
+        )
+    return {
+        "tables": tables,
+        "recorded": recorded_words(manifest.recipe, manifest.figures),
+        "saved": book.saved,
+        "sources": manifest.sources,
+        "license": words.get("license") or "NOASSERTION",
+        "citation": words.get("citation") or bibtex(manifest.model_dump(mode="json")),
+        "known_issues": words.get("known_issues") or [],
+        "waivers": [waiver.model_dump() for waiver in manifest.waivers],
+    }
+
+
+# Content of the routers page: evaluations, the certificate's routers, zoo and studies.
+
+
+def router_page_content(book: SiteRelease) -> dict[str, Any]:
+    """What `routers.html.jinja` shows."""
+    rows = book.rows("SELECT model_id, simulated FROM models ORDER BY 1")
+    models, simulated = [row["model_id"] for row in rows], any(row["simulated"] for row in rows)
+    return {
+        "evaluations": [
+            evaluation.content(one, f"e{k}", models, simulated=simulated)
+            for k, one in enumerate(book.evaluations)
+        ],
+        "certificate": book.certificate or {},
+        "beside": book.beside,
+    }
+
 
 #: Pages of a release: file → (title, template).
 PAGES = {
@@ -59,8 +108,8 @@ def write_release(book: SiteRelease, folder: Path, environment: Environment) -> 
     folder.mkdir(parents=True, exist_ok=True)
     content: dict[str, Mapping[str, Any]] = {
         "index.html": release_page.content(book),
-        "routers.html": router_page.content(book),
-        "data.html": data_page.content(book),
+        "routers.html": router_page_content(book),
+        "data.html": data_page_content(book),
     }
     if book.texts:
         content["questions.html"] = {

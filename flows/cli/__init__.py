@@ -6,6 +6,7 @@ Nothing heavy is imported before the command that needs it is called, so that
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -16,22 +17,63 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.flows.console.ending import end
-from routeyard.flows.console.visible import Visible, coloured
-from routeyard.pipelines.memory import collect_rarely, return_memory, sleep_soon
+from routeyard.flows.console import Visible, coloured
+from routeyard.pipelines.common.machine import collect_rarely, return_memory
 from routeyard.schemas.errors import BadInput, RouteyardError
-from routeyard.schemas.untrusted_text import in_line, visible
+from routeyard.schemas.text import in_line, visible
+
+# Completion scripts: for the shell that asks, or for one that is named.
+
+FLAGS = ("--show-completion", "--install-completion")
+SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
+
+
+def complete(words: Sequence[str]) -> int:
+    """Answer `--show-completion [SHELL]` or `--install-completion [SHELL]`.
+
+    Without a shell's name the library asks the process that called us, which tells it
+    nothing in a container's build or a service.
+
+    Raises:
+        BadInput: the shell is not supported, or not recognised.
+    """
+    from typer._completion_shared import _get_shell_name, get_completion_script, install
+
+    flag, *named = words
+    shell = named[0] if named else _get_shell_name()
+    if shell not in SHELLS:
+        said = f"there is no completion for {shell!r}" if shell else "no shell called this command"
+        raise BadInput(
+            said, where=flag, next_step=f"name one: routeyard {flag} " + "|".join(SHELLS[:4])
+        )
+    name, variable = "routeyard", "_ROUTEYARD_COMPLETE"
+    if flag == "--show-completion":
+        print(get_completion_script(prog_name=name, complete_var=variable, shell=shell))
+    else:
+        _, path = install(shell=shell, prog_name=name, complete_var=variable)
+        print(f"{shell} completion installed in {path}: it works in the next terminal")
+    return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `routeyard`; exits 0, 2 for bad input, 3 for a failed gate, 1 for anything else."""
     collect_rarely()
     return_memory()
-    sleep_soon()
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is not None or sys.gettrace() or sys.getprofile() or sys.flags.inspect:
+        sys.exit(run(words))
+    code = 1
+
+    def end() -> None:
+        with contextlib.suppress(OSError, ValueError):  # closed
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+    # Registered first, so called last: modules and objects are not taken apart one by one, which
+    # takes a noticeable part of a short command.
+    atexit.register(end)
     code = run(words)
-    if arguments is None:
-        end(code)
     sys.exit(code)
 
 
@@ -79,7 +121,7 @@ def _print_error(text: str) -> None:
 
 def _of_memory(error: Exception, words: list[str]) -> str | None:
     """The message that memory ran out; None where another thing happened."""
-    from routeyard.pipelines.memory import named
+    from routeyard.pipelines.common.machine import named
 
     found = named(error, f"`routeyard {' '.join(words[:1])}`")
     return f"error: {found}" if found is not None else None
@@ -87,7 +129,7 @@ def _of_memory(error: Exception, words: list[str]) -> str | None:
 
 def _stopped() -> str:
     """What a person who pressed Ctrl-C keeps."""
-    progress = sys.modules.get("routeyard.flows.console.progress")
+    progress = sys.modules.get("routeyard.flows.console")
     said = progress.kept() if progress is not None else None
     return (
         f"stopped; {said or 'what was finished is kept'}\n"
@@ -164,7 +206,7 @@ def _of_the_server(error: Exception) -> str | None:
 
 
 def _call(words: list[str]) -> int:
-    from routeyard.flows.cli.completion import FLAGS, complete
+    pass
     from routeyard.flows.cli.tree import root
 
     if words and words[0] in FLAGS:
@@ -210,7 +252,7 @@ def _wrong_words(error: Exception, words: list[str]) -> RouteyardError | None:
 
 def _check_address_space(words: list[str]) -> None:
     """Stop where our libraries could not be loaded: they end the process without a word."""
-    from routeyard.pipelines.memory import LOADING, OutOfMemory, address_space
+    from routeyard.pipelines.common.machine import LOADING, OutOfMemory, address_space
 
     left = address_space()
     if left is not None and left < LOADING and "--help" not in words:

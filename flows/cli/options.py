@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from routeyard.schemas.errors import RouteyardError
 
 #: Names the workspace, in place of `--workspace`.
 WORKSPACE = "ROUTEYARD_WORKSPACE"
@@ -21,7 +33,7 @@ def sealed_off(out: Path | None) -> Path | None:
         BadInput: it is a release, or is in one.
     """
     if out is not None:
-        from routeyard.pipelines.release.sealed_files import outside_releases
+        from routeyard.pipelines.release.storage import outside_releases
 
         outside_releases(out)
     return out
@@ -52,3 +64,92 @@ ReaskTruncated = Annotated[int | None, typer.Option(min=1)]
 Embed = Annotated[bool, typer.Option("--embed")]
 Resamples = Annotated[int, typer.Option(min=100)]
 Plan = Annotated[bool, typer.Option("--plan")]
+
+
+# The result of a command, printed as lines for people or, with `--json`, as one document.
+
+# Results as values that JSON can hold.
+
+
+def plain(value: Any) -> Any:
+    """A result as JSON holds it: paths and dates as text, tables as rows, no NaN.
+
+    Raises:
+        TypeError: the value is of a kind that has no form in JSON.
+    """
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        # JSON has no NaN: what is not known is null, here as in the tables.
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | Iterator):
+        return [plain(one) for one in value]
+    if isinstance(value, set | frozenset):
+        return sorted(plain(one) for one in value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if hasattr(value, "to_pylist"):  # an Arrow table or column
+        return plain(value.to_pylist())
+    if hasattr(value, "item"):  # a NumPy scalar
+        return plain(value.item())
+    if hasattr(value, "__fspath__") or hasattr(value, "as_tuple"):
+        return str(value)  # a path; a decimal keeps its digits
+    if isinstance(value, bytes):
+        return value.hex()
+    raise TypeError(f"a result holds a {type(value).__name__}, which JSON has no form for")
+
+
+@dataclass(frozen=True)
+class Output:
+    """The result of a command.
+
+    Attributes:
+        data: What `--json` prints.
+        lines: What a person reads instead: lines, or a function that prints.
+        exit_code: Exit code of the command once that is printed.
+        error: What the command fails with once that is printed.
+    """
+
+    data: Any
+    lines: str | Iterable[str] | Callable[[], None] = ()
+    exit_code: int = 0
+    error: RouteyardError | None = None
+
+
+def print_output(output: Output, as_json: bool) -> None:
+    """Print a command's result: as one JSON document when `as_json`, else its lines.
+
+    Raises:
+        RouteyardError: the output's own error.
+    """
+    if as_json:
+        print(json.dumps(plain(output.data), ensure_ascii=False, allow_nan=False))
+    elif callable(output.lines):
+        output.lines()
+    else:
+        for line in [output.lines] if isinstance(output.lines, str) else output.lines:
+            print(line, flush=True)
+    if output.error is not None:
+        raise output.error
+
+
+def write_csv(table: pa.Table, path: Path) -> None:
+    """Write a table as CSV whose cells no spreadsheet program takes for a formula."""
+    import csv
+
+    from routeyard.schemas.text import spreadsheet
+
+    def cell(value: object) -> object:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # 0, not 0.0
+        return spreadsheet(" | ".join(map(str, value)) if isinstance(value, list) else value)
+
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(cell, table.column_names))
+        columns = [column.to_pylist() for column in table.columns]
+        writer.writerows(map(cell, row) for row in zip(*columns, strict=True))

@@ -2,14 +2,164 @@
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from hashlib import blake2b
+from importlib.resources import files
+from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
-from routeyard.flows.demo.bank import LETTERS, BankQuestion, bank
-from routeyard.flows.demo.models import SimulatedModel
+from routeyard.pipelines.common.staging import replacing
+
+# The questions of `demo` and `agent_demo`: data files beside this module, the same everywhere.
+#
+# `bank.jsonl` has several hundred questions with gold answers. 24 of them repeat another one in
+# other case, spacing or accents (`twin_of`): an uncased encoder gives both the same vector.
+# `hops.jsonl` has questions in two steps for agents, in the layout of HotpotQA: made-up people,
+# works and towns, where the first passage leads to the second and neither answers alone.
+
+LETTERS = "ABCDEFGH"
+
+
+@dataclass(frozen=True, slots=True)
+class BankQuestion:
+    """A question with its gold answer.
+
+    Attributes:
+        scorer: `mcq`, `numeric` or `em`.
+        references: Accepted answers; the letter for `mcq`.
+        twin_of: Id of the question this one repeats in other spelling, or None.
+    """
+
+    id: str
+    task: str
+    domain: str
+    scorer: str
+    question: str
+    references: tuple[str, ...]
+    choices: tuple[str, ...] = ()
+    twin_of: str | None = None
+
+
+@cache
+def bank() -> tuple[BankQuestion, ...]:
+    """All questions of `demo`, in an order that mixes the tasks."""
+    return tuple(
+        BankQuestion(
+            **row
+            | {"references": tuple(row["references"]), "choices": tuple(row.get("choices", ()))}
+        )
+        for row in _rows("bank.jsonl")
+    )
+
+
+@cache
+def hops() -> tuple[Mapping[str, Any], ...]:
+    """All questions of `agent_demo`: question, context (title → sentences), answer, bridge."""
+    return tuple(_rows("hops.jsonl"))
+
+
+def write(path: Path) -> Path:
+    """Write the questions of `demo` as JSON lines, without what is planted; returns the path."""
+    planted = {"twin_of"}  # the pipeline has to find the twins without help
+    rows = [{k: v for k, v in asdict(q).items() if k not in planted} for q in bank()]
+    return _write(path, rows, sort_keys=True)
+
+
+def write_hops(folder: Path) -> tuple[Path, Path]:
+    """Write the questions of `agent_demo`, and the answers their server knows, as JSON lines."""
+    known = [
+        {
+            "question": row["question"],
+            "references": [row["answer"]],
+            "choices": [],
+            "scorer": "f1",
+            "bridge": row["bridge"],
+        }
+        for row in hops()
+    ]
+    return _write(folder / "hops.jsonl", hops()), _write(folder / "bank.jsonl", known)
+
+
+def _rows(name: str) -> Iterable[dict[str, Any]]:
+    text = files("routeyard.flows.demo").joinpath(name).read_text(encoding="utf-8")
+    return map(json.loads, text.splitlines())
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, Any]], *, sort_keys: bool = False) -> Path:
+    with replacing(path) as staged:
+        lines = [json.dumps(row, ensure_ascii=False, sort_keys=sort_keys) + "\n" for row in rows]
+        staged.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+# The simulated pool: what each model is good at, how it speaks, and how it fails.
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedModel:
+    """One model of the pool.
+
+    Attributes:
+        strengths: Task → probability that its answer is right and readable.
+        price_in: USD per million prompt tokens, as the recipe states it.
+        price_out: USD per million completion tokens.
+        first_token_ms: Simulated wait before the first token.
+        token_ms: Simulated wait per completion token.
+        verbosity: Sentences of reasoning before an answer.
+        reasons: Bills hidden reasoning tokens.
+        failures: Share of wrong answers that are refused, cut off, or give no answer at all.
+    """
+
+    model_id: str
+    price_in: float
+    price_out: float
+    context_window: int = 100_000
+    strengths: Mapping[str, float] = field(default_factory=dict)
+    first_token_ms: float = 0.0
+    token_ms: float = 0.0
+    verbosity: int = 0
+    reasons: bool = False
+    failures: Mapping[str, float] = field(
+        default_factory=lambda: {"refused": 0.06, "truncated": 0.05, "formless": 0.08}
+    )
+    throttled: float = 0.006
+    broken: float = 0.006
+
+
+@cache
+def pool() -> dict[str, SimulatedModel]:
+    """Model id → model. Prices come from the recipe, so both always agree."""
+    manners = _yaml("demo", "models.yaml")
+    keys = ("model_id", "price_in", "price_out", "context_window")
+    return {
+        row["model_id"]: SimulatedModel(
+            **{key: row[key] for key in keys}, **manners[row["model_id"]]
+        )
+        for row in _yaml("recipes", "demo.yaml")["pool"]["models"]
+    }
+
+
+def planted() -> dict[tuple[str, str], float]:
+    """(model, task) → planted probability, for tests of the measured accuracy."""
+    return {
+        (model.model_id, task): strength
+        for model in pool().values()
+        for task, strength in model.strengths.items()
+    }
+
+
+def _yaml(*path: str) -> dict[str, Any]:
+    import yaml
+
+    text = files("routeyard.flows").joinpath(*path).read_text(encoding="utf-8")
+    loaded: dict[str, Any] = yaml.safe_load(text)
+    return loaded
+
 
 _NORMAL = NormalDist()
 #: Shares of variance: how hard the question is for everyone, how well it suits this
@@ -169,3 +319,54 @@ def _wrong(key: tuple[object, ...], question: BankQuestion) -> str:
 @cache
 def _golds(task: str) -> list[str]:
     return sorted({q.references[0] for q in bank() if q.task == task and q.scorer == "em"})
+
+
+# A simulated agent: what it searches for, and when it answers.
+#
+# It knows an answer only where a search has shown it. A stronger model more often follows the link
+# from the first passage to the second, and reads the answer right there.
+
+#: Searches after which it answers in any case.
+_MOST = 3
+
+
+def act(
+    model: str, row: Mapping[str, Any] | None, messages: Sequence[Mapping[str, Any]], seed: int
+) -> tuple[str | None, str | None]:
+    """(query of a search, null) or (null, answer) for the next step of a conversation."""
+    question = row["question"] if row else _asked(messages)
+    found = "\n".join(str(m.get("content")) for m in messages if m.get("role") == "tool")
+    searches = sum(m.get("role") == "tool" for m in messages)
+    if not searches:
+        return question, None
+    reference = str(row["references"][0]) if row and row["references"] else ""
+    skill = 0.35 + 0.6 * uniform(model, "skill")
+    if reference and _stands(row, found, reference):
+        right = uniform(model, question, seed, "reads") < 0.5 + skill / 2
+        return None, reference if right else "something else entirely"
+    if searches >= _MOST:
+        return None, "I do not know"
+    bridge = str(row.get("bridge", "")) if row else ""
+    if bridge and bridge in found and uniform(model, question, seed, searches, "link") < skill:
+        return bridge, None
+    # Lost: it looks for the question's last words, which are in many passages.
+    return " ".join(question.split()[-3:]), None
+
+
+def _stands(row: Mapping[str, Any] | None, found: str, reference: str) -> bool:
+    """Whether the passage about the linked person was shown, and the answer in it."""
+    bridge = str(row.get("bridge", "")) if row else ""
+    shown = [part for part in found.split("\n") if f"] {bridge}: " in part] if bridge else [found]
+    return any(reference in part for part in shown)
+
+
+def _asked(messages: Sequence[Mapping[str, Any]]) -> str:
+    users = [str(m.get("content")) for m in messages if m.get("role") == "user"]
+    return users[0][:200] if users else ""
+
+
+def calls(query: str) -> list[dict[str, Any]]:
+    """The call of the tool, in the form of the API."""
+    arguments = json.dumps({"query": query}, ensure_ascii=False)
+    function = {"name": "search", "arguments": arguments}
+    return [{"id": "call_0", "type": "function", "function": function}]

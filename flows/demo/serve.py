@@ -2,58 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from routeyard.flows.demo import answers as bank
 
-@contextmanager
-def bank_file(root: Path) -> Iterator[str]:
+
+def bank_file(root: Path) -> AbstractContextManager[str]:
     """The demo's questions, written into the workspace."""
-    from routeyard.flows.demo.bank import write
-
-    yield str(write(root / "demo" / "bank.jsonl"))
+    return nullcontext(str(bank.write(root / "demo" / "bank.jsonl")))
 
 
-@contextmanager
-def served_pool(root: Path) -> Iterator[str]:
+def served_pool(root: Path) -> AbstractContextManager[str]:
     """Address of the simulated pool, which is served while it is needed."""
     from routeyard.flows.demo.server import running
 
-    with running() as base_url:
-        yield base_url
+    return running()
 
 
-@contextmanager
-def picture_folder(root: Path) -> Iterator[str]:
+def picture_folder(root: Path) -> AbstractContextManager[str]:
     """The questions of `image_demo` and their pictures, written into the workspace."""
-    from routeyard.flows.demo.pictures import write_pictures
+    from routeyard.flows.demo.server import write_pictures
 
-    yield str(write_pictures(root / "demo" / "pictures"))
+    return nullcontext(str(write_pictures(root / "demo" / "pictures")))
 
 
-@contextmanager
-def served_eyes(root: Path) -> Iterator[str]:
+def served_eyes(root: Path) -> AbstractContextManager[str]:
     """Address of the simulated models that see, which are served while they are needed."""
     from routeyard.flows.demo.server import running
 
-    with running("pictures") as base_url:
-        yield base_url
+    return running("pictures")
 
 
-@contextmanager
-def hops_file(root: Path) -> Iterator[str]:
+def hops_file(root: Path) -> AbstractContextManager[str]:
     """The questions of `agent_demo`, written into the workspace."""
-    from routeyard.flows.demo.bank import write_hops
-
-    yield str(write_hops(root / "demo" / "hops")[0])
+    return nullcontext(str(bank.write_hops(root / "demo" / "hops")[0]))
 
 
-@contextmanager
-def served_agents(root: Path) -> Iterator[str]:
+def served_agents(root: Path) -> AbstractContextManager[str]:
     """Address of the simulated agents, which are served while they are needed."""
-    from routeyard.flows.demo.bank import write_hops
     from routeyard.flows.demo.server import running
 
-    with running("rehearsed", bank=str(write_hops(root / "demo" / "hops")[1])) as base_url:
-        yield base_url
+    return running("rehearsed", bank=str(bank.write_hops(root / "demo" / "hops")[1]))

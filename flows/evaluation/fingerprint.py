@@ -7,13 +7,69 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routeyard.pipelines.errors import BadInput, did_you_mean
+from routeyard.flows.console import hours, line
+from routeyard.schemas.errors import BadInput, did_you_mean
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from routeyard.pipelines.ledger.attempt import Attempt
+    from routeyard.pipelines.collect.ledger import Attempt
     from routeyard.schemas.recipe import Model, Recipe
+
+# Memory and time that reading texts with a local language model takes.
+
+#: Prompts that are read at once where a command has no option for it.
+AT_ONCE = 8
+
+
+def report_size(
+    model: str,
+    texts: Sequence[str],
+    *,
+    dtype: str = "float32",
+    device: str | None = None,
+    max_length: int | None = None,
+    at_once: int = AT_ONCE,
+    steps: int = 0,
+) -> dict[str, Any]:
+    """Parameters, memory, tokens and time, printed as one line; no weights are loaded.
+
+    Args:
+        texts: what is read; `steps` tokens are written after each.
+
+    Raises:
+        SourceError: there is no such model.
+    """
+    import torch
+    from transformers import AutoTokenizer
+
+    from routeyard.pipelines.evaluate.model_size import memory_of, speed, tokenised
+    from routeyard.pipelines.evaluate.model_size import model_size_of as size_of
+
+    size = size_of(model, causal=True)
+    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    longest = max_length or 1 << 20
+    lengths = [len(ids) for ids in tokenised(AutoTokenizer.from_pretrained(model), texts, longest)]
+    most = max(lengths, default=1) + steps
+    # A step reads its own token; what came before is kept.
+    work = size.flops(lengths) + steps * len(lengths) * size.flops([1])
+    seconds = work / speed(where, dtype)
+    found = {
+        "model": model,
+        "parameters": size.parameters,
+        "memory_gb": size.reading(at_once, most, dtype, causal=True) / 1e9,
+        "memory_here_gb": memory_of(where) / 1e9,
+        "texts": len(lengths),
+        "tokens": sum(lengths) + steps * len(lengths),
+        "seconds": seconds,
+    }
+    line(
+        "model",
+        f"{model}: {size.parameters / 1e6:,.1f} million parameters, about "
+        f"{found['memory_gb']:.1f} GB of {found['memory_here_gb']:.1f} GB; {len(lengths):,} texts, "
+        f"{found['tokens']:,} tokens, about {hours(seconds)}",
+    )
+    return found
 
 
 @dataclass(frozen=True)
@@ -64,9 +120,9 @@ def probe_queries(release: Path, probing: Probing) -> pa.Table:
     Raises:
         BadInput: the release has no validation queries, or withholds their text.
     """
+    from routeyard.pipelines.evaluate.signals import select_probes
     from routeyard.pipelines.release.reader import open_release
-    from routeyard.pipelines.signals.probes import select_probes
-    from routeyard.schemas.withheld import WITHHELD
+    from routeyard.schemas.release import WITHHELD
 
     with open_release(release) as opened:
         queries, splits = opened.arrow("queries"), opened.arrow("splits")
@@ -105,10 +161,8 @@ def describe(kind: str, probes: pa.Table, probing: Probing, of: Described) -> pa
 
 def footprint_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """Logit footprints of pool models (through their APIs) and of local models."""
-    from routeyard.pipelines.logprobs import tokens
-    from routeyard.pipelines.signals.footprint import footprints, trace_tokens
-    from routeyard.pipelines.signals.local_footprint import trace_local
-    from routeyard.pipelines.signals.local_model import load
+    from routeyard.pipelines.common.usage import tokens
+    from routeyard.pipelines.evaluate.signals import footprints, load, trace_local, trace_tokens
 
     prompts = probes.column("prompt").to_pylist()
     traces = {}
@@ -135,8 +189,8 @@ def perplexity_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Ta
     """
     import numpy as np
 
-    from routeyard.pipelines.signals.local_model import load
-    from routeyard.pipelines.signals.perplexity import (
+    from routeyard.pipelines.evaluate.signals import (
+        load,
         negative_log_likelihoods,
         perplexity_fingerprints,
     )
@@ -165,7 +219,7 @@ def perplexity_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Ta
 
 def text_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """Text footprints of the released answers; `steps` 0 takes whole answers."""
-    from routeyard.pipelines.signals.text_footprint import text_footprints
+    from routeyard.pipelines.evaluate.signals import text_footprints
 
     ids = probes.column("query_id").to_pylist()
     texts = released_answers(of.release, ids, of.models)
@@ -202,7 +256,7 @@ def released_answers(
 
 def asked_models(of: Described) -> list[Model]:
     """The pool models that are asked; none without a recipe."""
-    from routeyard.flows.workspace.prompts import model_to_ask
+    from routeyard.flows.ledgers import model_to_ask
 
     if of.recipe is None:
         return []
@@ -220,9 +274,9 @@ def ask_pool(
     """
     if (recipe := of.recipe) is None:
         return {}
-    from routeyard.flows.workspace.prompts import ask_prompts
-    from routeyard.flows.workspace.stage_folders import BuildContext
-    from routeyard.pipelines.collect.model_prompts import ModelPrompts
+    from routeyard.flows.ledgers import ask_prompts
+    from routeyard.flows.workspace import BuildContext
+    from routeyard.pipelines.collect.settings import ModelPrompts
 
     found = {}
     for model in asked_models(of):
@@ -237,3 +291,52 @@ def ask_pool(
             parameters=parameters,
         )
     return found
+
+
+# Memory, time and calls that describing models takes, known before any is used.
+
+
+def requirements(kind: str, probes: pa.Table, probing: Probing, of: Described) -> dict[str, Any]:
+    """`local`: memory and time of each model that is loaded; `asked`: calls and most USD."""
+    prompts = probes.column("prompt").to_pylist()
+    found: dict[str, Any] = {"kind": kind, "probes": probes.num_rows, "local": [], "asked": []}
+    if kind == "text_footprint":
+        return found
+    footprint = kind == "logit_footprint"
+    limit = probing.steps if footprint else probing.max_tokens
+    if footprint:
+        found["local"] = [
+            report_size(folder, prompts, device=of.device, steps=limit)
+            for folder in of.local.values()
+        ]
+    elif of.language_model is not None:
+        ids = probes.column("query_id").to_pylist()
+        answers = {} if of.recipe else released_answers(of.release, ids, of.models)
+        texts = [text for each in answers.values() for text in each if text]
+        # Answers that are yet to be asked may be as long as they are allowed.
+        texts = texts or ["word " * limit] * probes.num_rows
+        found["local"] = [report_size(of.language_model, texts, device=of.device)]
+    found["asked"] = [_asked(model, of, probes, limit) for model in asked_models(of)]
+    return found
+
+
+def _asked(model: Model, of: Described, probes: pa.Table, limit: int) -> dict[str, Any]:
+    """Calls and most USD of a model, if the ledger has no answer of it."""
+    import numpy as np
+
+    from routeyard.pipelines.collect.plan import estimate
+    from routeyard.pipelines.collect.request import RequestSettings
+    from routeyard.pipelines.collect.settings import ModelPrompts
+
+    assert of.recipe is not None
+    worst = estimate(
+        ModelPrompts(probes, model, of.recipe.collect),
+        np.arange(probes.num_rows, dtype=np.int32),
+        np.ones((probes.num_rows, 1), dtype=bool),
+        model,
+        RequestSettings("", "", model.model_id, {"max_tokens": limit}),
+        None,
+    ).worst_cost_usd
+    most = "at an unknown price" if worst is None else f"at most {worst:.4f} USD"
+    line("ask", f"{model.model_id}: {probes.num_rows:,} calls, {most}")
+    return {"model_id": model.model_id, "calls": probes.num_rows, "most_usd": worst}

@@ -2,30 +2,152 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from routeyard.flows.console import counter, line
-from routeyard.flows.evaluation.vectors import known_name, lexical, shipped_name
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.experiment.splits import default_scheme
-from routeyard.pipelines.io.untrusted import RELEASED, bounded
-from routeyard.pipelines.lexical import NAME as TFIDF
-from routeyard.pipelines.matrix.reading import core_of
-from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
-from routeyard.pipelines.release.sealed_files import outside_releases, sealed
-from routeyard.pipelines.release.yank import yanked
-from routeyard.pipelines.tuning.choices import TUNED
+from routeyard.flows.workspace import reached_code
+from routeyard.pipelines.common.arrays import Bools, Vectors
+from routeyard.pipelines.common.encoders import NAME as TFIDF
+from routeyard.pipelines.common.matrix import Core, core_of, encoder_vectors
+from routeyard.pipelines.common.staging import replacing
+from routeyard.pipelines.common.untrusted import RELEASED, bounded
+from routeyard.pipelines.evaluate.experiment import DECISION, default_scheme, feed, read_predictions
+from routeyard.pipelines.evaluate.fit import library_versions
+from routeyard.pipelines.evaluate.metrics.single import robustness
+from routeyard.pipelines.evaluate.studies.needs import TUNED
+from routeyard.pipelines.evaluate.zoo import submissions as layout
+from routeyard.pipelines.evaluate.zoo.submissions import Suspicion, audit, choices, compare
+from routeyard.pipelines.release.manifest import MANIFEST, read_manifest, yanked
+from routeyard.pipelines.release.storage import outside_releases, sealed
 from routeyard.schemas import CONTRACTS, Contract, StoredTable
-from routeyard.schemas.leaks import looked_for_duplicates
-from routeyard.schemas.manifest import Manifest
+from routeyard.schemas.errors import BadInput, did_you_mean
+from routeyard.schemas.questions import looked_for_duplicates
+from routeyard.schemas.release import Manifest
+
+# Vectors of a release's questions by the name of an encoder: shipped, lexical, or computed.
+
+
+def vectors(
+    tables: Mapping[str, pa.Table], core: Core, names: Sequence[str], *, scheme: str, cache: Path
+) -> dict[str, Vectors]:
+    """Encoder → (n, d) vectors of the core's questions; those that are missing are computed.
+
+    A name is looked for among the release's own embeddings, then `tfidf`, then
+    what `routeyard.pipelines.common.encoders` knows: packaged weights, a folder, a hub id.
+
+    Raises:
+        BadInput: the name is not one of these.
+    """
+    from routeyard.pipelines.common.encoders import embed, text_of
+
+    found: dict[str, Vectors] = {}
+    shipped: set[str] = set()
+    if "embeddings" in tables:
+        shipped = set(tables["embeddings"].column("encoder").to_pylist())
+    ids = pa.array(core.query_ids, pa.string())
+    for name in dict.fromkeys(names):
+        own = shipped_name(name, shipped)
+        if own is not None:
+            loaded = encoder_vectors(tables["embeddings"], ids, own)
+            assert loaded is not None
+            found[name] = loaded
+        elif name == TFIDF:
+            rows = {q: k for k, q in enumerate(tables["queries"].column("query_id").to_pylist())}
+            questions = tables["queries"].column("question").to_pylist()
+            choices = tables["queries"].column("choices").to_pylist()
+            texts = [text_of(questions[rows[q]], choices[rows[q]] or []) for q in core.query_ids]
+            every = np.ones(len(texts), dtype=bool)  # without a split all may shape the space
+            train = core.splits[scheme] == "train" if scheme else every
+            found[name] = kept_tfidf(texts, train, cache)
+        else:
+            full = known_name(name, shipped)
+            outside_releases(cache)
+            with counter("embed", "questions") as advance:
+                table = embed(tables["queries"], encoder=full, cache=cache, on_progress=advance)
+            loaded = encoder_vectors(table, ids, f"{full}:float32")
+            assert loaded is not None
+            found[name] = loaded
+    return found
+
+
+def known_name(name: str, shipped: Collection[str] = ()) -> str:
+    """The full name of an encoder that can be computed.
+
+    Raises:
+        BadInput: no encoder has this name.
+    """
+    from routeyard.pipelines.common import encoders
+
+    full = encoders.full_name(name)
+    if not encoders.known(full):
+        every = [TFIDF, *encoders.ALIASES, *encoders.names(), *sorted(shipped)]
+        raise BadInput(
+            f"there is no encoder {name!r}",
+            next_step=did_you_mean(name, every)
+            + "; or name a folder of weights or a hub id (owner/name)",
+        )
+    return full
+
+
+def shipped_name(name: str, shipped: Collection[str]) -> str | None:
+    """How a release calls its embeddings by an encoder of this name; None where it has none."""
+    from routeyard.pipelines.common import encoders
+
+    full = encoders.full_name(name)
+    # Vectors of another backend are the same to 1e-6 in cosine.
+    either = (f"{full}:float32", f"{full}{encoders.OPENVINO}:float32")
+    return next((one for one in (name, full, *either) if one in shipped), None)
+
+
+def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
+    """(n, d) TF-IDF vectors, kept in the cache under a hash of all that decides them."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file, save_file
+
+    from routeyard.pipelines.common.encoders import tfidf
+
+    code = reached_code("routeyard.pipelines.common.encoders")
+    hashed = hashlib.sha256()
+    feed(hashed, [code, *library_versions()])
+    feed(hashed, np.asarray(train))
+    feed(hashed, texts)
+    file = cache / f"{TFIDF}-{hashed.hexdigest()[:24]}.safetensors"
+    with suppress(OSError, SafetensorError, KeyError):  # not kept, or damaged
+        kept: Vectors = load_file(file)["vectors"]
+        return kept
+    found = tfidf(texts, train)
+    outside_releases(cache)
+    # A cache that cannot be written keeps nothing.
+    with suppress(OSError), replacing(file) as unfinished:
+        save_file({"vectors": found}, unfinished)
+    return found
+
+
+def lexical(tables: Mapping[str, pa.Table], core: Core, scheme: str, cache: Path) -> pa.Table:
+    """`embeddings` of all questions by TF-IDF, fitted on the train questions of a scheme."""
+    found = vectors(tables, core, [TFIDF], scheme=scheme, cache=cache)[TFIDF]
+    n, d = found.shape
+    offsets = pa.array(np.arange(0, n * d + 1, d, dtype=np.int32))
+    columns = {
+        "query_id": pa.array(core.query_ids, pa.string()),
+        "encoder": pa.repeat(TFIDF, n),
+        "vector": pa.ListArray.from_arrays(offsets, found.astype(np.float32).ravel()),
+        "seen_chars": pa.nulls(n, pa.int64()),
+    }
+    contract = CONTRACTS["embeddings"]
+    return contract.conform(pa.table({k: columns[k] for k in contract.column_names}))
+
 
 #: Tables an evaluation reads; the others stay closed.
 TABLES = (
@@ -259,7 +381,7 @@ def with_embeddings(
         core = core_of(tables)
         chosen = default_scheme(core, scheme) if core.splits else ""
         return tables.also("embeddings", lexical(tables, core, chosen, cache))
-    from routeyard.pipelines.embed import embed as compute
+    from routeyard.pipelines.common.encoders import embed as compute
 
     name = known_name(str(encoder))
     outside_releases(cache)
@@ -289,3 +411,85 @@ def _of_file(file: Path) -> pa.Table:
         if name in contract.column_names and name not in given.column_names:
             given = given.append_column(name, values)
     return contract.conform(given.select(contract.column_names), where=str(file))
+
+
+# A submission of predictions, checked against the release it was made for.
+
+
+def audit_submission(
+    predictions: Path,
+    release: Path,
+    *,
+    scheme: str | None = None,
+    arena: Path | None = None,
+    beside: Path | None = None,
+) -> list[Suspicion]:
+    """Leaks, constants, foreign prices, gaps and repeats in a table of choices.
+
+    Args:
+        predictions: CSV or Parquet with query_id, model_id and, if given, cost and tokens.
+        beside: an earlier submission of the same team, to compare with.
+        arena: File to write in RouterArena's layout, if no check fails.
+
+    Raises:
+        BadInput: there is no such release, split scheme or table.
+    """
+    table, tables = read_predictions(predictions), read_release(release)
+    core = core_of(tables.without("embeddings"))
+    chosen = default_scheme(core, scheme)
+    found = audit(core, chosen, table)
+    read = {"query_id", "model_id", "cost", "tokens", "score", DECISION}
+    if unread := sorted(set(table.column_names) - read):
+        says = f"read neither here nor by evaluate: {', '.join(map(repr, unread))}"
+        found.append(Suspicion("unread columns", "warn", says))
+    if beside is not None:
+        found.append(compare(core, chosen, choices_only(beside), table))
+    if arena is not None and all(one.level != "fail" for one in found):
+        test = core.take(core.rows(chosen, "test"))
+        choice = choices(test, table)
+        score = layout.write(arena, layout.rows(tables, test, choice), test, choice)
+        says = f"{len(choice)} rows, Arena score {score:.6f} → {arena}"
+        found.append(Suspicion("RouterArena", "ok", says))
+    return found
+
+
+def robust(predictions: Path, reworded: Path) -> Suspicion:
+    """Share of reworded questions that are sent where the original is sent.
+
+    Raises:
+        BadInput: a file is no table of choices, or they share no question.
+    """
+    full, other = (
+        dict(zip(*(table.column(c).to_pylist() for c in ("query_id", "model_id")), strict=True))
+        for table in map(choices_only, (predictions, reworded))
+    )
+    found = robustness(full, other)
+    if found is None:
+        raise BadInput(
+            "no reworded question has the id of one that was asked as it is",
+            where=str(reworded),
+            next_step="give both files the same query_id for the same question",
+        )
+    n = len(set(full) & set(other))
+    return Suspicion(
+        "robustness", "ok", f"{found:.1%} of {n:,} reworded questions keep their model"
+    )
+
+
+def choices_only(path: Path) -> pa.Table:
+    """A table of choices, `query_id` and `model_id` as text.
+
+    Raises:
+        BadInput: a column is missing.
+    """
+    table = read_predictions(path)
+    for name in ("query_id", "model_id"):
+        if name not in table.column_names:
+            raise BadInput(
+                f"the predictions table has no column {name!r}",
+                where=str(path),
+                next_step="columns: query_id, model_id",
+            )
+    return table.select(["query_id", "model_id"]).cast(
+        pa.schema([("query_id", pa.string()), ("model_id", pa.string())])
+    )

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Floats, Vectors
-from routeyard.pipelines.errors import BadInput, Unsafe
-from routeyard.pipelines.io.untrusted import regular
-from routeyard.pipelines.lexical import NAME as TFIDF
-from routeyard.pipelines.lexical import Lexical
-from routeyard.pipelines.matrix.core import MEASURES
+from routeyard.pipelines.common.arrays import Floats, Vectors
+from routeyard.pipelines.common.encoders import NAME as TFIDF
+from routeyard.pipelines.common.encoders import Lexical
+from routeyard.pipelines.common.errors import Unsafe
+from routeyard.pipelines.common.matrix import MEASURES
+from routeyard.pipelines.common.untrusted import regular
 from routeyard.pipelines.routers.base import GIVEN
+from routeyard.schemas.errors import BadInput
 
 
 def route(
@@ -52,8 +53,9 @@ def route(
             router's encoder is not the one installed, or the rule cannot use the scores.
         Unsafe: a saved router wants an encoder from elsewhere, and nobody named it.
     """
+    from routeyard.pipelines.common.matrix import Queries
     from routeyard.pipelines.routers import saved
-    from routeyard.pipelines.routers.base import Queries, traits_of
+    from routeyard.pipelines.routers.base import traits_of
 
     if not question.strip():
         raise BadInput("the question is empty", next_step="write it in quotes")
@@ -91,7 +93,7 @@ def route(
 
 def _own_encoder(wanted: str, named: str) -> None:
     """A stranger's router does not choose which folder or hub id is loaded on this machine."""
-    from routeyard.pipelines import encoders
+    from routeyard.pipelines.common import encoders
     from routeyard.pipelines.routers.saved import TUNED
 
     known = {"none", TFIDF, TUNED, *encoders.ALIASES, *encoders.names()}
@@ -146,8 +148,8 @@ def _shares(
     fitted: Any, words: dict[str, Any], scores: Floats, rule: str | None, weight: float
 ) -> Floats:
     """(1, m) share of each model under the rule."""
+    from routeyard.pipelines.evaluate.zoo.run import OF_A_BATCH, asked, shares
     from routeyard.pipelines.routers.base import traits_of
-    from routeyard.pipelines.zoo.choose import OF_A_BATCH, asked, shares
 
     what = asked(asked_rule(rule, weight))
     if what.rule in OF_A_BATCH:
@@ -162,21 +164,21 @@ def _shares(
 def _fitted(
     release: Path, name: str, encoder: str, scheme: str | None, cache: Path
 ) -> tuple[Any, dict[str, Any], Lexical | None]:
-    from routeyard.flows.evaluation.released import read_release
-    from routeyard.flows.evaluation.vectors import vectors
-    from routeyard.pipelines import encoders
-    from routeyard.pipelines.embed import text_of
-    from routeyard.pipelines.experiment.entrants import registered, traits
-    from routeyard.pipelines.experiment.fit import Fit
-    from routeyard.pipelines.experiment.settings import FIRST_SEED
-    from routeyard.pipelines.experiment.splits import (
+    from routeyard.flows.evaluation.released import read_release, vectors
+    from routeyard.pipelines.common import encoders
+    from routeyard.pipelines.common.encoders import fitted as lexical_of
+    from routeyard.pipelines.common.encoders import text_of
+    from routeyard.pipelines.common.matrix import core_of
+    from routeyard.pipelines.evaluate.experiment import (
+        FIRST_SEED,
         default_scheme,
         price,
         priced_in,
+        registered,
+        traits,
         with_validation,
     )
-    from routeyard.pipelines.lexical import fitted as lexical_of
-    from routeyard.pipelines.matrix.reading import core_of
+    from routeyard.pipelines.evaluate.fit import Fit
 
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))
@@ -264,7 +266,7 @@ def _encoded(
 ) -> Vectors:
     if lexical is not None:
         return lexical.encode(list(questions))
-    from routeyard.pipelines import encoders
+    from routeyard.pipelines.common import encoders
     from routeyard.pipelines.routers import saved
 
     name = encoders.full_name(words["encoder"])
@@ -288,3 +290,40 @@ def _hash(lexical: Lexical) -> str:
     for array in (lexical.idf, lexical.axes, lexical.mean):
         hashed.update(np.ascontiguousarray(array).tobytes())
     return hashed.hexdigest()[:16]
+
+
+# What a saved router chooses for many questions.
+
+
+def choices_of(place: Path, questions: Sequence[str], *, encoder: str = TFIDF) -> list[str]:
+    """The model that a saved router chooses for each question, by its highest score.
+
+    Args:
+        place: Folder of a router that `route` saved.
+        encoder: The encoder that it wants, where that is not one of the package.
+
+    Raises:
+        BadInput: there is no saved router, or it needs more than the question.
+        Unsafe: it wants an encoder from elsewhere, and nobody named it.
+    """
+    from routeyard.pipelines.common.matrix import Queries
+    from routeyard.pipelines.routers import saved
+    from routeyard.pipelines.routers.base import traits_of
+
+    if not saved.is_saved(place):
+        raise BadInput(
+            "there is no saved router",
+            where=str(place),
+            next_step="save one: routeyard route RELEASE QUESTION --router knn --save FOLDER",
+        )
+    fitted, words = saved.load(place)
+    _can_route(fitted.name, traits_of(type(fitted)).needs)
+    _own_encoder(words["encoder"], encoder)
+    vectors = None
+    if words["encoder"] != "none":
+        lexical = _lexical(place, words) if words["encoder"] == TFIDF else None
+        vectors = _encoded(questions, words, lexical, place)
+    ids, asked = tuple(map(str, range(len(questions)))), tuple(questions)
+    queries = Queries(ids, np.full(len(ids), ""), vectors, prompts=asked, questions=asked)
+    scores = _scores(fitted, queries, words["model_ids"], place)
+    return [words["model_ids"][k] for k in scores.argmax(axis=1)]

@@ -2,31 +2,616 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from routeyard.flows.new_recipe.first_rows import relative
-from routeyard.flows.new_recipe.recorded import AnswerSource
-from routeyard.flows.new_recipe.result_tables import (
-    answers_table,
-    asked_otherwise,
-    ids_of,
-    metering_waivers,
-    questions_of,
-    write_tables,
+from routeyard.pipelines.audit.answers import Answers
+from routeyard.pipelines.audit.errors import scored_without_answer
+from routeyard.pipelines.audit.metering import MeteringFinding
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common import files as named_files
+from routeyard.pipelines.common.errors import SourceError, few
+from routeyard.pipelines.common.mapping import compile_field, mentions
+from routeyard.pipelines.common.staging import place, staging
+from routeyard.pipelines.ingest.guess_scorers import (
+    ScorerSuggestion,
+    answers_of,
+    holds_answers,
+    suggest,
 )
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.guessing.guess import Guess
-from routeyard.pipelines.ingest.guessing.scorers import ScorerSuggestion, suggest
+from routeyard.pipelines.ingest.guessing import Guess, Table, present
 from routeyard.pipelines.ingest.results import AggregatesOnly, Results, read_results
-from routeyard.pipelines.ingest.results.roles import is_weak
-from routeyard.pipelines.ingest.results.values import ASKED
+from routeyard.pipelines.ingest.results.values import (
+    ASKED,
+    FAMILY,
+    is_weak,
+    looks_like_money,
+    rank_of,
+    unknown_words,
+)
+from routeyard.schemas.errors import BadInput
+from routeyard.schemas.statuses import ANSWERLESS, FAILED, status_of
+
+# Recorded answers in a recipe that `routeyard init` writes: a file, or columns of scores.
+
+# Some rows of the questions: from all of a file or folder, or the first of a hub dataset.
+
+#: Rows that the guess looks at, and rows that they are drawn from.
+LOOKED_AT, DRAWN_FROM = 200, 1_000_000
+_ENDINGS = ("parquet", "jsonl", "ndjson", "json", "csv", "tsv")
+
+
+class FileRow(dict[str, Any]):
+    """A row that knows its file."""
+
+    def __init__(self, row: Mapping[str, Any], file: str):
+        super().__init__(row)
+        self.file = file
+
+
+def first_rows(
+    origin: str, recipe: Path, config: str | None, split: str | None
+) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
+    """The source as a recipe names it, its first rows, and files beside it that are not read.
+
+    Raises:
+        SourceError: there is no file, folder or dataset of questions.
+    """
+    path = Path(origin).expanduser()
+    if not path.exists():
+        if re.fullmatch(r"[\w.-]+/[\w.-]+", origin) and path.suffix[1:] not in _ENDINGS:
+            return *_of_hub(origin, config, split), []
+        raise SourceError(
+            f"there is no file or folder {origin}",
+            where=str(path.absolute()),
+            next_step="name a file, a folder, or a hub dataset as owner/name",
+        )
+    paths, unread = _of_folder(path) if path.is_dir() else ([path], [])
+    each = max(1, LOOKED_AT // len(paths))
+    rows: list[dict[str, Any]] = [
+        FileRow(row, one.name) for one in paths for row in drawn(files.rows(one), each)
+    ]
+    if not rows:
+        raise SourceError(
+            "the file has no rows",
+            where=str(paths[0]),
+            next_step="name a file with a row for each question or answer, below its header",
+        )
+    if len(paths) == 1:
+        name, place = paths[0].name.split(".")[0], paths[0]
+        rows = [dict(row) for row in rows]
+    else:
+        deep = any(one.parent != path for one in paths)
+        name, place = path.name, path / ("**" if deep else "") / f"*{paths[0].suffix}"
+    return {"name": _name(name), "path": relative(place, recipe)}, rows, unread
+
+
+def drawn(rows: Iterable[dict[str, Any]], most: int) -> list[dict[str, Any]]:
+    """At most so many rows from all of a file, in their order; each is as likely as any other.
+
+    What the end of a file holds counts as what its start does (J. Vitter, "Random sampling with a
+    reservoir", 1985, algorithm R).
+    """
+    kept: list[tuple[int, dict[str, Any]]] = []
+    draw = random.Random(0)
+    for number, row in enumerate(islice(rows, DRAWN_FROM)):
+        if number < most:
+            kept.append((number, row))
+        elif (place := draw.randrange(number + 1)) < most:
+            kept[place] = (number, row)
+    return [row for _, row in sorted(kept, key=lambda one: one[0])]
+
+
+def _of_folder(folder: Path) -> tuple[list[Path], list[str]]:
+    """The folder's files of the ending that holds most bytes, and a line on the others."""
+    found = {ending: sorted(folder.glob(f"**/*.{ending}")) for ending in _ENDINGS}
+    if not any(found.values()):
+        raise SourceError(
+            "the folder holds no file of questions",
+            where=str(folder),
+            next_step="files that are read: " + ", ".join(f"*.{e}" for e in _ENDINGS),
+        )
+    found = {ending: paths for ending, paths in found.items() if paths}
+    ending = max(found, key=lambda e: sum(path.stat().st_size for path in found[e]))
+    others = sorted(path.name for e, paths in found.items() if e != ending for path in paths)
+    return found[ending], [f"{few(others)} (only *.{ending} files are read)"] if others else []
+
+
+def _of_hub(
+    hub_id: str, config: str | None, split: str | None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    from routeyard.pipelines.ingest import sources as hub
+
+    where, split = f"source {hub_id!r}", split or "test"
+    commit = hub.resolve(hub_id, None, where=where)
+    rows = hub.hub_rows(
+        hub_id, config=config, split=split, revision=commit, streaming=True, where=where
+    )
+    source = {"name": _name(hub_id.rpartition("/")[2]), "kind": "hub", "hub_id": hub_id}
+    source |= {"split": split, "revision": commit, **({"config": config} if config else {})}
+    return source, list(islice(rows, LOOKED_AT))
+
+
+def relative(path: Path, recipe: Path) -> str:
+    """The path as seen from the recipe's folder; `$` would be read as a variable."""
+    return os.path.relpath(path.absolute(), recipe.absolute().parent)
+
+
+def _name(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", text).strip("_") or "questions"
+
+
+def one_kind(rows: Sequence[Mapping[str, Any]], question: Any, origin: str) -> None:
+    """Refuse a source with rows of two kinds, such as questions and answers to them.
+
+    Args:
+        question: The mapping of the question, as guessed; None where none was found: then rows
+            that name a model are taken for answers, and without them the recipe states
+            what it lacks.
+
+    Raises:
+        BadInput: says how many rows are of another kind than the first, and their columns.
+    """
+    if question is None:
+        names = (str(name).lower() for row in rows for name in row)
+        alike = not any(name.startswith(("model", "llm")) for name in names)
+    else:
+        alike = "{{" in str(question) or all(question in row for row in rows)
+    # Of another kind: less than half of the columns of both are common.
+    first = rows[0].keys()
+    other = [row for row in rows if 2 * len(row.keys() & first) < len(row.keys() | first)]
+    if alike or not other:
+        return
+    at = getattr(other[0], "file", None) or f"row {rows.index(other[0]) + 1}"
+    raise BadInput(
+        f"rows of different kinds: the first has {', '.join(map(str, first))}; "
+        f"{len(other):,} of {len(rows):,} looked at, {at} first, have "
+        f"{', '.join(map(str, other[0]))}",
+        where=origin,
+        next_step="name only the file of the questions; recorded answers belong into another "
+        "file, under collect.recorded",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSource:
+    """Where a recipe's answers come from, and what a person has to add.
+
+    Attributes:
+        words: Where the models come from, for the recipe's comment.
+        graded: Grades that come with the data decide: no rule can read the answers.
+        known_issues: What the card says of the answers.
+        has_texts: Questions have texts, and not only ids.
+        unreadable: What becomes of answers that no scorer can read, where it is not the default.
+        unread: What of the answers was not read.
+        outputs: Some answers, as the models wrote them: their length says which scorers fit.
+    """
+
+    pool: dict[str, Any]
+    collect: dict[str, Any]
+    words: str
+    waivers: list[dict[str, str]]
+    lacks: list[str] = field(default_factory=list)
+    graded: bool = False
+    known_issues: list[str] = field(default_factory=list)
+    has_texts: bool = True
+    unreadable: str | None = None
+    outputs: Sequence[str] = ()
+    unread: Sequence[str] = ()
+
+
+def refuse_answers(
+    table: Table, guess: Guess, origin: str, recipe: Path, unread: Sequence[str]
+) -> None:
+    """Refuse rows that are answers of models: they are no questions, whatever their columns hold.
+
+    Raises:
+        BadInput: names what was found, and how questions and answers come into one recipe.
+    """
+    import yaml
+
+    asked, why = guess.fields.get("question"), guess.reasons.get("question", "")
+    found = answers_of(table.rows)
+    if found is None or guess.given("question"):
+        return
+    # `answer text` has the name of a question as well as that of an answer.
+    named = why.startswith("by its name") and asked != found.get("text")
+    if not holds_answers(table.rows, table.values(asked) if named else None):
+        return
+    models = sorted({str(one) for one in table.values(found["model"])})
+    columns = yaml.safe_dump(found, default_flow_style=True, sort_keys=False, width=10_000).strip()
+    of = "ANSWERS" if Path(origin).is_dir() else repr(origin)
+    raise BadInput(
+        f"these rows are recorded answers, not questions: {found['model']!r} names models "
+        f"({few(models)}); the columns read as {columns}",
+        where=origin + (f" (beside it are {'; '.join(unread)})" if unread else ""),
+        next_step=f"routeyard init {recipe} --from QUESTIONS --recording {of}, where "
+        "QUESTIONS is the file of the questions; or name the question's column with --question",
+    )
+
+
+def names_models(table: Table, guess: Guess) -> bool:
+    """Whether rows are of models and ask nothing: a column names models that come again.
+
+    A question that a column is named for stays one, whoever wrote it.
+    """
+    if guess.reasons.get("question", "").startswith(("by its name", "as given")):
+        return False
+    for column in table.columns:
+        names = [str(value) for value in table.seen(column) if value not in (None, "")]
+        known = {name for name in names if FAMILY.search(name)}
+        if names and 2 * len(known) >= len({*names}) and 2 * len({*names}) <= len(names):
+            return rank_of(column, "arm") is not None
+    return False
+
+
+def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> AnswerSource:
+    """Pool and `collect` for a file with one row per answer; may settle the questions' id.
+
+    Args:
+        guess: Of the questions; gets the id whose values the recording names.
+        table: The questions.
+
+    Raises:
+        BadInput: the file cannot be read, or its columns say neither model nor answer.
+    """
+    place = Path(recording).expanduser()
+    paths = named_files.expand(str(place), base=Path.cwd(), where="--recording")
+    first = Table(drawn((row for path in paths for row in files.rows(path)), LOOKED_AT))
+    columns = ", ".join(map(str, first.rows[0] if first.rows else ()))
+    found = answers_of(first.rows)
+    if found is None:
+        raise BadInput(
+            "the recording names no model, or holds neither answer nor score",
+            where=f"{recording}, columns {columns}",
+            next_step="call the columns 'model' and 'output' (or 'score'), or write "
+            "collect.recorded by hand: docs/howto/import.md",
+        )
+    unread = _unread(first, " ".join(found.values()))
+    lacks = []
+    if "query" not in found:
+        lacks.append(f"no column of the recording names the question: fields.query ({columns})")
+        found["query"] = "id"
+    # A column that is not there names no row.
+    read = {name: found[name] for name in ("model", "query") if name != "query" or not lacks}
+    models, asked, nameless, count = _named(paths, read)
+    if not lacks:
+        lacks = _join(asked, found["query"], guess, table)
+    entry = {"path": relative(place, recipe), "fields": found}
+    return AnswerSource(
+        pool={"models": [{"model_id": name} for name in sorted(models)]},
+        collect={"provider": "recorded", "recorded": [entry]},
+        words=f"{len(models)} models that {place.name} holds answers of",
+        waivers=_waivers(found, count, [one for one in unread if looks_like_money(one)]),
+        unread=[f"column {one!r} of the recording" for one in unread],
+        lacks=lacks + nameless,
+        graded="text" not in found or ("score" in found and "references" not in guess.fields),
+        outputs=[str(text) for text in first.values(found.get("text", "")) if text],
+    )
+
+
+def _unread(first: Table, mapped: str) -> list[str]:
+    """Columns that hold something, and that no mapping names."""
+    return [one for one in first.columns if not mentions(mapped, one) and present(first.seen(one))]
+
+
+def _named(
+    paths: Sequence[Path], found: Mapping[str, str]
+) -> tuple[set[str], set[str], list[str], int]:
+    """Models and questions that all rows of a recording name, what rows lack of them, and rows."""
+    read = {name: compile_field(of, where="--recording") for name, of in found.items()}
+    seen: dict[str, set[str]] = {name: set() for name in ("model", "query")}
+    without: dict[str, list[str]] = {name: [] for name in read}
+    count = 0
+    for path in paths:
+        for number, row in enumerate(files.rows(path), start=1):
+            count += 1
+            for name, of in read.items():
+                if (value := of(row)) in (None, ""):
+                    without[name].append(f"row {number} of {path.name}")
+                else:
+                    seen[name].add(str(value))
+    lacks = [
+        f"{len(places)} of {count} rows of the recording name no "
+        f"{'model' if name == 'model' else 'question'} in {found[name]!r} ({few(places)}): give "
+        "them one, or take them out; a build stops at them"
+        for name, places in without.items()
+        if places and seen[name]
+    ]
+    return seen["model"], seen["query"], lacks, count
+
+
+def _join(asked: set[str], query: str, guess: Guess, table: Table) -> list[str]:
+    """Settle which column of the questions holds what the recording's `query` names."""
+
+    def share(seen: Sequence[Any]) -> float:
+        texts = [str(one) for one in seen]
+        return sum(text in asked for text in texts) if len(set(texts)) == len(texts) else 0.0
+
+    if guess.given("id") or ("id" in guess.fields and share(table.values(guess.fields["id"]))):
+        return []
+    best = max(table.columns, key=lambda name: share(table.seen(name)))
+    if not share(table.seen(best)):
+        return [
+            f"no column of the questions holds the values of {query!r} of the recording "
+            f"({few(sorted(asked))}): map fields.id of the source and fields.query to the same id"
+        ]
+    guess.take("id", best, f"its values are those of {query!r} of the recording")
+    return []
+
+
+def _waivers(found: Mapping[str, str], rows: int, unread: Sequence[str]) -> list[dict[str, str]]:
+    """Gates that a recording without these columns cannot pass; the card prints the reasons.
+
+    Args:
+        rows: Rows of the recording, all of which a waiver is about.
+        unread: Columns that look like costs, and were not read.
+    """
+    usage = {"prompt_tokens", "completion_tokens"} <= found.keys()
+    waivers = {}
+    if not usage:
+        waivers["metering:usage_missing"] = f"{rows:,} answers are recorded without usage."
+    if "cost_usd" not in found:
+        waivers["metering:price_unknown"] = (
+            f"The pool states no prices of the models of {rows:,} answers; fill in price_in, "
+            "price_out and price_date."
+            if usage
+            else f"{rows:,} answers are recorded without costs."
+        )
+        if unread:
+            waivers["metering:price_unknown"] = (
+                f"Costs are unknown: {few(unread)} look like costs and were not read."
+            )
+    return [{"gate": gate, "reason": reason} for gate, reason in waivers.items()]
+
+
+# Results in their normal form as the two tables that a recipe reads: questions and answers.
+
+#: More tokens than any model takes or gives, and more seconds than any call takes.
+_MOST_TOKENS, _MOST_SECONDS = 100_000_000, 1_000_000.0
+#: Columns of a recording that are taken as they are.
+_PLAIN = ("prompt", "text", "error", "served_model")
+#: Columns of the answers that the metering audit reads.
+_METERED = ("sample", "text", "served_model", "prompt_tokens", "completion_tokens", "cost_usd",
+            "latency_s")  # fmt: skip
+
+
+def ids_of(table: pa.Table) -> pa.ChunkedArray:
+    """Ids of the questions: with the suite where ids of several suites are alike."""
+    pairs = table.group_by(["suite", "question"]).aggregate([]).num_rows
+    if pairs == len(pc.unique(table.column("question"))):
+        return table.column("question")
+    return pc.binary_join_element_wise(table.column("suite"), table.column("question"), "/")
+
+
+def questions_of(table: pa.Table, ids: pa.ChunkedArray) -> tuple[list[dict[str, Any]], list[str]]:
+    """One row per question, and how many state different texts or references."""
+    columns = table.select(["suite", "prompt", "reference", "split"])
+    different: Counter[str] = Counter()
+    grouped = columns.append_column("id", ids).group_by(
+        ["id", "suite", "prompt", "reference", "split"]
+    )
+    found: dict[str, dict[str, Counter[str]]] = {}
+    counted = grouped.aggregate([([], "count_all")]).to_pylist()
+    for row in counted:
+        one = found.setdefault(row["id"], {n: Counter() for n in columns.column_names})
+        for name in columns.column_names:
+            if row[name] not in (None, ""):
+                one[name][row[name]] += row["count_all"]
+    questions = []
+    for name in sorted(found):
+        said = {key: _most(counts) for key, counts in found[name].items()}
+        different.update(key for key, counts in found[name].items() if len(counts) > 1)
+        reference = said["reference"]
+        questions.append(
+            {
+                "id": name,
+                "question": said["prompt"] or name,
+                "references": [reference] if reference else [],
+                "task": said["suite"],
+                "split": said["split"],
+            }
+        )
+    words = {"prompt": "texts", "reference": "references"}
+    doubts = [
+        f"{different[key]:,} of {len(questions):,} questions have several {word}; the one that "
+        "most answers have is taken"
+        for key, word in words.items()
+        if different[key]
+    ]
+    return questions, doubts
+
+
+def asked_otherwise(table: pa.Table, ids: pa.ChunkedArray) -> bool:
+    """Whether answers under one id state different texts of their question."""
+    pairs = pa.table({"id": ids, "prompt": table.column("prompt")})
+    stated = pairs.filter(pc.not_equal(pairs.column("prompt"), ""))
+    each = stated.group_by("id").aggregate([("prompt", "count_distinct")])
+    return (pc.max(each.column("prompt_count_distinct")).as_py() or 0) > 1
+
+
+def _most(counts: Counter[str]) -> str | None:
+    """The value that occurs most often, of several the first in order."""
+    return min(counts, key=lambda one: (-counts[one], one)) if counts else None
+
+
+def answers_table(
+    table: pa.Table, ids: pa.ChunkedArray, accepted: Collection[str] = ()
+) -> tuple[dict[str, pa.Array], dict[str, str], list[str]]:
+    """Columns of the answers, the recipe's mapping of them, and values that were left out.
+
+    Args:
+        accepted: Kinds of findings whose answers count as their source counts them.
+    """
+    found: dict[str, Any] = {
+        "query": ids, "model": table.column("arm"), "sample": table.column("sample"),
+    }  # fmt: skip
+    issues: list[str] = []
+    for name in _PLAIN:
+        found[name] = table.column(name)
+    scores = _numbers(table, "score")
+    outside = ~np.isnan(scores) & ((scores < 0) | (scores > 1))
+    issues += _said(table, outside, "scores that are not in [0, 1]", scores)
+    found["score"] = pa.array(np.where(outside, np.nan, scores), from_pandas=True)
+    answered = ~np.isnan(scores) | np.array(table.column("text").is_valid())
+    for name in ("prompt_tokens", "completion_tokens", "cost_usd", "latency_s"):
+        values = _numbers(table, name)
+        wrong = ~np.isnan(values) & _senseless(name, values)
+        unknown = (values == 0) & answered
+        issues += _said(table, wrong, f"values of {name} that cannot be", values)
+        issues += _said(table, unknown, f"zeros of {name} beside an answer: unknown, not 0", values)
+        kept = pa.array(np.where(wrong | unknown, np.nan, values), from_pandas=True)
+        found[name] = kept.cast(pa.int64()) if name.endswith("tokens") else kept
+    found["status"], decided = _statuses(table, scores, accepted)
+    issues += decided
+    fields = {
+        name: name
+        for name, column in found.items()
+        if name in ("query", "model") or column.null_count < len(column)
+    }
+    if len(pc.unique(table.column("sample"))) <= 1:
+        del fields["sample"], found["sample"]
+    return found, fields, issues
+
+
+def _statuses(
+    table: pa.Table, scores: np.ndarray, accepted: Collection[str]
+) -> tuple[pa.Array, list[str]]:
+    """Statuses in our words, and sentences on answers that are missing and have a score.
+
+    What the audit calls defective is missing, unless its kind was accepted; other answers that
+    their source scores without having them count as it counts them. A word that nobody knows
+    beside no text stays, so that the build asks; so does `failed`, which the rest of the row
+    explains.
+    """
+    words = table.column("status").to_pylist()
+    known = {word: status_of(word) for word in set(words) if word is not None}
+    known |= {word: word for word in known if word.strip().lower() in FAILED}
+    found = [known.get(word) for word in words]
+    left, kept = Counter[str](), Counter[str]()
+    for kind, rows in scored_without_answer(Answers.of(table)).items():
+        if kind in accepted:
+            continue
+        for row in np.flatnonzero(rows):
+            status = found[row] if found[row] in ANSWERLESS else None
+            found[row] = status or ("error" if kind == "infrastructure_errors" else "unanswered")
+            scores[row] = np.nan  # decided here; the file keeps what its source says
+            left[str(found[row])] += 1
+    for row in np.flatnonzero(~np.isnan(scores)):
+        if found[row] in ANSWERLESS:
+            kept[str(found[row])] += 1
+            found[row] = None
+    says = []
+    if left:
+        policy = ", ".join(f"{status}: scored" for status in sorted(left))
+        says.append(
+            f"left out of the accuracy: {_counted(left)} that their source scores 0 and nobody "
+            f"gave or graded; to count them so, add `statuses: {{{policy}}}` to the recording"
+        )
+    if kept:
+        says.append(f"answers that ended so count as their source counts them: {_counted(kept)}")
+    asked = unknown_words(table)
+    shown = [w if w in asked else s for w, s in zip(words, found, strict=True)]
+    return pa.array(shown, pa.string()), says
+
+
+def _counted(statuses: Counter[str]) -> str:
+    return ", ".join(f"{n:,} `{status}`" for status, n in sorted(statuses.items()))
+
+
+def metering_waivers(
+    questions: Sequence[dict[str, Any]], answers: dict[str, pa.Array]
+) -> list[dict[str, str]]:
+    """One waiver for each check of the metering that finds something, with what it found."""
+    from routeyard.pipelines.audit.metering import audit
+    from routeyard.pipelines.common.pool import models_table
+    from routeyard.schemas.recipe import Pool
+
+    names = sorted(set(answers["model"].to_pylist()))
+    given = [answers[name].is_valid() for name in ("text", "score", "status")]
+    cost = answers["cost_usd"]
+    table = pa.table(
+        {
+            "query_id": answers["query"],
+            "model_id": answers["model"],
+            "sample": pa.nulls(len(answers["query"]), pa.int32()).fill_null(0),
+            "cost_source": pc.if_else(cost.is_valid(), "provider", pa.scalar(None, pa.string())),
+            **{name: answers[name] for name in _METERED if name in answers},
+            "status": pc.fill_null(answers["status"], "ok"),
+        }
+    ).filter(pc.or_(pc.or_(given[0], given[1]), given[2]))
+    asked = pa.table({"query_id": [q["id"] for q in questions],
+                      "prompt": [q["question"] for q in questions]})  # fmt: skip
+    pool = Pool.model_validate({"models": [{"model_id": name} for name in names]})
+    found: dict[str, list[MeteringFinding]] = {}
+    for one in audit(table, models_table(pool), queries=asked):
+        found.setdefault(one.gate, []).append(one)
+    return [
+        {
+            "gate": gate,
+            "reason": f"{sum(one.count for one in some):,} of {table.num_rows:,} answers of the "
+            f"source: {'; '.join(dict.fromkeys(one.says for one in some))} "
+            f"({few([one.model_id for one in some])})",
+        }
+        for gate, some in found.items()
+    ]
+
+
+def _numbers(table: pa.Table, name: str) -> np.ndarray:
+    values: np.ndarray = table.column(name).to_numpy().astype(float)
+    return values
+
+
+def _senseless(name: str, values: np.ndarray) -> np.ndarray:
+    """Which values cannot be: below zero, no whole number of tokens, more than anybody takes."""
+    most = {"cost_usd": np.finfo(float).max, "latency_s": _MOST_SECONDS}.get(name, _MOST_TOKENS)
+    whole = name.endswith("tokens")
+    wrong: np.ndarray = (values < 0) | (values > most) | (whole & (values != np.floor(values)))
+    return wrong
+
+
+def _said(table: pa.Table, where: np.ndarray, what: str, values: np.ndarray) -> list[str]:
+    """A sentence on the values that are left out; none where there is no such value."""
+    rows = np.flatnonzero(where)
+    if not len(rows):
+        return []
+    first = int(rows[0])
+    at = table.column("at")[first].as_py()
+    return [f"left out: {len(rows):,} {what} (first {values[first]:g} at {at})"]
+
+
+def write_tables(
+    folder: Path, questions: list[dict[str, Any]], answers: dict[str, pa.Array]
+) -> None:
+    if folder.exists():
+        raise BadInput(
+            f"{folder} exists already and is not overwritten",
+            where=str(folder),
+            next_step="give the recipe another name, or remove the folder",
+        )
+    schema = pa.schema(
+        [("id", pa.string()), ("question", pa.string()), ("references", pa.list_(pa.string())),
+         ("task", pa.string()), ("split", pa.string())]
+    )  # fmt: skip
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with staging(folder) as made:
+        pq.write_table(pa.Table.from_pylist(questions, schema), made / "queries.parquet")
+        pq.write_table(pa.table(answers), made / "responses.parquet")
+        place(made, folder)
+
 
 #: Kinds of notes that the card repeats.
 _ISSUES = ("left_out", "value", "status", "unpriced", "columns")

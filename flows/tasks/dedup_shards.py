@@ -1,6 +1,6 @@
 """Near-duplicates over many embedding files, on any task runner and any fsspec storage.
 
-Vectors are scattered into parts (`routeyard.pipelines.curate.dedup.partitioned`), every part is
+Vectors are scattered into parts (`routeyard.pipelines.curate.search`), every part is
 searched by one task, and the pairs are joined. Paths cross task borders; no task
 holds more than one shard or one part.
 """
@@ -15,18 +15,18 @@ import numpy as np
 import pyarrow as pa
 from prefect import flow, task
 
-from routeyard.flows.tracking.run import each, start
-from routeyard.flows.tracking.runners import Runner, on
-from routeyard.pipelines.arrays import Array, Vectors
-from routeyard.pipelines.curate.dedup.partitioned import (
+from routeyard.flows.tracking import Runner, each, on, start
+from routeyard.pipelines.common.arrays import Array, Vectors
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.curate.search import (
+    Pairs,
     Partition,
     PartPairs,
     join_parts,
     plan_parts,
     search_part,
 )
-from routeyard.pipelines.curate.dedup.search import Pairs
-from routeyard.pipelines.errors import BadInput
+from routeyard.schemas.questions import SIMILARITY
 
 #: Rows drawn from all shards together to place the cuts.
 _SAMPLE = 40_000
@@ -78,7 +78,7 @@ search_task = task(name="search part", **_OPTIONS)(search)
 
 @flow(name="routeyard-dedup-shards")
 def dedup_shards(
-    shards: list[str], rows: list[int], out: str, threshold: float = 0.999, parts: int = 16
+    shards: list[str], rows: list[int], out: str, threshold: float = SIMILARITY, parts: int = 16
 ) -> dict[str, Any]:
     """Near-duplicate pairs over all shards → `<out>/pairs.arrow` (left, right, similarity).
 
@@ -117,7 +117,7 @@ def run_dedup_shards(
     shards: Sequence[str],
     out: str,
     *,
-    threshold: float = 0.999,
+    threshold: float = SIMILARITY,
     parts: int = 16,
     runner: Runner = "threads",
     workers: int = 2,

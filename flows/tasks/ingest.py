@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.flows.workspace.stage_folders import BuildContext, StageWork, write_table
-from routeyard.flows.workspace.tables import content
+from routeyard.flows.workspace import BuildContext, StageWork, content, write_table
 from routeyard.schemas.images import IMAGES
 from routeyard.schemas.recipe import Pool, Source
 
@@ -16,10 +15,10 @@ def read_sources(
     context: BuildContext, *, sources: Sequence[Source], compared_with: Sequence[Source]
 ) -> StageWork:
     """Sources → queries, what was left out of them, and the texts they are compared with."""
+    from routeyard.pipelines.common import files as named_files
     from routeyard.pipelines.curate.rule import removals
     from routeyard.pipelines.ingest import compared, ingest, pin
     from routeyard.pipelines.ingest.images import image_files
-    from routeyard.pipelines.io import named_files
 
     sources = [pin(source) for source in sources]
     others = [pin(source) for source in compared_with]
@@ -59,7 +58,7 @@ def read_sources(
 
 def _scorers(sources: Sequence[Source]) -> dict[str, list[Any]]:
     """What ingest takes from each scorer: it tells models the form and checks references."""
-    from routeyard.pipelines.scorers import SCORERS
+    from routeyard.pipelines.label.scorers import SCORERS
 
     named = {str(source.scorer) for source in sources} & SCORERS.targets.keys()
     if any(source.fields is not None and source.fields.scorer for source in sources):
@@ -72,7 +71,7 @@ def _scorers(sources: Sequence[Source]) -> dict[str, list[Any]]:
 
 def list_models(context: BuildContext, *, pool: Pool) -> StageWork:
     """Pool → models."""
-    from routeyard.pipelines.pool import models_table
+    from routeyard.pipelines.common.pool import models_table
 
     def make(folder: Path) -> Mapping[str, Any]:
         models = models_table(pool)

@@ -8,24 +8,85 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routeyard.flows.tasks.responses import check_refused
-from routeyard.flows.tasks.verdicts import scorer_modules
-from routeyard.flows.workspace.shares import open_ledger
-from routeyard.flows.workspace.stage_folders import (
+from routeyard.flows.ledgers import open_ledger
+from routeyard.flows.tasks.collect import check_refused
+from routeyard.flows.workspace import (
     BuildContext,
     PendingAnswers,
     StageResult,
     StageWork,
+    content,
+    read,
+    read_shards,
+    review_files,
+    reviews,
     write_table,
 )
-from routeyard.flows.workspace.tables import read, read_shards
-from routeyard.pipelines.errors import BadInput, GateFailed
+from routeyard.pipelines.common.errors import GateFailed
+from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe import Collect, Label
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from routeyard.pipelines.label.verdicts import FiledVerdicts
+    from routeyard.pipelines.label.policies import FiledVerdicts
+
+# Rule verdicts over one model's responses, and decisions of people.
+
+
+def scorer_modules(queries: Path) -> list[str]:
+    """Modules of the scorers that a table of queries names."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from routeyard.pipelines.label.scorers import SCORERS
+    from routeyard.schemas.statuses import GIVEN
+
+    named = pc.unique(pq.read_table(queries, columns=["scorer"]).column("scorer"))
+    return SCORERS.modules([GIVEN, *named.to_pylist()])
+
+
+def score_responses(
+    context: BuildContext, *, label: Label, queries: StageResult, responses: Path
+) -> StageWork:
+    """Verdicts of the queries' scorers over one model's response file."""
+    import pyarrow.parquet as pq
+
+    from routeyard.pipelines.label.rules import file_verdicts, versions
+
+    named = pq.read_table(queries.path("queries"), columns=["scorer"]).column("scorer")
+    isolation = label.run_code_without_isolation
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        verdicts = file_verdicts(
+            read(queries, "queries"),
+            read_shards([responses], "responses"),
+            options={
+                "run_code_without_isolation": isolation,
+                "code_modules": label.code_modules,
+            },
+        )
+        write_table(verdicts, folder / "verdicts.parquet")
+        return {"verdicts": verdicts.num_rows}
+
+    return StageWork(
+        {"run_code_without_isolation": isolation, "scorers": versions(named)},
+        {"queries": queries.fingerprint, "responses": content([responses])},
+        make,
+        scorer_modules(queries.path("queries")),
+    )
+
+
+def read_reviews(context: BuildContext) -> StageWork:
+    """What people decided (`routeyard review`), as one more file of verdicts."""
+
+    def make(folder: Path) -> Mapping[str, Any]:
+        decisions = reviews(context.root, context.benchmark)
+        write_table(decisions, folder / "verdicts.parquet")
+        return {"decisions": decisions.num_rows}
+
+    files = review_files(context.root, context.benchmark)
+    return StageWork({"benchmark": context.benchmark}, {"reviews": content(files)}, make)
 
 
 def ask_judges(
@@ -39,8 +100,8 @@ def ask_judges(
     reviews: StageResult | None,
 ) -> StageWork | PendingAnswers:
     """All verdicts, with those of verifiers and judges that the policies still want."""
-    from routeyard.pipelines.label.escalate import ask_verifiers_and_judges
-    from routeyard.pipelines.release.fingerprint import content
+    from routeyard.pipelines.label.judges import ask_verifiers_and_judges
+    from routeyard.pipelines.release.manifest import content
 
     questions = read(queries, "queries")
     answers = read_shards(responses.parts("responses"), "responses")
@@ -115,8 +176,8 @@ def decide_labels(
     Args:
         judged: All verdicts, where verifiers or judges were asked.
     """
-    from routeyard.pipelines.label.aggregate import decide
-    from routeyard.pipelines.label.gates import label_gates
+    from routeyard.pipelines.audit.labels import label_gates
+    from routeyard.pipelines.label.policies import decide
 
     made = [judged] if judged is not None else [*verdicts, *([reviews] if reviews else [])]
 

@@ -8,16 +8,74 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routeyard.flows.tasks.agent import kept_steps
+from routeyard.flows.tasks.collect import kept_steps
 from routeyard.flows.tasks.curate import curated_tables
-from routeyard.flows.workspace.stage_folders import BuildContext, StageResult, StageWork
-from routeyard.flows.workspace.tables import of_models, read, read_shards
-from routeyard.pipelines.errors import GateFailed
-from routeyard.pipelines.io.staging import write_json
+from routeyard.flows.workspace import (
+    BuildContext,
+    StageResult,
+    StageWork,
+    of_models,
+    read,
+    read_shards,
+)
+from routeyard.pipelines.audit.answers import AuditFinding
+from routeyard.pipelines.common.errors import GateFailed
+from routeyard.pipelines.common.staging import write_json
 from routeyard.schemas.recipe import Collect, CurationRule, Pool, Recipe, Release, Split
 
 if TYPE_CHECKING:
-    from routeyard.pipelines.matrix.core import Core
+    from routeyard.pipelines.common.matrix import Core
+
+# Defects of what is to be released: findings of the audit, questions on two sides of a split.
+
+
+def upstream_schemes(curate: Sequence[CurationRule]) -> set[str]:
+    """Schemes that a source published: what leaks there is reported and stops nothing."""
+    rules = (rule for rule in curate if rule.rule == "upstream_split")
+    return {str(rule.parameters.get("scheme", "upstream")) for rule in rules}
+
+
+def defects_of(
+    tables: Mapping[str, Any], split: Split, curate: Sequence[CurationRule]
+) -> list[AuditFinding]:
+    """Findings of the audit over the tables of a release, and leaks of each of its schemes.
+
+    Answers of injected models were stated by the recipe, and are not looked at.
+    """
+    import pyarrow.compute as pc
+
+    from routeyard.flows.audits import free_arms, recording_of
+    from routeyard.pipelines.audit.checks import audit_recording
+
+    models = tables["models"]
+    real = models.filter(pc.equal(models.column("kind"), "real"))
+    own = {**tables, "splits": tables["splits"].slice(0, 0)}
+    for name in ("labels", "responses"):
+        own[name] = of_models(tables[name], real)
+    found = audit_recording(recording_of(own), free=free_arms(models))
+    return [*leaks_of(tables, split.keep_together, upstream_schemes(curate)), *found.findings]
+
+
+def leaks_of(tables: Mapping[str, Any], together: Any, upstream: set[str]) -> list[AuditFinding]:
+    """One finding for each scheme in which a test question is also in train or validation."""
+    from routeyard.pipelines.curate.split import left_apart, one_question
+
+    one = one_question(tables["queries"], tables.get("duplicates"), together)
+    return [
+        AuditFinding(
+            kind="leak",
+            about=f"split {scheme!r}" + (", as its source published it" * (scheme in upstream)),
+            says=f"{leaked:,} of {total:,} test questions are also in train or validation, such "
+            f"as {some[0]}",
+            count=leaked,
+            rows=tuple({"question": query} for query in some),
+            effect="a router has seen the answers to these questions",
+            severity="note" if scheme in upstream else "grave",
+            key="sources[].fields.group, split.keep_together",
+        )
+        for scheme, leaked, total, some in left_apart(tables["splits"], one)
+    ]
+
 
 #: Computed for curation; a release holds them only on request (`release.include_embeddings`).
 _ADD_ONS = frozenset({"embeddings"})
@@ -37,9 +95,8 @@ def audit_metering(
     """Audits of what is to be released (metering, rows, splits), and what the recipe waives."""
     import pyarrow.compute as pc
 
-    from routeyard.flows.tasks.defects import defects_of, upstream_schemes
-    from routeyard.pipelines.metering.audit import apply_waivers, audit, known_of
-    from routeyard.pipelines.metering.steps import as_answers
+    pass
+    from routeyard.pipelines.audit.metering import apply_waivers, as_answers, audit, known_of
 
     known = known_of(pool)
     canaries = _canaries(context, collect)
@@ -105,8 +162,8 @@ def _findings(found: Sized, waived: Sized) -> str:
 
 def _canaries(context: BuildContext, collect: Collect) -> Any:
     """Canary answers of the workspace's last run; null where the recipe asks for none."""
-    from routeyard.flows.workspace.shares import open_ledger
-    from routeyard.pipelines.calls.canary import canary_answers
+    from routeyard.flows.ledgers import open_ledger
+    from routeyard.pipelines.collect.known_answers import canary_answers
 
     if not collect.canary.prompts or collect.provider == "recorded":
         return None
@@ -148,9 +205,8 @@ def certify_routability(
     Reference routers read the questions through the embeddings that the release will have; where
     only curation needs them, through `tfidf`, as an evaluation of the release does.
     """
-    from routeyard.pipelines.evaluate.certificate import certify
-    from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE
-    from routeyard.pipelines.matrix.reading import from_tables
+    from routeyard.pipelines.common.matrix import from_tables
+    from routeyard.pipelines.evaluate.certificate import REFERENCE, certify
     from routeyard.pipelines.routers import ROUTERS
 
     own = release.include_embeddings and embeddings is not None
@@ -185,8 +241,8 @@ def _with_tfidf(core: Core) -> Core:
     questions; without a split all may shape the space."""
     import numpy as np
 
-    from routeyard.pipelines.experiment.splits import default_scheme
-    from routeyard.pipelines.lexical import NAME, tfidf
+    from routeyard.pipelines.common.encoders import NAME, tfidf
+    from routeyard.pipelines.evaluate.experiment import default_scheme
 
     train = np.ones(core.n_queries, dtype=bool)
     if core.splits:
@@ -206,10 +262,10 @@ def write_benchmark(
     import pyarrow.compute as pc
 
     from routeyard.datacards.card import render
-    from routeyard.datacards.charts.draw import can_draw
+    from routeyard.datacards.charts import can_draw
     from routeyard.datacards.files import render as render_files
     from routeyard.pipelines.ingest.images import images_table
-    from routeyard.pipelines.label.label_errors import label_errors
+    from routeyard.pipelines.label.error_rates import label_errors
     from routeyard.pipelines.release.build import write_release
 
     tables = {k: v for k, v in curated_tables(stages["curate"]).items() if k not in _ADD_ONS}
@@ -252,7 +308,7 @@ def write_benchmark(
 
 def _in_parts(made: StageResult, table: str) -> Any:
     """A stage's table, part by part: it may be larger than memory."""
-    from routeyard.pipelines.release.write_table import Streamed
+    from routeyard.pipelines.release.database import Streamed
 
     return Streamed(lambda: (read_shards([part], table) for part in made.parts(table)))
 
@@ -265,8 +321,8 @@ def check_zoo(text: str, tables: Mapping[str, Any]) -> None:
     """
     import json
 
-    from routeyard.pipelines.experiment.inputs import hash_of
-    from routeyard.pipelines.matrix.reading import core_of
+    from routeyard.pipelines.common.matrix import core_of
+    from routeyard.pipelines.evaluate.fit import hash_of
 
     results = json.loads(text)
     core = core_of({k: v for k, v in tables.items() if k != "embeddings"})

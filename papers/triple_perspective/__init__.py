@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.papers.paper import read_paper
-from routeyard.pipelines.studies.declared import declared_in
+from routeyard.pipelines.evaluate.studies.study import declared_in
 
 PAPER = read_paper(Path(__file__).parent)
 

@@ -6,21 +6,380 @@ costs unknown; the effect on the leaderboard is measured so.
 
 from __future__ import annotations
 
-from routeyard.pipelines.audit import (
-    costs,
-    cut_off,
-    errors,
-    invented,
-    missing,
-    questions,
-    references,
-    refusals,
-    rows,
-    suites,
-    units,
+import difflib
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from routeyard.pipelines.audit import errors, rows
+from routeyard.pipelines.audit import errors as refusals
+from routeyard.pipelines.audit import exchanges as aligned
+from routeyard.pipelines.audit import figures as costs
+from routeyard.pipelines.audit import figures as cut_off
+from routeyard.pipelines.audit import figures as invented
+from routeyard.pipelines.audit import figures as units
+from routeyard.pipelines.audit import rows as missing
+from routeyard.pipelines.audit import rows as questions
+from routeyard.pipelines.audit import rows as references
+from routeyard.pipelines.audit.answers import (
+    GAP,
+    SHOWN,
+    Answers,
+    AuditCheck,
+    AuditFinding,
+    CellGrid,
+    Floats,
+    Found,
+    Mask,
+    Mends,
+    grid_of,
+    means,
+    odd_cells,
+    ranks,
 )
-from routeyard.pipelines.audit.exchanges import aligned
-from routeyard.pipelines.audit.finding import AuditCheck as Check
+from routeyard.pipelines.audit.answers import AuditCheck as Check
+from routeyard.pipelines.audit.errors import not_graded
+from routeyard.pipelines.audit.exchanges import exchanged, in_blocks
+from routeyard.pipelines.audit.rows import coverage
+
+# Cells and suites that fit nothing: anomalies, exchanged arms, broken graders, solved suites.
+
+#: Best accuracy on a suite, and median of the arms' own medians elsewhere, of a broken grader.
+FAILED, GOOD = 0.25, 0.33
+#: Robust standard deviations by which a suite is harder than all others, so that its being hard
+#: does not explain it; a spread of suites below 0.4 on the logit scale counts as 0.4.
+HARDER, LEAST = 4.5, 0.4
+#: Lowest accuracy on a solved suite.
+SOLVED = 0.98
+#: Arms from which their order says something, and rank correlation with the other suites.
+ARMS, INVERTED = 6, -0.5
+#: Rank correlation with one other suite from which the order of the arms is no chance.
+ALIKE = 0.85
+#: Arms below which a suite that all fail may be a hard one.
+FEW = 4
+
+
+def anomalies(answers: Answers) -> Iterator[Found]:
+    """Cells that fit neither their arm nor their suite, unless two arms changed places there."""
+    grid = answers.cached("grid", grid_of)
+    swaps = answers.cached("swaps", exchanged)
+    explained = {cell for a, b, s in swaps for cell in ((a, s), (b, s))}
+    whole = answers.cached("broken", _broken)
+    for a, s in odd_cells(grid):
+        if (a, s) in explained or s in whole:
+            continue
+        yield Found(
+            f"{answers.arms[a]} on {answers.suites[s]}",
+            f"{100 * grid.p[a, s]:.0f} % of {int(grid.n[a, s]):,} answers are right, where its "
+            f"siblings have {100 * grid.low[a, s]:.0f} to {100 * grid.high[a, s]:.0f} %"
+            + _explained(grid.z[a, s]),
+            _rows(answers, a, s),
+        )
+
+
+def _explained(z: float) -> str:
+    far = f" ({abs(z):.1f} standard deviations from what arm and suite explain)"
+    return "" if np.isnan(z) else far
+
+
+def swapped_arms(answers: Answers) -> Iterator[Found]:
+    """Suites, or stretches of a file without them, on which two arms' answers changed places."""
+    answers = in_blocks(answers)
+    for a, b, s in answers.cached("swaps", exchanged):
+        first, second = _rows(answers, a, s), _rows(answers, b, s)
+        yield Found(
+            f"{answers.arms[a]} and {answers.arms[b]} on {answers.suites[s]}",
+            "each one's figures there are what the other one's other suites let expect: "
+            "their answers have changed places",
+            np.concatenate([first, second]),
+            swap=np.concatenate([np.full(len(first), b), np.full(len(second), a)]),
+        )
+
+
+def broken_graders(answers: Answers) -> Iterator[Found]:
+    """Suites on which every arm fails that succeeds elsewhere, or whose order is turned round.
+
+    Of two or three arms nobody can tell a broken grader from a hard suite: that is a note.
+    """
+    grid = answers.cached("grid", grid_of)
+    for s, why in answers.cached("broken", _broken).items():
+        few = int((~np.isnan(grid.p[:, s])).sum()) < FEW
+        rows = np.flatnonzero(answers.suite == s)
+        yield Found(answers.suites[s], why, rows, "note" if few else None)
+
+
+def _broken(answers: Answers) -> dict[int, str]:
+    """Suite → why its grader is broken."""
+    grid = answers.cached("grid", grid_of)
+    found = {}
+    for s in range(len(answers.suites) if answers.has("suite") else 0):
+        here = ~np.isnan(grid.p[:, s]) & (np.delete(~np.isnan(grid.p), s, axis=1)).any(axis=1)
+        if here.sum() < 2:
+            continue
+        why = _below_sibling(answers, grid, s, here) or _failed_or_turned(answers, grid, s, here)
+        if why:
+            found[s] = why
+    return found
+
+
+def _below_sibling(answers: Answers, grid: CellGrid, s: int, here: Mask) -> str:
+    sibling = _sibling(answers.suites, s)
+    if sibling is None or np.isnan(grid.p[here, sibling]).all():
+        return ""
+    p, other = grid.p[here, s], grid.p[here, sibling]
+    if np.nanmin(other) - p.max() <= GAP:
+        return ""
+    return (
+        f"all {len(p)} arms have {_span(p)} here and {_span(other)} on {answers.suites[sibling]!r}"
+    )
+
+
+def _failed_or_turned(answers: Answers, grid: CellGrid, s: int, here: Mask) -> str:
+    p, elsewhere = grid.p[here, s], np.nanmedian(np.delete(grid.p[here], s, axis=1), axis=1)
+    order = _rank_correlation(p, elsewhere) if len(p) >= ARMS else 0.0
+    if p.max() <= FAILED and np.median(elsewhere) >= GOOD:
+        # On a suite that is only hard the better arms are still better, on the same questions.
+        hard = order >= -INVERTED or _told_apart(answers, s) or _ordered_as_another(grid, s)
+        if hard and _ease(grid)[s] > -HARDER:
+            return ""
+        return (
+            f"all {len(p)} arms have {_span(p)} here and a median of "
+            f"{100 * np.median(elsewhere):.0f} % on the other suites, harder than any suite is"
+            if hard
+            else f"all {len(p)} arms have {_span(p)} here and a median of "
+            f"{100 * np.median(elsewhere):.0f} % on the other suites, and what is right is right "
+            "at random"
+        )
+    turned = order <= max(INVERTED, -2.8 / np.sqrt(len(p) - 1)) and np.ptp(p) > 0.1
+    if turned and np.median(_orders(grid, s)) > 0:
+        return (
+            f"the better an arm is elsewhere, the worse it is here (rank correlation {order:.2f} "
+            f"over {len(p)} arms)"
+        )
+    return ""
+
+
+def _ordered_as_another(grid: CellGrid, s: int) -> bool:
+    """Whether a suite orders the arms as one other suite does, such as another of its subject."""
+    known = ~np.isnan(grid.p[:, s])
+    others = [t for t in range(grid.p.shape[1]) if t != s and not np.isnan(grid.p[known, t]).any()]
+    return bool(known.sum() >= ARMS) and any(
+        _rank_correlation(grid.p[known, s], grid.p[known, t]) >= ALIKE for t in others
+    )
+
+
+def _ease(grid: CellGrid) -> Floats:
+    """(suites,) how much easier a suite is than the others, in robust standard deviations."""
+    smooth = np.clip(grid.p, 0.5 / (grid.n + 1), 1 - 0.5 / (grid.n + 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", RuntimeWarning
+        )  # a suite or an arm of which too little is known
+        logit = np.log(smooth / (1 - smooth))
+        ease = np.nanmedian(logit - np.nanmedian(logit, axis=1, keepdims=True), axis=0)
+        middle = np.nanmedian(ease)
+        spread = 1.4826 * np.nanmedian(np.abs(ease - middle))
+    return np.asarray((ease - middle) / max(float(spread), LEAST))
+
+
+def _span(p: Floats) -> str:
+    return f"{100 * np.nanmin(p):.0f} to {100 * np.nanmax(p):.0f} %"
+
+
+def _told_apart(answers: Answers, s: int) -> bool:
+    """Whether the arms' right answers fall on the same questions, as on a hard suite.
+
+    The variance of right answers per question is that of independent draws where a grader lets
+    some through by chance; on a suite that is only hard it is more.
+    """
+    rows = np.flatnonzero((answers.suite == s) & ~np.isnan(answers.score))
+    arms, arm = np.unique(answers.arm[rows], return_inverse=True)
+    if len(arms) < 4:
+        return False
+    questions, question = np.unique(answers.question[rows], return_inverse=True)
+    table = np.full((len(arms), len(questions)), np.nan)
+    table[arm, question] = answers.score[rows] > 0.5
+    whole = table[:, ~np.isnan(table).any(axis=0)]
+    p = whole.mean(axis=1) if whole.size else np.zeros(1)
+    chance = float(np.sum(p * (1 - p)))
+    if whole.shape[1] < 20 or chance == 0:
+        return False
+    ratio = whole.sum(axis=0).var(ddof=1) / chance
+    return bool(ratio > 1 + 3 * np.sqrt(2 / whole.shape[1]))
+
+
+def _orders(grid: CellGrid, without: int) -> list[float]:
+    """Rank correlation of each other suite with the mean of the rest."""
+    found = [0.0]
+    for s in range(grid.p.shape[1]):
+        rest = np.delete(grid.p, [s, without], axis=1)
+        known = ~np.isnan(grid.p[:, s]) & (~np.isnan(rest)).any(axis=1)
+        if s != without and known.sum() >= ARMS:
+            found.append(_rank_correlation(grid.p[known, s], np.nanmedian(rest[known], axis=1)))
+    return found[1:] or found
+
+
+def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Spearman's; NaN where a value is unknown."""
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return 0.0
+    if np.isnan(a).any() or np.isnan(b).any():
+        return float("nan")
+    return float(np.asarray(np.corrcoef(ranks(a), ranks(b)))[1, 0])
+
+
+def _sibling(suites: list[str], s: int) -> int | None:
+    """The suite with the likest name, where one is another's with a word more or less."""
+    ratios = [
+        difflib.SequenceMatcher(None, suites[s].lower(), other.lower()).ratio() if k != s else 0.0
+        for k, other in enumerate(suites)
+    ]
+    k = int(np.argmax(ratios))
+    return k if ratios[k] >= 0.75 and len(suites[s]) >= 4 else None
+
+
+def solved_suites(answers: Answers) -> Iterator[Found]:
+    """Suites that every arm solves: they tell no arm from another."""
+    grid = answers.cached("grid", grid_of)
+    for s, name in enumerate(answers.suites):
+        p = grid.p[~np.isnan(grid.p[:, s]), s]
+        if len(p) >= 3 and p.min() >= SOLVED:
+            says = (
+                f"all {len(p)} arms have {100 * p.min():.1f} % or more: it tells none from another"
+            )
+            yield Found(name or "all questions", says, np.flatnonzero(answers.suite == s))
+
+
+def _rows(answers: Answers, a: int, s: int) -> np.ndarray:
+    return np.flatnonzero(answers.cell == a * len(answers.suites) + s)
+
+
+# What mending a finding does to the leaderboard.
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The sentence, pairs of arms that change places, and the largest change of an arm."""
+
+    says: str
+    swaps: int
+    moved: float
+
+
+def effect(answers: Answers, found: Found, mends: Mends) -> Effect:
+    """The leaderboard by accuracy, or by mean cost, with and without what was found."""
+    if found.before is not None and found.after is not None:
+        return _told(answers.arms, found.before, found.after, "score")
+    if mends == "nothing" or not len(found.rows):
+        return Effect("the leaderboard stays as it is", 0, 0.0)
+    column = "score" if mends == "score" else "cost_usd"
+    values, arm = answers.numbers(column), answers.arm
+    size = len(answers.arms)
+    before = means(arm, values, size)
+    if found.swap is not None:
+        arm = arm.copy()
+        arm[found.rows] = found.swap
+        after = means(arm, values, size)
+    else:
+        left = values.copy()
+        left[found.rows] = np.nan
+        after = means(arm, left, size)
+    return _told(answers.arms, before, after, mends)
+
+
+def _told(arms: list[str], before: Floats, after: Floats, mends: Mends) -> Effect:
+    both = ~np.isnan(before) & ~np.isnan(after)
+    gone = [arms[k] for k in np.flatnonzero(~np.isnan(before) & np.isnan(after))]
+    swaps = inversions(before[both], after[both])
+    change = np.where(both, after - before, 0.0)
+    if mends == "cost":
+        change = change / np.maximum(np.abs(np.where(both, after, 1.0)), 1e-12)
+    parts = []
+    if both.any() and np.any(change):
+        k = int(np.argmax(np.abs(change)))
+        old, new = _rank(before, k, mends), _rank(after, k, mends)
+        value = _money if mends == "cost" else _percent
+        what = "mean cost" if mends == "cost" else "accuracy"
+        parts.append(f"{arms[k]}: {what} {value(before[k])} → {value(after[k])}")
+        parts[-1] += f", place {old} → {new} of {int(both.sum())}" if old != new else ""
+    if gone:
+        shown = ", ".join(gone[:3]) + (f" and {len(gone) - 3} more" if len(gone) > 3 else "")
+        what = "known cost" if mends == "cost" else "scored answer"
+        parts.append(f"without any {what}: {shown}")
+    if swaps:
+        parts.append(f"{swaps} pair{'s' if swaps > 1 else ''} of arms change places")
+    elif not gone:
+        parts.append("no arm changes its place")
+    # Arms that lose their place altogether have changed places with all others.
+    lost = len(gone) * (int((~np.isnan(before)).sum()) - 1)
+    return Effect("; ".join(parts), swaps + lost, float(np.abs(change).max(initial=0.0)))
+
+
+def inversions(before: Floats, after: Floats) -> int:
+    """Pairs whose order differs."""
+    a = np.sign(before[:, None] - before[None, :])
+    b = np.sign(after[:, None] - after[None, :])
+    return int(np.sum(np.triu(a * b < 0)))
+
+
+def _rank(values: Floats, k: int, mends: Mends) -> int:
+    better = values < values[k] if mends == "cost" else values > values[k]
+    return int(better.sum()) + 1
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _money(value: float) -> str:
+    return f"${value:.3g}"
+
+
+# Many findings of one check put together: an arm each, with one cause.
+
+#: Findings of one kind and severity up to which each is listed alone, and parts that are named.
+ALONE, TOLD = 2, 3
+
+
+def by_severity(found: Iterable[Found]) -> Iterator[list[Found]]:
+    """What a check found, each alone; of one severity together where there are many."""
+    listed: dict[str | None, list[Found]] = {}
+    for one in found:
+        listed.setdefault(one.severity, []).append(one)
+    for some in listed.values():
+        if len(some) > ALONE:
+            yield sorted(some, key=lambda one: -len(one.rows))
+        else:
+            yield from ([one] for one in some)
+
+
+def together(some: Sequence[Found]) -> Found:
+    """One finding about all that some are about; mending it mends each of them."""
+    first = some[0]
+    says = "; ".join(f"{one.about}: {one.says}" for one in some[:TOLD])
+    rest = len(some) - TOLD
+    rows = np.concatenate([one.rows for one in some])
+    swaps = [one.swap for one in some if one.swap is not None]
+    after = None
+    if first.before is not None:
+        after = first.before.copy()
+        for one in some:
+            if one.after is not None:
+                after = np.where(one.after != first.before, one.after, after)
+    return Found(
+        about=", ".join(one.about for one in some),
+        says=f"{says}; and {rest:,} more" if rest > 0 else says,
+        rows=rows,
+        severity=first.severity,
+        swap=np.concatenate(swaps) if swaps else None,
+        before=first.before,
+        after=after,
+    )
+
 
 _SCORE = ("score",)
 _RECORDED = "collect.recorded[].fields"
@@ -58,13 +417,13 @@ CHECKS = (
           f"{_RECORDED}.status: a column that says `refused` or `error` of them"),
     Check("recurring_error", refusals.recurring_errors, ("score", "error"), "doubt", "score",
           f"{_RECORDED}.status: a column that says `error` of them, or .error"),
-    Check("odd_cell", suites.anomalies, ("score", "suite"), "doubt", "score",
+    Check("odd_cell", anomalies, ("score", "suite"), "doubt", "score",
           "sources[].exclude"),
-    Check("arms_swapped", suites.swapped_arms, (), "doubt", "score",
+    Check("arms_swapped", swapped_arms, (), "doubt", "score",
           f"{_RECORDED}.model"),
-    Check("broken_grader", suites.broken_graders, ("score", "suite"), "doubt", "score",
+    Check("broken_grader", broken_graders, ("score", "suite"), "doubt", "score",
           "sources[].scorer"),
-    Check("solved_suite", suites.solved_suites, _SCORE, "note", "nothing", "sources[].exclude"),
+    Check("solved_suite", solved_suites, _SCORE, "note", "nothing", "sources[].exclude"),
     Check("foreign_rows", rows.served, ("served_model",), "grave", "score",
           "collect.metering.served_as"),
     Check("copied_rows", rows.copies, ("text",), "doubt", "score", f"{_RECORDED}.model"),
@@ -116,3 +475,141 @@ CHECKS = (
           f"{_RECORDED}.model: an expression that gives both one name"),
     Check("few_answers", missing.few_answers, _SCORE, "doubt", "nothing", "collect.coverage"),
 )  # fmt: skip
+
+
+# The audit: every check that a recording has the columns for, the gravest effect first.
+#
+# audit = audit_recording(table)
+# audit.verdict, audit.findings
+
+Verdict = Literal["clean", "doubtful", "defective"]
+
+
+@dataclass(frozen=True)
+class RecordingAudit:
+    """What an audit found.
+
+    Attributes:
+        looked_at: numbers of what was read: answers, arms, questions, suites.
+        not_checked: kind → the column that the source lacks for it.
+    """
+
+    findings: tuple[AuditFinding, ...]
+    looked_at: dict[str, int]
+    not_checked: dict[str, str]
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict_of(self.findings)
+
+
+def verdict_of(findings: Iterable[AuditFinding]) -> Verdict:
+    """`defective` with a grave finding, `doubtful` with a doubt, else `clean`."""
+    found = {one.severity for one in findings}
+    return "defective" if "grave" in found else "doubtful" if "doubt" in found else "clean"
+
+
+def audit_recording(table: pa.Table, *, free: Iterable[str] = ()) -> RecordingAudit:
+    """Findings over a recording, those that change the ranking most first.
+
+    Args:
+        table: `RECORDING`.
+        free: arms whose price is stated as 0, so that a cost of 0 is one.
+    """
+    answers = Answers.of(table, free)
+    found: list[AuditFinding] = []
+    lacking: dict[str, str] = {}
+    for check in CHECKS if len(answers) else ():
+        missing = next((name for name in check.needs if not answers.has(name)), None)
+        if missing is not None:
+            lacking[check.kind] = missing
+            continue
+        found += [_finding(answers, check, *some) for some in by_severity(check.find(answers))]
+    looked_at = {
+        "answers": len(answers),
+        "arms": len(answers.arms),
+        "questions": answers.n_questions,
+        "suites": len([name for name in answers.suites if name]),
+        "scored": int(np.sum(~np.isnan(answers.score))),
+    }
+    order = {"grave": 0, "doubt": 1, "note": 2}
+    # What a benchmark may choose, and what is no defect, comes last.
+    found.sort(key=lambda one: (one.severity == "note", -one.swaps, order[one.severity],
+                                -one.moved, -one.count, one.kind))  # fmt: skip
+    return RecordingAudit(tuple(found), looked_at, lacking)
+
+
+def _finding(answers: Answers, check: AuditCheck, *some: Found) -> AuditFinding:
+    """What one check found, as one finding: several of one severity are one cause."""
+    found = some[0] if len(some) == 1 else together(some)
+    change = effect(answers, found, check.mends)
+    parts = [{"about": one.about, "says": one.says, "count": len(one.rows)} for one in some]
+    return AuditFinding(
+        kind=check.kind,
+        about=found.about,
+        says=found.says,
+        count=len(found.rows),
+        rows=tuple(answers.place(row) for row in _shown(some)),
+        effect=change.says,
+        severity=found.severity or check.severity,
+        swaps=change.swaps,
+        moved=change.moved,
+        key=check.key,
+        parts=tuple(parts) if len(some) > 1 else (),
+    )
+
+
+def _shown(some: tuple[Found, ...]) -> list[int]:
+    """Rows that are named: the first of each part in turn."""
+    each = max(1, SHOWN // len(some))
+    return [int(row) for one in some for row in one.rows[:each]][:SHOWN]
+
+
+# The leaderboard with what missing answers leave open, and as policies would have it.
+
+
+def leaderboard(table: pa.Table) -> list[dict[str, Any]]:
+    """Arms by the lower bound of their accuracy, which counts missing answers as wrong.
+
+    A row is arm, scored and asked questions, accuracy, `low` and `high` (missing ones wrong, or
+    right), `imputed` (missing ones by their difficulty), `without_faults` (errors of the
+    infrastructure and ungraded answers left out), and the places by accuracy and without faults.
+    """
+    answers = Answers.of(table)
+    if not len(answers) or np.isnan(answers.score).all():
+        return []
+    found = coverage(answers)
+    mended = coverage(Answers.of(_without(answers)))
+    places = [_places(values) for values in (found.accuracy, mended.accuracy)]
+    order = np.argsort(-np.nan_to_num(found.low, nan=-1), kind="stable")
+    return [
+        {
+            "arm": answers.arms[a],
+            "scored": int(found.n[a]),
+            "asked": int(found.of[a]),
+            "accuracy": _known(found.accuracy[a]),
+            "low": _known(found.low[a]),
+            "high": _known(found.high[a]),
+            "imputed": _known(found.imputed[a]),
+            "without_faults": _known(mended.accuracy[a]),
+            "place": places[0][a],
+            "place_without_faults": places[1][a],
+        }
+        for a in order
+    ]
+
+
+def _without(answers: Answers) -> pa.Table:
+    """The recording with no score where nobody answered or graded."""
+    score = np.where(not_graded(answers), np.nan, answers.score)
+    at = answers.table.column_names.index("score")
+    values = pa.array(score, pa.float64(), from_pandas=True)
+    return answers.table.set_column(at, "score", values)
+
+
+def _places(values: np.ndarray) -> list[int | None]:
+    return [None if np.isnan(one) else int((values > one).sum()) + 1 for one in values]
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

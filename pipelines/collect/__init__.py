@@ -1,1 +1,1 @@
-"""Which pairs lack an answer, what they would cost, and asking them; start at `plan.py`."""
+"""Which pairs lack an answer, what they would cost, and asking them (files: `README.md`)."""

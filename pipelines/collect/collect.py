@@ -10,25 +10,127 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from routeyard.pipelines.calls.attempts import OnStored
-from routeyard.pipelines.calls.batch.note import PREFIX, BatchNote
-from routeyard.pipelines.calls.batch.run import run_batches
-from routeyard.pipelines.calls.budget import BudgetLedger
-from routeyard.pipelines.calls.canary import END, START, canary_requests
-from routeyard.pipelines.calls.known_answers import notes
-from routeyard.pipelines.calls.model_queue import ModelQueue
-from routeyard.pipelines.calls.progress import OnProgress
-from routeyard.pipelines.calls.request import RequestSettings
-from routeyard.pipelines.calls.runner import RunResult, run_requests
-from routeyard.pipelines.collect.plan import ModelPlan, Plan, plan, requests
-from routeyard.pipelines.collect.responses import responses_table
+import pyarrow as pa
+
+from routeyard.pipelines.collect.attempts import OnStored
+from routeyard.pipelines.collect.batch import PREFIX, BatchNote, run_batches
+from routeyard.pipelines.collect.budget import BudgetLedger, OnProgress, Price
+from routeyard.pipelines.collect.known_answers import (
+    END,
+    START,
+    KnownAnswers,
+    canary_requests,
+    notes,
+)
+from routeyard.pipelines.collect.ledger import AnsweredKey, Attempt, Ledger
+from routeyard.pipelines.collect.plan import CHUNK, ModelPlan, Plan, plan, requests, unanswered
+from routeyard.pipelines.collect.request import RequestSettings
+from routeyard.pipelines.collect.runner import ModelQueue, RunResult, run_requests
 from routeyard.pipelines.collect.settings import model_notes, queue_of, timeouts_of
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.schemas import RESPONSES
+from routeyard.schemas.errors import BadInput
+from routeyard.schemas.recipe.collect import Collect
 from routeyard.schemas.recipe.pool import Pool
+from routeyard.schemas.statuses import response_status
+
+# The answers that a ledger holds for a plan, as the table `responses`.
+
+
+def responses_table(plan: Plan, ledger: Ledger) -> pa.Table:
+    """`responses` of the plan's pairs, sorted by model, query and sample.
+
+    The newest `ok` attempt of each pair, else the newest truncated or refused
+    one, else the newest error. A pair that was never asked has no row.
+    """
+    batches = [batch for model in plan.models for batch in _batches(plan, model, ledger)]
+    table = pa.Table.from_batches(batches, schema=RESPONSES.schema)
+    return RESPONSES.check(
+        table.sort_by(
+            [("model_id", "ascending"), ("query_id", "ascending"), ("sample", "ascending")]
+        )
+    )
+
+
+def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.RecordBatch]:
+    known = KnownAnswers(ledger, model.settings, plan.benchmark)
+    known_larger = KnownAnswers(ledger, model.larger, plan.benchmark) if model.larger else None
+    for start in range(0, len(model.rows), CHUNK):
+        asked = [model.asks.messages(int(row)) for row in model.rows[start : start + CHUNK]]
+        found = known.answered(asked)
+        larger = known_larger.answered(asked) if known_larger else {}
+        rows = []
+        for offset, texts in enumerate(asked):
+            name = model.settings.request_hash(texts)
+            second = model.larger.request_hash(texts) if model.larger else ""
+            for sample in range(model.asks.samples):
+                answer = found.get((name, sample))
+                if answer is None:
+                    continue
+                again = larger.get((second, sample))
+                use_again = again is not None and again.attempt.usable
+                row = _row(answer, again, plan.collect) | {
+                    # The hash knows nothing of ids: two sources may hold the same question.
+                    "query_id": plan.query_id(int(model.rows[start + offset])),
+                    "model_id": model.model.model_id,
+                    "sample": sample,
+                    # As it is asked today: another port may have answered it.
+                    "request_hash": second if use_again else name,
+                }
+                rows.append(row | cost_by_price(_kept(answer, again), model.price))
+        columns = [
+            pa.array([row.get(c.name) for row in rows], type=c.type) for c in RESPONSES.columns
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=RESPONSES.schema)
+
+
+_METERED = (
+    "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens",
+    "cache_write_tokens",
+)  # fmt: skip
+_SAME = [name for name in RESPONSES.column_names if name in Attempt.__slots__]
+
+
+def cost_by_price(attempt: Attempt, price: Price) -> dict[str, Any]:
+    """The cost by the recipe's price, which may be newer than the one at the time of asking."""
+    if attempt.cost_source == "provider":
+        return {"cost_usd": attempt.cost_usd, "cost_source": "provider"}
+    whole = None
+    if attempt.usable:
+        whole = price.of(
+            attempt.prompt_tokens, attempt.call_completion_tokens,
+            attempt.cache_read_tokens, attempt.cache_write_tokens,
+        )  # fmt: skip
+    if whole is None:
+        return {"cost_usd": None, "cost_source": None}
+    return {"cost_usd": whole / attempt.choices, "cost_source": "price_table"}
+
+
+def _kept(answer: AnsweredKey, again: AnsweredKey | None) -> Attempt:
+    """The answer with the larger token limit, where it is usable."""
+    return again.attempt if again and again.attempt.usable else answer.attempt
+
+
+def _row(answer: AnsweredKey, again: AnsweredKey | None, collect: Collect) -> dict[str, Any]:
+    attempts = answer.attempts + (again.attempts if again else 0)
+    kept = _kept(answer, again)
+    row = {name: getattr(kept, name) for name in _SAME}
+    row["status"] = response_status(kept.status, kept.text, kept.error_class)
+    if kept.status == "error":
+        # What was metered for nothing is no answer's: `routeyard ledger` counts it.
+        row |= dict.fromkeys(_METERED)
+        if unanswered(kept.status, answer.billed, collect):
+            row["status"] = "unanswered"
+    return row | {
+        "attempts": attempts,
+        "error": kept.reason,
+        "given_score": None,
+        "graded_against": None,
+    }
+
 
 __all__ = ["Collected", "acollect", "ask_canaries", "collect", "replan", "responses_table"]
 
@@ -215,11 +317,8 @@ def _settings(plan: Plan) -> list[RequestSettings]:
 
 
 def budget_of(plan: Plan, ledger: Ledger) -> BudgetLedger:
-    """The benchmark's budget; what its requests cost in an older ledger counts as well."""
-    settings = _settings(plan)
-    both = [s for one in settings for s in (one, one.earlier) if s is not None]
-    hashes = {one.settings_hash for one in both}
-    return BudgetLedger(plan.collect.budget, ledger, plan.benchmark, settings=hashes)
+    """The benchmark's budget."""
+    return BudgetLedger(plan.collect.budget, ledger, plan.benchmark)
 
 
 def _collected(plan: Plan, asked: RunResult) -> Collected:

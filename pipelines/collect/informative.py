@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Array
+from routeyard.pipelines.common.arrays import Array
 from routeyard.schemas.recipe.collect import Informative
 
 #: Two-sided 95 % of a normal distribution.

@@ -7,7 +7,10 @@ errors are missing. Nothing is called.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -16,18 +19,393 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from routeyard.pipelines.arrays import Bools
-from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.calls.request import Request, RequestSettings
-from routeyard.pipelines.collect.coverage import Rows, covered
-from routeyard.pipelines.collect.estimate import Estimate, estimate, metered_by_model
-from routeyard.pipelines.collect.missing import missing_of
-from routeyard.pipelines.collect.model_prompts import ModelPrompts
-from routeyard.pipelines.collect.settings import check_model, check_names, provider_of, settings_of
-from routeyard.pipelines.ledger.ledger import Ledger
-from routeyard.schemas.recipe.collect import Collect
+from routeyard.pipelines.collect.budget import TEMPLATE_TOKENS, Price
+from routeyard.pipelines.collect.known_answers import KnownAnswers
+from routeyard.pipelines.collect.ledger import Attempt, Ledger, SettledKey
+from routeyard.pipelines.collect.request import Request, RequestSettings
+from routeyard.pipelines.collect.settings import (
+    ModelPrompts,
+    check_model,
+    check_names,
+    provider_of,
+    settings_of,
+)
+from routeyard.pipelines.common.arrays import Bools, Floats, dense_rows
+from routeyard.schemas.errors import RecipeError
+from routeyard.schemas.recipe.collect import Budget, Collect, Coverage
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
+
+# Which answers of one model are missing, by what the ledger has.
+
+#: Pairs looked up in the ledger at a time.
+CHUNK = 1000
+
+
+@dataclass(frozen=True)
+class MissingAnswers:
+    """What one model is still to be asked.
+
+    Attributes:
+        missing: True where an answer is missing, bool [q, samples].
+        truncated: True where the larger limit is to be asked, bool [q, samples].
+        billed: Attempts so far that were billed without an answer, int32 [q, samples].
+        unanswered: True where they are so many that nothing more is asked.
+    """
+
+    missing: Bools
+    truncated: Bools
+    billed: np.ndarray[Any, np.dtype[np.int32]]
+    unanswered: Bools
+
+
+def missing_of(
+    asks: ModelPrompts,
+    rows: np.ndarray[Any, np.dtype[np.int32]],
+    settings: RequestSettings,
+    larger: RequestSettings | None,
+    collect: Collect,
+    ledger: Ledger | None,
+    benchmark: str,
+) -> MissingAnswers:
+    """Wanted minus settled, for the queries in `rows`.
+
+    Args:
+        asks: What the model is asked of each query.
+        larger: Settings with the larger token limit, if truncated answers are asked again.
+    """
+    shape = (len(rows), asks.samples)
+    rejected = np.zeros(shape, bool)
+    made = MissingAnswers(
+        np.ones(shape, bool),
+        np.zeros(shape, bool),
+        np.zeros(shape, np.int32),
+        np.zeros(shape, bool),
+    )
+    if ledger is None:
+        return made
+    known = KnownAnswers(ledger, settings, benchmark)
+    known_larger = KnownAnswers(ledger, larger, benchmark) if larger else None
+    for start in range(0, len(rows), CHUNK):
+        asked = [asks.messages(int(row)) for row in rows[start : start + CHUNK]]
+        found = known.settled(asked)
+        found_larger = known_larger.settled(asked) if known_larger else {}
+        for offset, texts in enumerate(asked):
+            name = settings.request_hash(texts)
+            for sample in range(asks.samples):
+                row = found.get((name, sample))
+                at = (start + offset, sample)
+                if row is not None and row.status == "error":
+                    rejected[at] = row.permanent
+                if larger and row is not None and row.status == "truncated":
+                    made.truncated[at] = True
+                    row = found_larger.get((larger.request_hash(texts), sample))
+                made.missing[at] = not settles(row, collect)
+                made.billed[at] = row.billed if row else 0
+                made.unanswered[at] = row is not None and unanswered(
+                    row.status, row.billed, collect
+                )
+    # What refuses every question refuses how it is asked.
+    if rejected.any() and not known.answering:
+        made.missing[rejected] = True
+    return made
+
+
+def unanswered(status: str, billed: int, collect: Collect) -> bool:
+    """Whether a pair is given up: billed so often, and never answered."""
+    return status == "error" and billed >= collect.unanswered.after
+
+
+def settles(row: SettledKey | None, collect: Collect) -> bool:
+    """Whether nothing more is asked where this is the result."""
+    if row is None:
+        return False
+    if row.status == "error":
+        if unanswered(row.status, row.billed, collect):
+            return "unanswered" not in collect.reask
+        return row.permanent and "error" not in collect.reask
+    return not (row.status == "refused" and "refused" in collect.reask)
+
+
+# Which models a query is asked of, when not all of them.
+
+Rows = np.ndarray[Any, np.dtype[np.int32]]
+
+
+def covered(queries: pa.Table, n_models: int, coverage: Coverage) -> list[Rows]:
+    """For each model the rows of `queries` it is asked, int32, ascending.
+
+    Each query is asked of `share` of the pool (rounded, at least one model). The
+    queries of a task come in the order of a seeded hash, and each takes the
+    models that task has asked least so far, ties broken at random: within a task
+    any two models differ by one query at most. Another task's queries change
+    nothing; another model or query of the same task may. The dense slice
+    (`routeyard.pipelines.common.arrays`) is asked of every model and enters no count.
+    """
+    everything = np.arange(queries.num_rows, dtype=np.int32)
+    draws = max(1, round(coverage.share * n_models))
+    if draws >= n_models:
+        return [everything] * n_models
+    ids = queries.column("query_id").to_pylist()
+    dense = dense_rows(queries)
+    by_task: dict[str, list[int]] = defaultdict(list)
+    for row, task in enumerate(queries.column("task").to_pylist()):
+        if not dense[row]:
+            by_task[task].append(row)
+    asked = np.zeros((n_models, queries.num_rows), dtype=bool)
+    asked[:, dense] = True
+    for task, rows in by_task.items():
+        rows.sort(key=lambda row: _digest(coverage.seed, ids[row]))
+        random = np.random.default_rng(list(_digest(coverage.seed, task)))
+        counts = np.zeros(n_models)
+        for row in rows:
+            picks = np.argsort(counts + random.random(n_models), kind="stable")[:draws]
+            asked[picks, row] = True
+            counts[picks] += 1
+    return [np.flatnonzero(row).astype(np.int32) for row in asked]
+
+
+def _digest(seed: int, name: str) -> bytes:
+    return hashlib.sha256(f"{seed}\0{name}".encode()).digest()
+
+
+# Tokens and USD of what is missing, before anything is sent.
+#
+# Prompt tokens are counted with the model's own tokenizer where the pool names
+# it, else scaled from what the ledger metered for that model, else taken as four
+# characters a token. Each says how far off it may be.
+
+CHARACTERS_PER_TOKEN = 4.0
+#: Relative error of four characters a token on English prose, code and mathematics.
+CHARACTERS_ERROR = 0.35
+#: Tokens a chat template adds around one user message.
+TEMPLATE = 8
+#: Tokens of an answer of a model that was never metered, and of the shortest there are. Of the 72
+#: models of the recorded GSM8K and MMLU-Pro answers, asked to work step by step, the median model
+#: takes 135 and 92 (four characters a token); a letter alone takes 5. Models that think take more.
+TYPICAL_TOKENS, LEAST_TOKENS = 120, 5
+#: Metered calls that make the ledger a better guide than the length.
+ENOUGH = 30
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the missing calls of one model will take.
+
+    Attributes:
+        prompt_tokens_each: Expected prompt tokens per covered query, float64 [q].
+        prompt_tokens: Their sum over what is missing.
+        prompt_error: Relative error of that sum; null when counted by the tokenizer.
+        prompt_source: `tokenizer`, `ledger` or `characters`.
+        completion_tokens: Expected sum; null when nothing tells it.
+        completion_source: `ledger`, `typical` (`TYPICAL_TOKENS` an answer) or null.
+        cost_usd: Expected cost; null when a price or a count is unknown.
+        least_cost_usd: What the shortest answers cost; null when `cost_usd` is, or was metered.
+        worst_cost_usd: Most it can cost; null when a price or the limit is unknown.
+    """
+
+    prompt_tokens_each: Floats
+    prompt_tokens: int
+    prompt_error: float | None
+    prompt_source: str
+    completion_tokens: int | None
+    completion_source: str | None
+    cost_usd: float | None
+    least_cost_usd: float | None
+    worst_cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Metered:
+    """What the ledger says of one model: tokens of each call; of the cache, 0 where unknown."""
+
+    characters: Floats
+    prompt: Floats
+    completion: Floats
+    cache_read: Floats
+    cache_write: Floats
+
+
+def estimate(
+    asks: ModelPrompts,
+    rows: np.ndarray[Any, np.dtype[np.int32]],
+    missing: Bools,
+    model: Model,
+    settings: RequestSettings,
+    metered: Metered | None,
+) -> Estimate:
+    """Estimate one model's missing calls.
+
+    Args:
+        asks: What the model is asked of each query.
+        rows: Covered rows of the queries, int32 [q].
+        missing: Missing answers, bool [q, samples].
+        metered: Earlier calls of this model, if there are any.
+    """
+    prompts = asks.prompts(rows)
+    characters = np.asarray(pc.utf8_length(prompts), dtype=np.float64)
+    characters += len(asks.system or "")
+    pictures = asks.image_tokens(rows)
+    # What was metered is known by the query's own length: frame and system message are the same
+    # in every call, so the offset holds them.
+    plain = asks.lengths(rows)
+    each, error, source = _prompt_tokens(prompts, characters, plain, model, asks.system, metered)
+    if source != "ledger":  # what was metered has its images
+        each = each + pictures
+    answers = missing.sum(axis=1)
+    prompt_tokens = int(np.ceil((each * answers).sum()))
+    completion, completion_source = _completion(int(answers.sum()), settings, metered)
+    # Without `price_up_to`: the counts are sums over calls.
+    price = replace(Price.of_model(model), up_to=None)
+    limit = settings.max_tokens or model.context_window
+    encoded = np.asarray(pc.binary_length(prompts.cast(pa.binary())), dtype=np.float64)
+    encoded += len((asks.system or "").encode())
+    most = int(((encoded + pictures + 2 * TEMPLATE_TOKENS) * answers).sum())
+    return Estimate(
+        prompt_tokens_each=each,
+        prompt_tokens=prompt_tokens,
+        prompt_error=error,
+        prompt_source=source,
+        completion_tokens=completion,
+        completion_source=completion_source,
+        cost_usd=price.of(prompt_tokens, completion, *_cached(prompt_tokens, price, metered)),
+        least_cost_usd=(
+            price.of(prompt_tokens, LEAST_TOKENS * int(answers.sum()))
+            if completion_source == "typical"
+            else None
+        ),
+        worst_cost_usd=price.dearest.of(
+            most, None if limit is None else limit * int(answers.sum())
+        ),
+    )
+
+
+def budget_share(
+    budget: Budget, models: Sequence[Mapping[str, Any]], spent: Mapping[str, float]
+) -> tuple[float | None, float | None]:
+    """Share of the calls that the budget is enough for: as expected, and at the worst; null where a
+    price is unknown.
+
+    Args:
+        models: Figures of each model of a plan: calls, and USD expected and at most.
+        spent: USD per model that are spent or set aside.
+    """
+    asked = [row for row in models if row["calls"]]
+    if any(None in (row["cost_usd"], row["worst_cost_usd"]) for row in asked):
+        return None, None
+    shares = []
+    for name in ("cost_usd", "worst_cost_usd"):
+        parts = []  # per model: calls, their USD, and most USD of one
+        for row in asked:
+            limit = budget.models.get(row["model_id"], budget.per_model_usd)
+            left = math.inf if limit is None else limit - spent.get(row["model_id"], 0.0)
+            each, most = row[name] / row["calls"], row["worst_cost_usd"] / row["calls"]
+            # A call is sent if its worst case fits.
+            share = max(0.0, min(1.0, (left - most + each) / row[name])) if row[name] else 1.0
+            share *= left >= most
+            parts.append((most, share * row["calls"], share * row[name], each))
+        left = math.inf if budget.usd is None else budget.usd - sum(spent.values())
+        rate, done, sent = sum(usd for *_, usd, _ in parts), 0.0, 0.0
+        # All go on side by side, until the dearest fits no more.
+        for most, calls, usd, each in sorted(parts, reverse=True):
+            step = (left - most + each) / rate if rate > 0 else math.inf
+            step = min(1.0 - done, step) if left >= most else 0.0
+            left, done, rate = left - step * rate, done + step, rate - usd
+            sent += done * calls
+        shares.append(sent / sum(row["calls"] for row in asked) if asked else 1.0)
+    return shares[0], shares[1]
+
+
+def metered_by_model(attempts: Iterable[Attempt], queries: pa.Table) -> dict[str, Metered]:
+    """What earlier calls were metered at, per model; at most 2,000 calls each."""
+    length = dict(
+        zip(
+            queries.column("query_id").to_pylist(),
+            pc.utf8_length(queries.column("prompt")).to_pylist(),
+            strict=True,
+        )
+    )
+    found: dict[str, list[tuple[float, ...]]] = {}
+    for attempt in attempts:
+        rows = found.setdefault(attempt.model_id, [])
+        characters = length.get(attempt.query_id)
+        if len(rows) >= 2000 or not characters or not attempt.usable:
+            continue
+        if attempt.prompt_tokens is not None and attempt.completion_tokens is not None:
+            cached = attempt.cache_read_tokens or 0, attempt.cache_write_tokens or 0
+            rows.append((characters, attempt.prompt_tokens, attempt.completion_tokens, *cached))
+    return {
+        model_id: Metered(*np.asarray(rows, dtype=np.float64).T)
+        for model_id, rows in found.items()
+        if len(rows) >= ENOUGH
+    }
+
+
+def _prompt_tokens(
+    prompts: pa.ChunkedArray,
+    characters: Floats,
+    plain: Floats,
+    model: Model,
+    system: str | None,
+    metered: Metered | None,
+) -> tuple[Floats, float | None, str]:
+    if model.tokenizer is not None:
+        count = tokenizer(model.tokenizer, where=f"pool.models, {model.model_id}")
+        told = count(system) + TEMPLATE // 2 if system else 0
+        each = [count(text) + TEMPLATE + told for text in prompts.to_pylist()]
+        return np.asarray(each, dtype=np.float64), None, "tokenizer"
+    if metered is not None:
+        # Least squares of tokens on characters; the error is that of one call's residual.
+        slope, offset = np.polyfit(metered.characters, metered.prompt, 1)
+        if slope > 0 and np.ptp(metered.characters) > 0:
+            residual = metered.prompt - (slope * metered.characters + offset)
+            error = float(residual.std() / metered.prompt.mean())
+            return np.maximum(1.0, slope * plain + offset), error, "ledger"
+    return characters / CHARACTERS_PER_TOKEN + TEMPLATE, CHARACTERS_ERROR, "characters"
+
+
+def _cached(prompt_tokens: int, price: Price, metered: Metered | None) -> tuple[int, int]:
+    """Prompt tokens that will be read from, and written to, the cache: as they were so far.
+
+    None are where the cache has no price: then what they cost is not known.
+    """
+    if metered is None or not metered.prompt.sum():
+        return 0, 0
+    shares = (
+        0.0 if usd is None else counts.sum() / metered.prompt.sum()
+        for counts, usd in (
+            (metered.cache_read, price.cache_read), (metered.cache_write, price.cache_write),
+        )
+    )  # fmt: skip
+    read, write = (int(share * prompt_tokens) for share in shares)
+    return (read, write) if read + write <= prompt_tokens else (0, 0)
+
+
+def tokenizer(path: str, *, where: str) -> Any:
+    """Function text → tokens from a `tokenizer.json`, without special tokens."""
+    from tokenizers import Tokenizer
+
+    try:
+        loaded = Tokenizer.from_file(path)
+    except Exception as error:
+        raise RecipeError(
+            f"the tokenizer {path!r} cannot be read: {error}",
+            where=where,
+            next_step="point 'tokenizer' at the model's tokenizer.json, or leave it out",
+        ) from None
+    loaded.no_truncation()
+    loaded.no_padding()
+    return lambda text: len(loaded.encode(text, add_special_tokens=False).ids)
+
+
+def _completion(
+    answers: int, settings: RequestSettings, metered: Metered | None
+) -> tuple[int | None, str | None]:
+    if metered is not None:
+        return round(float(metered.completion.mean()) * answers), "ledger"
+    limit = settings.max_tokens
+    return (None, None) if limit is None else (min(limit, TYPICAL_TOKENS) * answers, "typical")
 
 
 @dataclass(frozen=True)

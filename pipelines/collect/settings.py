@@ -2,16 +2,143 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.calls.model_queue import ModelQueue
-from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.calls.request import Request, RequestSettings
-from routeyard.pipelines.calls.wire.timeouts_and_sizes import Timeouts
-from routeyard.pipelines.errors import RecipeError, did_you_mean
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.collect.budget import Price
+from routeyard.pipelines.collect.http import Timeouts
+from routeyard.pipelines.collect.request import (
+    Message,
+    Request,
+    RequestSettings,
+    content_with_images,
+)
+from routeyard.pipelines.collect.runner import ModelQueue
+from routeyard.pipelines.common.mapping import compile_field, text_of
+from routeyard.schemas.errors import RecipeError, did_you_mean
+from routeyard.schemas.images import IMAGES, QuestionImage, images_of
 from routeyard.schemas.recipe.collect import Collect
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
+
+# What one model is asked of each query: the query's own prompt, or the model's frame around it.
+#
+# A frame makes a way of asking a member of the pool: one model with worked examples
+# and the same model without are two lines of it, with separate answers, costs and
+# labels.
+
+#: Columns of `queries` that a frame may use; none of them gives the reference away.
+SHOWN = ("prompt", "question", "choices", "task", "domain", "source", "metadata")
+
+
+class ModelPrompts:
+    """The messages of one model's requests, by row of the queries."""
+
+    def __init__(
+        self, queries: pa.Table, model: Model, collect: Collect, images: Path | None = None
+    ) -> None:
+        """Args:
+        images: Folder of the questions' images, by their SHA-256.
+        """
+        self._where, self._folder = f"pool.models, {model.model_id}", images
+        self._image_tokens, self._collect = model.image_tokens, collect
+        #: Row → images of its question.
+        self.images = _images(queries)
+        self.samples = model.samples or collect.samples
+        self.system = collect.system if model.system is None else model.system or None
+        self._prompts = queries.column("prompt")
+        self._frame: Callable[[Mapping[str, Any]], Any] | None = None
+        if model.prompt is not None:
+            self._words = model.prompt
+            self._frame = compile_field(model.prompt, where=f"{self._where}, prompt")
+            self._rows = queries.select([n for n in SHOWN if n in queries.column_names])
+
+    def prompt(self, row: int) -> str:
+        """The user message of the query in that row.
+
+        Raises:
+            RecipeError: the frame names a column that queries do not have, or gives no text.
+        """
+        if self._frame is None:
+            return str(self._prompts[row].as_py())
+        shown = {name: self._rows.column(name)[row].as_py() for name in self._rows.column_names}
+        if isinstance(shown.get("metadata"), str):
+            shown["metadata"] = json.loads(shown["metadata"])
+        found = text_of(
+            self._frame(shown), self._words, "prompt", self._where, within="", error=RecipeError
+        )
+        if not found.strip():
+            raise RecipeError(
+                f"the mapping {self._words!r} gives no prompt for the question "
+                f"{shown.get('question', shown.get('prompt', ''))[:60]!r}",
+                where=self._where,
+                next_step='give those questions another: "{{ … or prompt }}"',
+            )
+        return found
+
+    def prompts(self, rows: Any) -> pa.ChunkedArray:
+        """The user messages of the queries in `rows`, int32 [q]."""
+        if self._frame is None:
+            return self._prompts.take(pa.array(rows))
+        return pa.chunked_array([pa.array([self.prompt(int(row)) for row in rows], pa.string())])
+
+    def image_tokens(self, rows: Any) -> Any:
+        """Tokens of the images that the model is sent with each query at most, float64 [q]."""
+        each = float(self._image_tokens or 0)
+        return np.array([each * len(self.images.get(int(row), ())) for row in rows])
+
+    def check_images(self, rows: Any) -> None:
+        """Stop where images would be sent and nobody said what the model makes of them.
+
+        Raises:
+            RecipeError: the model has no `image_tokens`, or answers are collected in batches or
+                by agents, which are sent no images.
+        """
+        shown = sum(int(row) in self.images for row in rows) if self.images else 0
+        if shown and (self._collect.transport == "batch" or self._collect.agent is not None):
+            raise RecipeError(
+                f"{shown:,} questions have images, which neither batches nor agents are sent",
+                where="collect",
+                next_step="leave out 'agent', and 'transport: batch'",
+            )
+        if shown and self._image_tokens is None:
+            raise RecipeError(
+                f"{shown:,} questions have images, and the pool does not say what this model "
+                "makes of them",
+                where=self._where,
+                next_step="write 'image_tokens': the tokens that its provider counts for one image "
+                "at most, or 0 for a model that reads text only",
+            )
+
+    def lengths(self, rows: Any) -> Any:
+        """Characters of the queries' own prompts, float64 [q]: what earlier calls are known by."""
+        lengths = pc.utf8_length(self._prompts.take(pa.array(rows)))
+        return np.asarray(lengths, dtype=np.float64)
+
+    def messages(self, row: int) -> list[Message]:
+        """The messages that ask the query in that row."""
+        content: str | list[dict[str, Any]] = self.prompt(row)
+        if self._image_tokens and row in self.images:
+            content = content_with_images(
+                self.prompt(row), self.images[row], self._folder, self._image_tokens, self._where
+            )
+        asked: list[Message] = [{"role": "user", "content": content}]
+        return [{"role": "system", "content": self.system}, *asked] if self.system else asked
+
+
+def _images(queries: pa.Table) -> dict[int, list[QuestionImage]]:
+    """Images of the questions that have any, by row."""
+    if "metadata" not in queries.column_names:
+        return {}
+    told = queries.column("metadata")
+    some = pc.fill_null(pc.match_substring(told, f'"{IMAGES}"'), False).to_numpy()
+    found = {int(row): images_of(told[int(row)].as_py()) for row in np.flatnonzero(some)}
+    return {row: images for row, images in found.items() if images}
 
 
 def provider_of(model: Model, pool: Pool) -> Provider:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from routeyard.pipelines.curate.dedup.unread_text import normalised_words
+from routeyard.pipelines.common.errors import RecipeError
+from routeyard.pipelines.curate.dedup import normalised_words
 from routeyard.pipelines.curate.rule import Curated, Rule, refused, removing
-from routeyard.pipelines.errors import RecipeError
 
 
 def contamination(

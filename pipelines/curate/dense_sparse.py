@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from routeyard.pipelines.common.arrays import dense_rows
 from routeyard.pipelines.curate.rule import Curated, Rule, refused
 from routeyard.pipelines.curate.split import (
     ids_of,
@@ -17,7 +18,6 @@ from routeyard.pipelines.curate.split import (
     with_duplicates,
     with_splits,
 )
-from routeyard.pipelines.dense_slice import dense_rows
 
 
 def dense_sparse(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -11,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from routeyard.pipelines.curate.dedup.rule import dedup
-from routeyard.pipelines.curate.dedup.vectors import query_vectors
-from routeyard.pipelines.curate.health_duplicates import duplicate_tables
+from routeyard.pipelines.common.matrix import LabelMatrix, accuracy, label_matrix
+from routeyard.pipelines.curate.dedup import dedup
 from routeyard.pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, model_accuracy
+from routeyard.pipelines.curate.search import query_vectors
 from routeyard.pipelines.curate.task_analysis import (
     Specialist,
     average_ranks,
@@ -25,9 +26,34 @@ from routeyard.pipelines.curate.task_analysis import (
     specialist_scores,
     task_similarity,
 )
-from routeyard.pipelines.matrix.labels import LabelMatrix, accuracy, label_matrix
-from routeyard.schemas.leaks import group_of, leaked_tests
-from routeyard.schemas.tables import RESULTS
+from routeyard.schemas.contracts import RESULTS, register, statements
+from routeyard.schemas.questions import SIMILARITY, group_of, leaked_tests
+
+# Near-duplicates in the health report: by source, across splits, with conflicting labels.
+
+_SQL = statements(Path(__file__).with_name("health_duplicates.sql"))
+
+
+def duplicate_tables(
+    tables: Mapping[str, pa.Table], duplicates: pa.Table
+) -> tuple[dict[str, pa.Table], int]:
+    """Report tables of near-duplicates by name, and the number of groups whose labels conflict."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        register(connection, "queries", tables["queries"])
+        register(connection, "duplicates", duplicates)
+        connection.execute(f"CREATE TEMP VIEW members AS {_SQL['members']}")
+        by_source = connection.sql(_SQL["by_source"]).to_arrow_table()
+        ((removed, conflicting),) = connection.execute(_SQL["single"]).fetchall()
+        about = {"removed_members": str(removed)}
+        found = {"duplicates_by_source": by_source.replace_schema_metadata(about)}
+        if "splits" in tables:
+            register(connection, "splits", tables["splits"])
+            across = connection.sql(_SQL["across_splits"]).to_arrow_table()
+            found["duplicates_across_splits"] = across
+    return found, conflicting
+
 
 #: Models beyond which the pairwise table is left out of the report's files.
 MOST_PAIRS = 2_000
@@ -45,7 +71,7 @@ def health(
     tables: Mapping[str, pa.Table],
     *,
     encoder: str | None = None,
-    threshold: float = 0.999,
+    threshold: float = SIMILARITY,
     weighting: Literal["query", "task"] = "query",
     trade_off: float | None = None,
 ) -> Health:

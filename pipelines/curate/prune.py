@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from routeyard.pipelines.arrays import Bools
+from routeyard.pipelines.common.arrays import Bools
+from routeyard.pipelines.common.matrix import LabelMatrix, in_drawn_order, label_matrix
 from routeyard.pipelines.curate.rule import Curated, Rule, refused, removing
-from routeyard.pipelines.matrix.labels import LabelMatrix, in_drawn_order, label_matrix
 
 #: Fixed point of a similarity: 2³¹, so that 2³² of them still fit int64.
 ONE = 1 << 31

@@ -9,15 +9,15 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.curate.dedup.vectors import query_vectors
+from routeyard.pipelines.common.matrix import label_matrix
 from routeyard.pipelines.curate.rule import Curated, Rule, removing
+from routeyard.pipelines.curate.search import query_vectors
 from routeyard.pipelines.curate.task_analysis import (
     Budget,
     model_costs,
     specialist_scores,
     task_similarity,
 )
-from routeyard.pipelines.matrix.labels import label_matrix
 
 
 def specialist_sample(

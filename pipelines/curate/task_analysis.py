@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.arrays import Floats, Ints, Vectors
-from routeyard.pipelines.matrix.labels import LabelMatrix, accuracy, in_drawn_order
-from routeyard.schemas.stored import register
+from routeyard.pipelines.common.arrays import Floats, Ints, Vectors
+from routeyard.pipelines.common.matrix import LabelMatrix, accuracy, in_drawn_order
+from routeyard.schemas.contracts import register
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from routeyard.pipelines.curate.rule import Curated, Rule, refused
 from routeyard.pipelines.curate.split import splits_table, with_splits
-from routeyard.pipelines.published_split import NAMES, SCHEME
+from routeyard.schemas.release import NAMES, SCHEME
 
 
 def upstream_split(

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.io.environment import expanded
-from routeyard.pipelines.io.image_files import describe_image, read_image
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.files import expanded
+from routeyard.pipelines.common.image_files import describe_image, read_image
 from routeyard.schemas import CONTRACTS
 from routeyard.schemas.images import IMAGES, QuestionImage, images_of
 from routeyard.schemas.recipe import Source

@@ -2,27 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from routeyard.pipelines.errors import VersionExists
-from routeyard.pipelines.io.files import sha256
-from routeyard.pipelines.io.staging import place, staging
-from routeyard.pipelines.release.database import checksum_of, write_checksum, write_database
+from routeyard.pipelines.common.errors import VersionExists
+from routeyard.pipelines.common.files import sha256
+from routeyard.pipelines.common.staging import place, staging
+from routeyard.pipelines.release.database import (
+    Streamed,
+    checksum_of,
+    write_checksum,
+    write_database,
+    write_table,
+)
 from routeyard.pipelines.release.derived_tables import derive
-from routeyard.pipelines.release.fingerprint import combine
-from routeyard.pipelines.release.manifest import MANIFEST, code_version, read_manifest
-from routeyard.pipelines.release.tables import IN_DATABASE, contract_of, released_names
-from routeyard.pipelines.release.versions import existing, next_version
-from routeyard.pipelines.release.withhold import Withheld
-from routeyard.pipelines.release.write_table import Streamed, write_table
-from routeyard.schemas import StoredTable
-from routeyard.schemas.manifest import DatabaseEntry, FileEntry, Manifest, TableEntry, digest_of
+from routeyard.pipelines.release.manifest import (
+    MANIFEST,
+    code_version,
+    combine,
+    existing,
+    next_version,
+    read_manifest,
+)
+from routeyard.pipelines.release.tables import IN_DATABASE, released_names
+from routeyard.schemas import CONTRACTS, StoredTable
+from routeyard.schemas.release import (
+    WITHHELD,
+    DatabaseEntry,
+    FileEntry,
+    Manifest,
+    TableEntry,
+    digest_of,
+)
+
+# Sources whose licence forbids passing their text on: ids and labels stay, the text goes.
+
+#: What is replaced in rows that belong to such a source. Answers and judges' reasons quote the
+#: question, so they go too; tokens, costs, scores and ids stay.
+_REPLACED: Mapping[str, Mapping[str, Any]] = {
+    "queries": {
+        "question": WITHHELD,
+        "prompt": WITHHELD,
+        "choices": [],
+        "references": [],
+        "metadata": json.dumps({}),
+    },
+    "responses": {"text": WITHHELD, "logprobs": None, "graded_against": None},
+    "steps": {"said": WITHHELD, "queries": [], "found": [], "error": None},
+    "verdicts": {
+        "extracted": None,
+        "reason": WITHHELD,
+        "span_start": None,
+        "span_end": None,
+    },
+    "preferences": {"prompt": WITHHELD, "response_a": WITHHELD, "response_b": WITHHELD},
+}
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """The queries whose text may not be passed on."""
+
+    ids: pa.Array
+
+    @classmethod
+    def of(
+        cls, queries: Iterable[pa.Table], sources: Iterable[Mapping[str, Any]]
+    ) -> Withheld | None:
+        """Those of sources that say `redistribute_text: false`; None when no source does.
+
+        Args:
+            queries: the table in parts.
+        """
+        closed = [s["source"] for s in sources if s.get("redistribute_text") is False]
+        if not closed:
+            return None
+        names = pa.array(closed, pa.string())
+        found = [
+            part.column("query_id").filter(pc.is_in(part.column("source"), value_set=names))
+            for part in queries
+        ]
+        chunks = [chunk for ids in found for chunk in ids.chunks]
+        return cls(pa.concat_arrays([pa.array([], pa.string()), *chunks]))
+
+    def replace(self, name: str, table: pa.Table) -> pa.Table:
+        """A table, or a part of one, without their text."""
+        if name not in _REPLACED:
+            return table
+        return _replace(CONTRACTS[name].schema, table, self.ids, _REPLACED[name])
+
+
+def _replace(
+    schema: pa.Schema, table: pa.Table, ids: pa.Array, replaced: Mapping[str, Any]
+) -> pa.Table:
+    rows = pc.is_in(table.column("query_id"), value_set=ids)
+    for column, value in replaced.items():
+        field = schema.field(column)
+        fill = pa.scalar(value, type=field.type)
+        old = table.column(column)
+        if pa.types.is_list(field.type):
+            # if_else has no kernel for lists of text in every case: build them from Python.
+            kept = [
+                value if hide else item
+                for item, hide in zip(old.to_pylist(), rows.to_pylist(), strict=True)
+            ]
+            new = pa.chunked_array([pa.array(kept, type=field.type)])
+        else:
+            keep_null = pc.is_null(old)
+            new = pc.if_else(pc.and_(rows, pc.invert(keep_null)), fill, old)
+        table = table.set_column(table.schema.get_field_index(column), field, new)
+    return table
 
 
 class RenderCard(Protocol):
@@ -151,7 +247,7 @@ def _write_tables(
 
     Small tables are always written, empty if need be: a query can rely on them.
     """
-    empty = {table: contract_of(table).empty() for table in IN_DATABASE}
+    empty = {table: CONTRACTS[table].empty() for table in IN_DATABASE}
     given = {**empty, **{name: rows for name, rows in tables.items() if name != "outcomes"}}
     if unknown := sorted(given.keys() - released_names(list(given))):
         raise KeyError(f"there is no contract {unknown[0]!r}")
@@ -163,7 +259,7 @@ def _write_tables(
     released: dict[str, pa.Table | StoredTable] = {}
     for name in released_names(list(given)):
         change = partial(withheld.replace, name) if withheld else None
-        entries[name], whole = write_table(contract_of(name), given[name], folder, change=change)
+        entries[name], whole = write_table(CONTRACTS[name], given[name], folder, change=change)
         released[name] = StoredTable(folder / entries[name].file) if whole is None else whole
     return entries, released
 

@@ -7,7 +7,8 @@ of them is a view with ids, so that nobody needs to know the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,126 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from routeyard.pipelines.io.files import sha256
-from routeyard.pipelines.release.fingerprint import Content, combine
+from routeyard.pipelines.common.files import sha256
+from routeyard.pipelines.release.manifest import Content, Contents, combine
 from routeyard.pipelines.release.sql import sql_of
-from routeyard.pipelines.release.tables import IN_DATABASE, contract_of, order_of
-from routeyard.schemas import StoredTable
+from routeyard.pipelines.release.tables import (
+    ADD_ONS,
+    IN_DATABASE,
+    LARGE,
+    GroupWriter,
+    cut,
+    order_of,
+    ordered,
+    sorted_ids,
+)
+from routeyard.schemas import CONTRACTS, Contract, StoredTable
+from routeyard.schemas.errors import ContractError
+from routeyard.schemas.release import TableEntry
+
+# Writing a table of a release: checked, ordered, hashed and written in one pass.
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A table that arrives in parts, each of them in contract form.
+
+    The parts follow each other in the release's order (`tables.ORDER`): for labels and
+    responses, one model after the other by id. Rows within a part may be in any order.
+    """
+
+    parts: Callable[[], Iterator[pa.Table]]
+
+
+def by_model(paths: Sequence[Path], contract: Contract) -> Streamed:
+    """Labels, responses or outcomes in Parquet files of any order, one model at a time.
+
+    A file that is sorted by model is read once: row groups of other models are skipped.
+    """
+
+    def parts() -> Iterator[pa.Table]:
+        import pyarrow.dataset as ds
+
+        data = ds.dataset([str(path) for path in paths], schema=contract.schema)
+        models: set[str] = set()
+        for batch in data.to_batches(columns=["model_id"]):
+            models.update(batch.column(0).unique().to_pylist())
+        for model in sorted(models, key=str.encode):
+            yield data.to_table(filter=ds.field("model_id") == model)
+
+    return Streamed(parts)
+
+
+def write_table(
+    contract: Contract,
+    table: pa.Table | Streamed,
+    folder: Path,
+    *,
+    change: Callable[[pa.Table], pa.Table] | None = None,
+) -> tuple[TableEntry, pa.Table | None]:
+    """Write `data/<name>.parquet`; returns its entry, and a small table that was in memory.
+
+    Args:
+        change: What is done to each part before it is written.
+
+    Raises:
+        ContractError: rows break the contract, a key is repeated, or parts overlap.
+    """
+    file = f"data/{contract.name}.parquet"
+    contents = Contents(contract.schema)
+    rows, last = 0, None
+    held: list[pa.Table] = []
+    ids = sorted_ids(contract)
+    with GroupWriter(folder / file, contract.schema, sorted_ids=ids) as writer:
+        for given in cut(contract, table) if isinstance(table, pa.Table) else table.parts():
+            part = contract.check(change(given) if change else given, where="release", keyed=False)
+            part, unique = ordered(contract, part)
+            if not unique:
+                contract.check(part, where="release")  # says which keys are repeated
+            last = after(contract, part, last)
+            contents.update(part)
+            writer.write(part)
+            rows += part.num_rows
+            if isinstance(table, pa.Table) and contract.name not in LARGE:
+                held.append(part)
+    entry = TableEntry(
+        file=file,
+        rows=rows,
+        content=contents.full,
+        content_without_times=contents.without_times,
+        kind="add_on" if contract.name in ADD_ONS else "core",
+        contract=contract.version,
+    )
+    return entry, pa.concat_tables(held) if held else None
+
+
+def after(contract: Contract, part: pa.Table, last: Any) -> Any:
+    """The last key of a part, whose first one must come after that of the part before."""
+    if not part.num_rows:
+        return last
+    names = order_of(contract)
+    ends = [
+        tuple(_sortable(part.column(name)[at].as_py()) for name in names)
+        for at in (0, part.num_rows - 1)
+    ]
+    if last is not None and ends[0] <= last:
+        raise ContractError(
+            f"table {contract.name!r} arrives in parts that overlap: {ends[0]} after {last}",
+            where="release",
+            next_step=f"give the parts in order of {', '.join(names)}, each key once",
+        )
+    return ends[1]
+
+
+def _sortable(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
+def ids_of(table: pa.Table, column: str) -> pa.Array:
+    """A column of ids as one array of strings."""
+    ids = table.column(column).combine_chunks()
+    return pc.cast(ids.chunk(0) if isinstance(ids, pa.ChunkedArray) else ids, pa.string())
+
 
 #: Storage version of the file. A reader older than the version that wrote a file cannot open it,
 #: and the newest is what few people have: this is the oldest stable one, which all read.
@@ -139,7 +255,7 @@ def checksum_of(database: Path) -> Path:
 
 def comment(connection: Any, name: str, kind: str) -> None:
     """Describe a table, or a view of it, and each of its columns."""
-    contract = contract_of(name)
+    contract = CONTRACTS[name]
     connection.execute(f'COMMENT ON {kind} "{name}" IS {quoted(contract.description)}')
     there = connection.table(name).columns
     for column in (one for one in contract.columns if one.name in there):
@@ -147,18 +263,14 @@ def comment(connection: Any, name: str, kind: str) -> None:
         connection.execute(f'COMMENT ON COLUMN "{name}"."{column.name}" IS {quoted(says)}')
 
 
-def stored_rows(path: Path, names: Iterable[str], *, views: bool = True) -> dict[str, int]:
+def stored_rows(path: Path, names: Iterable[str]) -> dict[str, int]:
     """Row counts that DuckDB stores for the tables of a file; no view is evaluated.
 
     Only of a file that holds the release's own definitions.
-
-    Args:
-        views: Tables of `VIEWS` are views; in the oldest releases they were tables.
     """
     import duckdb
 
-    numbered = _NUMBERED if views else frozenset()
-    stored = {name: f"numbered.{name}" if name in numbered else f'"{name}"' for name in names}
+    stored = {name: f"numbered.{name}" if name in _NUMBERED else f'"{name}"' for name in names}
     with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
         return {
             name: int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
@@ -166,13 +278,8 @@ def stored_rows(path: Path, names: Iterable[str], *, views: bool = True) -> dict
         }
 
 
-def database_content(
-    path: Path, names: Iterable[str], versions: Mapping[str, int] | None = None
-) -> tuple[str, dict[str, str]]:
+def database_content(path: Path, names: Iterable[str]) -> tuple[str, dict[str, str]]:
     """Fingerprint of the file's content, and of each table in it.
-
-    Args:
-        versions: Table → version of the contract that it was written by, where not today's.
 
     Only of a file that holds the release's own definitions: its views are evaluated.
     """
@@ -181,7 +288,7 @@ def database_content(
     found: dict[str, str] = {}
     with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
         for name in names:
-            contract = contract_of(name, (versions or {}).get(name))
+            contract = CONTRACTS[name]
             digest = Content(contract.schema)
             order = ", ".join(f'"{column}"' for column in order_of(contract))
             for part_of in _in_parts(connection, name):

@@ -12,24 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from routeyard.pipelines.errors import UnknownName, did_you_mean
-from routeyard.pipelines.matrix.dense import Matrix, scatter
+from routeyard.pipelines.common.matrix import Matrix, scatter
 from routeyard.pipelines.release.derived_tables import WIDE, read_wide
-from routeyard.pipelines.release.manifest import read_manifest
-from routeyard.pipelines.release.query.connection import connect
-from routeyard.pipelines.release.query.process import SqlProcess
-from routeyard.pipelines.release.query.table_view import ReleaseTable
-from routeyard.pipelines.release.sealed_files import sealed
-from routeyard.pipelines.release.storage import fetch, is_url
-from routeyard.pipelines.release.tables import contract_of, read_parquet
-from routeyard.pipelines.release.yank import yanked
-from routeyard.schemas.manifest import Manifest
-from routeyard.schemas.notebook import html_card
+from routeyard.pipelines.release.manifest import read_manifest, yanked
+from routeyard.pipelines.release.query import ReleaseTable, SqlProcess, connect
+from routeyard.pipelines.release.storage import fetch, is_url, sealed
+from routeyard.pipelines.release.tables import read_parquet
+from routeyard.schemas import CONTRACTS
+from routeyard.schemas.errors import BadInput, UnknownName, did_you_mean
+from routeyard.schemas.release import Manifest
+from routeyard.schemas.text import html_card
 
 if TYPE_CHECKING:
     import pandas as pd
-
 
 #: Tables whose rows the short form counts.
 _COUNTED = ("queries", "models", "labels", "responses")
@@ -96,7 +93,7 @@ class OpenRelease:
     def _repr_html_(self) -> str:
         rows = [
             {"table": name, "rows": self.manifest.tables[name].rows,
-             "columns": ", ".join(contract_of(name).column_names)}
+             "columns": ", ".join(CONTRACTS[name].column_names)}
             for name in self.tables
         ]  # fmt: skip
         facts = {"folder": self.path, "fingerprint": self.manifest.fingerprint[:12]}
@@ -119,17 +116,11 @@ class OpenRelease:
         """A table in contract form, in the release's order."""
         name = self._known(table)
         file = self.manifest.tables[name].file
-        return read_parquet(
-            contract_of(name), sealed(self.path, file, self.manifest.files.get(file))
-        )
+        return read_parquet(CONTRACTS[name], sealed(self.path, file, self.manifest.files.get(file)))
 
     @property
     def outcomes(self) -> ReleaseTable:
-        """One row per query and model with score and cost.
-
-        A release made before it held `outcomes` answers with the same columns, joined from
-        labels and responses.
-        """
+        """One row per query and model with score and cost."""
         return self._table("outcomes")
 
     def pandas(self, table: str) -> pd.DataFrame:
@@ -212,3 +203,49 @@ def _opened(folder: Path, memory_limit: str, copy: Path | None = None) -> OpenRe
         SqlProcess(folder, memory_limit=memory_limit),
         copy,
     )
+
+
+# Rows of a release, selected by split or by what decided them.
+
+
+def of_split(release: OpenRelease, table: pa.Table, split: str | None) -> pa.Table:
+    """Rows of a table whose query is in `split` (train, validation or test); all for None."""
+    if split is None:
+        return table
+    splits = release.arrow("splits")
+    wanted = splits.filter(pc.equal(splits["split"], split)).column("query_id")
+    return table.filter(pc.is_in(table["query_id"], value_set=wanted.combine_chunks()))
+
+
+def queries_of(release: OpenRelease, split: str | None = None) -> pa.Table:
+    """The queries of a release, or of one of its splits.
+
+    Raises:
+        BadInput: the release has none.
+    """
+    found = of_split(release, release.arrow("queries"), split)
+    if not found.num_rows:
+        raise BadInput(
+            f"the release has no queries of split {split!r}" if split else "no queries",
+            where=str(release.path),
+            next_step="use train, validation or test",
+        )
+    return found
+
+
+def preference_pairs(
+    release: OpenRelease, *, basis: str | None = None, split: str | None = None
+) -> pa.Table:
+    """Preference pairs of a release that were decided by `basis`, of the queries of `split`.
+
+    Raises:
+        BadInput: the release has none.
+    """
+    if "preferences" not in release.tables:
+        raise BadInput(
+            "the release has no preference pairs",
+            where=str(release.path),
+            next_step="add the curation rule 'preference' to its recipe and build again",
+        )
+    pairs = of_split(release, release.arrow("preferences"), split)
+    return pairs if basis is None else pairs.filter(pc.equal(pairs["basis"], basis))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from routeyard.pipelines.io.untrusted import RELEASED, bounded
+from routeyard.pipelines.common.untrusted import RELEASED, bounded
 from routeyard.schemas import CONTRACTS, Contract
 
 #: Small tables: they are in the `.duckdb` file as well as in Parquet.
@@ -218,11 +218,6 @@ def _dictionary_columns(schema: pa.Schema) -> list[str]:
 def read_parquet(contract: Contract, path: Path) -> pa.Table:
     """A table as its contract defines it; rows are not checked."""
     return contract.conform(pq.read_table(bounded(path, RELEASED)), where=str(path))
-
-
-def contract_of(name: str, version: int | None = None) -> Contract:
-    """The contract of a table, or an earlier version of it."""
-    return CONTRACTS[name] if version is None else CONTRACTS[name].of_version(version)
 
 
 def released_names(names: Sequence[str]) -> list[str]:

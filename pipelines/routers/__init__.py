@@ -1,6 +1,6 @@
-"""Routers, one file each, in folders by family; read `base` first: what a router must offer.
+"""Routers, one file for each family; read `base` first: what a router must offer.
 
-To add one: a file in the folder of its family and a row in `listed/routers.yaml` (of a pair
+To add one: a class in the file of its family and a row in `routers.yaml` (of a pair
 router: a line below), or an entry point of group `routeyard.routers` in another package.
 Which model is asked for a question, given scores and costs, is a selection rule's
 business, not a router's.
@@ -8,7 +8,7 @@ business, not a router's.
 
 from __future__ import annotations
 
-from routeyard.pipelines.registry import Registry
+from routeyard.pipelines.common.registry import Registry
 from routeyard.pipelines.routers.base import Examples, Queries, Router
 from routeyard.pipelines.routers.listed import rows
 
@@ -29,16 +29,14 @@ PAIR_ROUTERS = Registry(
     kind="pair router",
     group="routeyard.pair_routers",
     builtin={
-        "pair-bt": "routeyard.pipelines.routers.pairs.bradley_terry:SimilarityBradleyTerry",
-        "pair-bt-as-printed": (
-            "routeyard.pipelines.routers.pairs.bradley_terry:SimilarityBradleyTerryAsPrinted"
-        ),
-        "pair-knn": "routeyard.pipelines.routers.pairs.knn:PairKNN",
-        "pair-knn-as-printed": "routeyard.pipelines.routers.pairs.knn:PairNearest",
-        "pair-mf": "routeyard.pipelines.routers.pairs.matrix_factorisation:PairMatrixFactorisation",
-        "pair-mf-as-printed": "routeyard.pipelines.routers.pairs.as_printed:PairBilinear",
-        "pair-mlp": "routeyard.pipelines.routers.pairs.mlp:PairMLP",
-        "pair-mlp-as-printed": "routeyard.pipelines.routers.pairs.as_printed:PairSoftmaxMLP",
+        "pair-bt": "routeyard.pipelines.routers.pairs:SimilarityBradleyTerry",
+        "pair-bt-as-printed": ("routeyard.pipelines.routers.pairs:SimilarityBradleyTerryAsPrinted"),
+        "pair-knn": "routeyard.pipelines.routers.pairs:PairKNN",
+        "pair-knn-as-printed": "routeyard.pipelines.routers.pairs:PairNearest",
+        "pair-mf": "routeyard.pipelines.routers.pairs:PairMatrixFactorisation",
+        "pair-mf-as-printed": "routeyard.pipelines.routers.pairs:PairBilinear",
+        "pair-mlp": "routeyard.pipelines.routers.pairs:PairMLP",
+        "pair-mlp-as-printed": "routeyard.pipelines.routers.pairs:PairSoftmaxMLP",
     },
 )
 

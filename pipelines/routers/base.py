@@ -8,7 +8,7 @@ A router is any object with
   every model on every question, columns in the order of `train.model_ids`.
 
 Which model is then asked is not the router's business: selection rules
-(`routeyard.pipelines.metrics.selection`) turn scores and costs into choices, the same
+(`routeyard.pipelines.evaluate.metrics.selection`) turn scores and costs into choices, the same
 way for every router. `Queries` carries no labels, so a router cannot read the
 answers of the questions it is tested on.
 
@@ -19,7 +19,7 @@ have a default for routers of other people:
 * `architectures`: keyword arguments of its class, one mapping for each setting
   that the zoo's protocol tries.
 
-Those of the routers here are in `listed/routers.yaml`, which `@listed` reads.
+Those of the routers here are in `routers.yaml`, which `@listed` reads.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ from typing import Any, Protocol, get_args, runtime_checkable
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Floats as Floats
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.core import complete_measure
-from routeyard.pipelines.matrix.examples import Examples as Examples
-from routeyard.pipelines.matrix.examples import Queries as Queries
-from routeyard.pipelines.matrix.ranking import ranked
-from routeyard.pipelines.matrix.row_blocks import by_rows, sums_of
+from routeyard.pipelines.common.arrays import Floats as Floats
+from routeyard.pipelines.common.arrays import by_rows, ranked, sums_of
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Examples as Examples
+from routeyard.pipelines.common.matrix import Queries as Queries
+from routeyard.pipelines.common.matrix import complete_measure
 from routeyard.pipelines.routers.listed import Scale
 from routeyard.pipelines.routers.listed import Traits as Traits
 from routeyard.pipelines.routers.listed import listed as listed

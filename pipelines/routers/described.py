@@ -7,7 +7,7 @@ from typing import Any
 
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import architectures_of, traits_of
-from routeyard.pipelines.routers.listed.presets import constants, presets_of
+from routeyard.pipelines.routers.listed import constants, presets_of
 
 
 def described(name: str) -> dict[str, Any]:

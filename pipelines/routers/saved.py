@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.arrays import Array, Floats
-from routeyard.pipelines.errors import BadInput, RouteyardError, Unsafe
-from routeyard.pipelines.io.untrusted import regular
+from routeyard.pipelines.common.arrays import Array, Floats
+from routeyard.pipelines.common.errors import BadInput, RouteyardError, Unsafe
+from routeyard.pipelines.common.untrusted import regular
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Router
 

@@ -2,13 +2,156 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from routeyard.schemas.recipe.agent import Agent
-from routeyard.schemas.recipe.recorded import Recorded
-from routeyard.schemas.strict import Strict
+from routeyard.schemas.strict import Name, Strict
+
+# Questions answered in several steps: an agent that may search before it answers.
+
+
+class Search(Strict):
+    """The corpus that is searched, by BM25: passages of the questions themselves, or a file."""
+
+    passages: str | None = None
+    """Expression over a question's metadata that gives its passages: texts, or pairs of a title and
+    a text (or a list of sentences). Those of all questions are one corpus."""
+    file: str | None = None
+    """JSONL, CSV or Parquet file with the columns `text` and, where there is one, `title`."""
+    results: int = Field(default=3, ge=1, le=20)
+    """Passages that one search gives."""
+    longest: int = Field(default=1200, ge=50)
+    """Characters of a passage that are shown."""
+
+    @model_validator(mode="after")
+    def _one_corpus(self) -> Search:
+        if (self.passages is None) == (self.file is None):
+            raise ValueError("'search' needs a corpus: 'passages' or 'file', one of the two")
+        return self
+
+
+class Agent(Strict):
+    """How a trajectory goes: at each step the model searches, or answers and ends it."""
+
+    steps: int = Field(default=5, ge=2, le=50)
+    """Calls of one trajectory at most; in the last one the model can only answer."""
+    calls: Literal["tools", "text"] = "tools"
+    """`tools` declares the search as a tool; `text` tells models that know no tools to write a line
+    `Search: …`."""
+    search: Search
+    """What the tool searches in."""
+
+
+class Relay(Strict):
+    """A member of the pool made of two others: one begins, the other takes over."""
+
+    first: Name
+    """Model that takes the first steps."""
+    steps: int = Field(ge=1)
+    """How many it takes."""
+    then: Name
+    """Model that takes the others."""
+
+
+# Answers that someone already has: files, and which column is what.
+
+
+class RecordedFields(Strict):
+    """Which column of the recorded file says what. `query` matches `source_id`."""
+
+    query: str
+    """Column that names the question by its source id."""
+    model: str
+    """Column of the model, in the pool's names; or an expression that translates the file's own, as
+    in "{{ {'Llama 3.1': 'llama-70b'}.get(model, model) }}"."""
+    text: str | None = None
+    """Column of the answer. Null, NaN and an empty cell of a CSV are no answer: missing, not
+    wrong."""
+    prompt: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of what the model was asked, as text or messages: compared with the recipe's question,
+    and not kept."""
+    sample: str | None = None
+    """Column of the sample's number, from 0."""
+    score: str | None = None
+    """Column of the score that the source gave, in [0, 1]."""
+    graded_against: str | None = None
+    """Column of the references the answer was graded against."""
+    finish_reason: str | None = None
+    """Column of the reason why the answer ended."""
+    status: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of how the attempt ended, in the source's own words: `ok`, `truncated`, `refused`,
+    `empty`, `error`, `timeout`, `unanswered`, `ungraded`, and words that mean one of them, such as
+    `RateLimitError`, `HTTP 503` or `content-filter`. An error, a timeout or an unanswered row has
+    no label, whatever its score. `failed` beside an answer or a score is how somebody graded it.
+    The build asks about a word that it does not know: `statuses`."""
+    error: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of the error's message, kept where the attempt has no answer."""
+    served_model: str | None = None
+    """Column of the model name that the endpoint reported."""
+    prompt_tokens: str | None = None
+    """Column of metered prompt tokens."""
+    completion_tokens: str | None = None
+    """Column of metered completion tokens."""
+    cache_read_tokens: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of the prompt tokens, among the metered ones, that were read from a cache."""
+    cache_write_tokens: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of the prompt tokens, among the metered ones, that were written to a cache."""
+    cost_usd: str | None = None
+    """Column of the cost in USD. 0 beside an answer is unknown, unless the pool states a price of 0
+    for the model; so are 0 tokens and a latency of 0."""
+    latency_s: str | None = None
+    """Column of the latency in seconds."""
+    calls: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Column of the number of calls that the answer took: turns of an agent, whose tokens are added
+    up. Token counts of several calls are not compared with the one text that is recorded."""
+
+
+class Recorded(Strict):
+    """Files of responses that someone already has."""
+
+    path: str
+    """File or glob of answers, relative to the recipe."""
+    format: Literal["parquet", "csv", "jsonl"] | None = None
+    """Format of the files, where their names do not say it."""
+    source: str | None = None
+    """Source whose `source_id`s the file names; needed when a recipe has several sources."""
+    other_models: Literal["error", "ignore"] = "error"
+    """What to do with rows of a model that is not in the pool."""
+    other_questions: Literal["error", "ignore", "keep"] = Field(
+        default="error", exclude_if=lambda given: given == "error"
+    )
+    """What to do with answers whose recorded prompt (`fields.prompt`) does not ask the recipe's
+    question: stop, leave them out, or take them. The card says how many."""
+    duplicates: Literal["error", "first", "last", "missing"] = Field(
+        default="error", exclude_if=lambda given: given == "error"
+    )
+    """What to do with rows that answer what another row has answered: stop, take the first or the
+    last of them, or leave pairs with different answers without one. The card says how many."""
+    statuses: dict[
+        str,
+        Literal[
+            "missing",
+            "wrong",
+            "scored",
+            "ok",
+            "truncated",
+            "refused",
+            "empty",
+            "error",
+            "timeout",
+            "unanswered",
+            "ungraded",
+        ],
+    ] = Field(default_factory=dict, exclude_if=lambda given: not given)
+    """What the source's own words of `fields.status` and `fields.finish_reason` count as in this
+    benchmark, as in {max_steps: wrong, timeout: missing, gave_up: error}: an answer that is missing
+    has no label, one that is wrong has the score 0, one that is scored has what its source gave
+    it, and the name of a status means that. Other words mean what `fields.status` says. The build
+    prints how many answers each word decided."""
+    fields: RecordedFields
+    """Which column is what."""
+
 
 #: What a request may carry beside model and messages; `null` takes a default away.
 Parameter = (
@@ -43,7 +186,7 @@ class Retry(Strict):
     tenth where the model answers other calls meanwhile."""
     longest_wait_s: float = Field(default=60.0, ge=0)
     """Longest wait between attempts, in seconds."""
-    longest_retry_after_s: float = Field(default=600.0, ge=0)
+    longest_retry_after_s: ClassVar[float] = 600.0
     """A Retry-After above this pauses the model instead of holding the run."""
     pause_after: int = Field(default=20, ge=1)
     """Pairs in a row that failed for good before a model is paused."""
@@ -90,7 +233,7 @@ class Unanswered(Strict):
 class Wire(Strict):
     """How long a server may be silent; `deadline_s` bounds the whole call."""
 
-    connect_s: float = Field(default=10.0, gt=0)
+    connect_s: ClassVar[float] = 10.0
     """Seconds until the connection is made."""
     first_byte_s: float | None = Field(default=None, gt=0)
     """Until the answer begins; the deadline where it is not given."""
@@ -131,7 +274,7 @@ class BatchSettings(Strict):
     """Requests in one file at most."""
     poll_s: float = Field(default=30.0, gt=0)
     """Seconds between looks whether a batch has ended."""
-    completion_window: str = "24h"
+    completion_window: ClassVar[str] = "24h"
     """Time the provider is given."""
 
 
@@ -142,28 +285,28 @@ class Metering(Strict):
     """Share of a model's answers that may lack usage."""
     price_unknown: float = Field(default=0.0, ge=0, le=1)
     """Share of a model's answers whose cost may be unknown."""
-    constant_count: float = Field(default=0.5, gt=0, le=1)
+    constant_count: ClassVar[float] = 0.5
     """One completion count for more than this share of texts of different lengths."""
-    min_answers: int = Field(default=20, ge=1)
+    min_answers: ClassVar[int] = 20
     """Answers a model needs before shares and rates are judged."""
     tokens_per_word: float = Field(default=0.5, gt=0, le=1)
     """Fewest tokens a word or sign can take, on average over one text."""
-    token_slack: int = Field(default=16, ge=0)
+    token_slack: ClassVar[int] = 16
     """Tokens of slack around each bound (stop and template tokens)."""
     truncated: float = Field(default=0.05, ge=0, le=1)
     """Share of a model's answers that may be cut off."""
     refused: float = Field(default=0.05, ge=0, le=1)
     """Share of a model's answers that may be refusals."""
-    latency_z: float = Field(default=8.0, gt=0)
+    latency_z: ClassVar[float] = 8.0
     """Modified z-score of log latency above which a call is an outlier, and their share."""
-    latency_outliers: float = Field(default=0.02, ge=0, le=1)
+    latency_outliers: ClassVar[float] = 0.02
     """Share of a model's answers that may be far slower than the rest."""
-    latency_floor_s: float = Field(default=5.0, ge=0)
+    latency_floor_s: ClassVar[float] = 5.0
     """Seconds above the model's median below which no call is an outlier: a machine that hiccups,
     or a garbage collection, says nothing about a model."""
-    latency_min_outliers: int = Field(default=6, ge=1)
+    latency_min_outliers: ClassVar[int] = 6
     """Fewest outliers that are a finding; one or two slow calls are no pattern."""
-    canary_drift: float = Field(default=0.5, ge=0, le=1)
+    canary_drift: ClassVar[float] = 0.5
     """Share of canary prompts whose answer may differ between start and end."""
     cache_unwritten: float = Field(default=0.05, ge=0, le=1, exclude_if=lambda given: given == 0.05)
     """Share of a model's answers that may read more from a cache than any prompt of the hour before

@@ -2,18 +2,196 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from datetime import date
+from itertools import product
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
 from routeyard.schemas.errors import did_you_mean
-from routeyard.schemas.recipe.agent import Relay
-from routeyard.schemas.recipe.arms import Arm, Axis, AxisValues, arms_of
-from routeyard.schemas.recipe.collect import Parameter, RateLimits
-from routeyard.schemas.recipe.secrets import check_name, refuse_secrets
+from routeyard.schemas.recipe.collect import Parameter, RateLimits, Relay
 from routeyard.schemas.strict import Name, Strict
+
+# Texts of a recipe that look like keys: refused by their place, and never shown.
+
+_KEY = re.compile(
+    r"\b(?:sk|pk|rk|xai|pplx|glpat)-[A-Za-z0-9_-]{16,}|\b(?:hf|gsk|r8|gh[pousr])_[A-Za-z0-9]{16,}"
+    r"|\bgithub_pat_\w{20,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\bxox[abprs]-[\w-]{10,}"
+    r"|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*|\bBearer\s+\S{12,}|-----BEGIN [A-Z ]{0,30}PRIVATE KEY"
+)
+_HEADER = re.compile(
+    r"(?:proxy-)?authorization|(?:x-)?api[-_ ]?key|cookie|password|client[-_]secret"
+    r"|access[-_]token",
+    re.IGNORECASE,
+)
+_SECRET_NAME = re.compile(r"\$\{?\w*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL)", re.IGNORECASE)
+#: Keys of a recipe whose `$NAME` is filled in and may be shown as a place.
+_PATHS = frozenset({"path", "file", "template", "prices", "tokenizer", "images_in"})
+_DEEPEST = 40
+
+
+def looks_like_a_key(text: str) -> bool:
+    """Whether a text holds something in the form of a provider's key."""
+    return _KEY.search(text) is not None
+
+
+def secrets_in(data: Any) -> Iterator[tuple[str, str]]:
+    """(place, why) of everything in a recipe that looks like a secret."""
+    yield from _walk(data, (), "")
+
+
+def refuse_secrets(data: Any) -> Any:
+    """The data as it is.
+
+    Raises:
+        ValueError: something in it looks like a secret; says where, and not what.
+    """
+    for place, why in secrets_in(data):
+        raise ValueError(
+            f"{place}: {why}; keys come from the environment: put the key into a variable, and the "
+            "variable's name into the provider's 'api_key_env'"
+        )
+    return data
+
+
+def check_name(name: str | None) -> str | None:
+    """The name of an environment variable.
+
+    Raises:
+        ValueError: it is no name, or looks like the key itself.
+    """
+    if name is None:
+        return None
+    mixed = all(re.search(kind, name) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) or looks_like_a_key(name):
+        raise ValueError("'api_key_env' is the name of a variable, not the key itself")
+    if mixed and len(name) >= 20:
+        raise ValueError("'api_key_env' looks like a key; write the name of the variable it is in")
+    return name
+
+
+def _walk(data: Any, place: tuple[str, ...], key: str) -> Iterator[tuple[str, str]]:
+    where = ".".join(place) or "the recipe"
+    if len(place) > _DEEPEST:
+        return
+    if isinstance(data, str):
+        if looks_like_a_key(data):
+            yield where, "this looks like a key"
+        elif key in _PATHS and _SECRET_NAME.search(data):
+            yield where, "a path would show the secret that this variable holds"
+    elif isinstance(data, dict):
+        for name, value in data.items():
+            inner = (*place, "(a key)" if looks_like_a_key(str(name)) else str(name))
+            if looks_like_a_key(str(name)):
+                yield ".".join(inner), "this looks like a key"
+            elif _HEADER.fullmatch(str(name)) and isinstance(value, str) and value:
+                yield ".".join(inner), "this header holds a secret"
+            yield from _walk(value, inner, str(name))
+    elif isinstance(data, list | tuple):
+        for number, value in enumerate(data):
+            yield from _walk(value, (*place, str(number)), key)
+
+
+# Axes of a model of the pool: one entry that describes every arm it can be asked as.
+
+Axis = Literal["effort", "output_budget", "prompt", "tools", "samples"]
+#: What a plain value of an axis sets; `tools` has none.
+_SETS = {
+    "effort": ("parameters", "reasoning_effort"), "output_budget": ("parameters", "max_tokens"),
+    "prompt": ("prompt",), "samples": ("samples",),
+}  # fmt: skip
+#: Keys of a model that a value of an axis cannot set.
+_OWN = ("model_id", "axes", "arm", "relay")
+#: Values of an axis: a list, or name → value; a value is plain, or keys of a model.
+AxisValues = list[str | int] | dict[Name, str | int | dict[str, Any] | None]
+#: More arms of one entry are a mistake.
+MOST_ARMS = 1_000
+
+
+class Arm(Strict):
+    """The place of a member of the pool on the axes of the entry that it comes from."""
+
+    of: Name
+    """The entry: the model that all its arms are."""
+    effort: Name | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Name of its effort."""
+    effort_level: int | None = Field(default=None, ge=0, exclude_if=lambda given: given is None)
+    """Place of that effort in its axis, which goes from least to most."""
+    prompt: Name | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Name of its prompt."""
+    tools: Name | None = Field(default=None, exclude_if=lambda given: given is None)
+    """Name of its tools."""
+
+
+def arms_of(model: Model) -> list[Model]:
+    """The entry itself, or one member for each combination of the values of its axes.
+
+    Raises:
+        ValueError: a value cannot be set, two axes set the same, or there are too many arms.
+    """
+    if model.axes is None:
+        return [model]
+    axes = {axis: _values(axis, given) for axis, given in model.axes.items()}
+    count = 1
+    for axis, values in axes.items():
+        count *= len(values)
+        if not values:
+            raise ValueError(f"model {model.model_id!r}: the axis {axis!r} has no value")
+    if count > MOST_ARMS:
+        raise ValueError(f"model {model.model_id!r}: its axes make {count:,} arms ({MOST_ARMS:,})")
+    return [_arm(model, dict(zip(axes, chosen, strict=True))) for chosen in product(*axes.values())]
+
+
+def _values(axis: Axis, given: AxisValues) -> list[tuple[int, str, Any]]:
+    """(place, name, value) of each value of an axis."""
+    pairs = given.items() if isinstance(given, dict) else ((str(one), one) for one in given)
+    return [(place, name, value) for place, (name, value) in enumerate(pairs)]
+
+
+def _arm(model: Model, chosen: dict[Axis, tuple[int, str, Any]]) -> Model:
+    said = model.model_dump(exclude_unset=True, exclude={"axes"})
+    # All arms are asked of one endpoint, whatever their names are.
+    said["endpoint_model"] = model.endpoint_model or model.model_id
+    said["parameters"] = dict(model.parameters)
+    written: dict[tuple[str, ...], str] = {}
+    for axis, (_, name, value) in chosen.items():
+        for place, one in _settings(model, axis, name, value):
+            if place in written:
+                raise ValueError(
+                    f"model {model.model_id!r}: the axes {written[place]!r} and {axis!r} both set "
+                    f"{'.'.join(place)!r}"
+                )
+            written[place] = axis
+            (said["parameters"] if len(place) == 2 else said)[place[-1]] = one
+    names = {axis: name for axis, (_, name, _) in chosen.items()}
+    said["model_id"] = "-".join([model.model_id, *names.values()])
+    said["arm"] = {"of": model.model_id} | {
+        axis: names[axis] for axis in ("effort", "prompt", "tools") if axis in names
+    }
+    if "effort" in chosen:
+        said["arm"]["effort_level"] = chosen["effort"][0]
+    return type(model).model_validate(said)
+
+
+def _settings(model: Model, axis: Axis, name: str, value: Any) -> list[tuple[tuple[str, ...], Any]]:
+    """(keys, value) of all that one value of an axis sets."""
+    if not isinstance(value, dict):
+        if axis not in _SETS:
+            raise ValueError(
+                f"model {model.model_id!r}: a value of the axis {axis!r} is a mapping of keys of a "
+                f"model, such as {{{name}: {{parameters: {{…}}}}}}"
+            )
+        return [(_SETS[axis], value)]
+    if wrong := sorted(set(value) & set(_OWN)):
+        raise ValueError(f"model {model.model_id!r}: an axis cannot set {wrong[0]!r}")
+    parameters = value.get("parameters") or {}
+    return [((key,), one) for key, one in value.items() if key != "parameters"] + [
+        (("parameters", key), one) for key, one in parameters.items()
+    ]
+
 
 _ASKS = ("prompt", "question")
 

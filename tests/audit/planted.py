@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.audit.run import RecordingAudit, audit_recording
-from routeyard.schemas.recording import RECORDING, recording
+from routeyard.pipelines.audit.checks import RecordingAudit, audit_recording
+from routeyard.schemas.release import RECORDING, recording
 
 ARMS = ("anchor", "birch", "copper", "delta", "ember", "flint")
 SUITES = ("algebra", "botany", "chess", "drama", "economics")

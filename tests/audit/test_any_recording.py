@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.pipelines.audit.finding import AuditFinding
-from routeyard.pipelines.audit.leaderboard import leaderboard
-from routeyard.pipelines.audit.run import audit_recording
-from routeyard.schemas.recording import RECORDING, recording
+from routeyard.pipelines.audit.answers import AuditFinding
+from routeyard.pipelines.audit.checks import audit_recording, leaderboard
+from routeyard.schemas.release import RECORDING, recording
 from tests.audit.planted import honest
 
 
@@ -46,9 +45,7 @@ def test_an_empty_recording_is_clean_and_says_that_it_is_empty() -> None:
 def test_the_page_of_audits_escapes_what_strangers_wrote() -> None:
     from benchmarks.audit.page import rows
 
-    finding = AuditFinding(
-        "odd_cell", "a|b <i>", "no *marks*", 1, (), "none", "doubt", 0, 0.0, "key"
-    )
+    finding = AuditFinding("odd_cell", "a|b <i>", "no *marks*", 1, (), "none", "doubt", key="key")
     line = list(rows("m", "routeyard audit m", "doubtful", [finding]))[-2]
     assert line.count("|") - line.count("\\|") == 5
     assert "<i>" not in line

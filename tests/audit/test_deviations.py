@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.pipelines.zoo.deviations import changed, deviations
+from routeyard.pipelines.evaluate.zoo.submissions import changed, deviations
 
 
 def matrix(seed: int, n: int = 600) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

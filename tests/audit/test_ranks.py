@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import rankdata, spearmanr
 
 from routeyard.pipelines.audit.answers import ranks
-from routeyard.pipelines.audit.suites import _rank_correlation
+from routeyard.pipelines.audit.checks import _rank_correlation
 
 
 def test_ranks_and_their_correlation_are_scipys_to_the_last_bit() -> None:

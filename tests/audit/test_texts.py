@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from routeyard.pipelines.audit.exchanges.signs import occurrences
-from routeyard.pipelines.audit.exchanges.styles import levels
-from routeyard.pipelines.audit.refusals import _SPACE
+from routeyard.pipelines.audit.errors import _SPACE
+from routeyard.pipelines.audit.exchanges import levels, occurrences
 
 SIGNS = ("\n", ",", "I ")
 TEXTS = ["I , I", " ", None, "", "I", " I am, I  was", "é,\nI\n ", "II I,,"] * 400

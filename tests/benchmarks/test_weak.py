@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from benchmarks.answers.weak import Answer, measure, weak_model
-from routeyard.pipelines.scorers import numeric
-from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
+from routeyard.pipelines.label.scorers import numeric
+from routeyard.pipelines.label.scorers.scorer import ScoreResult, ScoringInput
 
 
 def _answers() -> list[Answer]:

@@ -15,9 +15,9 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from routeyard.pipelines.collect.collect import collect
+from routeyard.pipelines.collect.ledger import Attempt
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.ledger.attempt import Attempt
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Collect, RateLimits
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.calls.bill import least_tokens
+from routeyard.pipelines.collect.budget import least_tokens
 from routeyard.pipelines.collect.collect import Collected, collect
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Budget, Collect, RateLimits, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion

@@ -11,8 +11,8 @@ import pytest
 
 from routeyard.pipelines.collect.collect import acollect, collect, responses_table
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas.recipe.collect import BatchSettings, Budget, Collect, Unanswered
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error

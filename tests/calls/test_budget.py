@@ -10,8 +10,8 @@ import pytest
 
 from routeyard.pipelines.collect.collect import collect
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.errors import RecipeError
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import RecipeError
 from routeyard.schemas.recipe.collect import Budget, Collect, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error

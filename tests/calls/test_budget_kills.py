@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from tests.calls.loopback import Loopback
 from tests.calls.test_budget import Billing
 
@@ -23,7 +23,7 @@ import sys
 from pathlib import Path
 from routeyard.pipelines.collect.collect import collect
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Budget, Collect, Retry
 from routeyard.schemas.recipe.pool import Pool, Provider
 from tests.calls.test_budget import models

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.calls.budget import BudgetLedger, worst_case
-from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.calls.request import Request, RequestSettings
-from routeyard.pipelines.ledger.charges import ChargeBounds
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.budget import BudgetLedger, Price, worst_case
+from routeyard.pipelines.collect.ledger import ChargeBounds
+from routeyard.pipelines.collect.request import Request, RequestSettings
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Budget
 
 

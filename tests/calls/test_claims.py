@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from routeyard.pipelines.calls.claims import claimed
-from routeyard.pipelines.calls.progress import Tally
-from routeyard.pipelines.calls.request import CHAT_COMPLETIONS, Request, RequestSettings
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.attempts import claimed
+from routeyard.pipelines.collect.budget import Tally
+from routeyard.pipelines.collect.request import CHAT_COMPLETIONS, Request, RequestSettings
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 
 SETTINGS = RequestSettings("p", CHAT_COMPLETIONS, "m", {})
 

@@ -16,11 +16,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.calls.backoff import backoff
-from routeyard.pipelines.calls.reply import CallFault
 from routeyard.pipelines.collect.collect import Collected, collect, responses_table
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.reply import CallFault
+from routeyard.pipelines.collect.runner import backoff
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Collect, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error

@@ -13,19 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.calls.model_list import list_models
-from routeyard.pipelines.calls.wire.received import completion
-from routeyard.pipelines.calls.wire.secret import Secret
+from routeyard.pipelines.collect.client import list_models
 from routeyard.pipelines.collect.collect import collect, responses_table
+from routeyard.pipelines.collect.http import Secret, completion
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.errors import BadInput, RouteyardError
-from routeyard.pipelines.label.judge import judge
-from routeyard.pipelines.label.xverify import verify
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
-from routeyard.pipelines.metering.price_tables import fetch_prices
+from routeyard.pipelines.collect.prices import fetch_prices
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import BadInput, RouteyardError
+from routeyard.pipelines.label.judges import judge, verify
 from routeyard.schemas.recipe.collect import BatchSettings, Collect, Retry
+from routeyard.schemas.recipe.label import Judge, Verifier
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
-from routeyard.schemas.recipe.verifier import Judge, Verifier
 from tests.calls.echo import Echo, forms
 from tests.calls.test_faults import table
 from tests.label.test_xverify import queries, responses
@@ -122,8 +120,8 @@ def test_the_key_comes_back_and_is_kept_nowhere(
 def test_the_entailment_judge_keeps_no_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from routeyard.flows.workspace.prompts import ask_prompts, model_to_ask
-    from routeyard.flows.workspace.stage_folders import BuildContext
+    from routeyard.flows.ledgers import ask_prompts, model_to_ask
+    from routeyard.flows.workspace import BuildContext
     from routeyard.schemas.recipe import Recipe
 
     monkeypatch.setenv("ECHO_KEY", KEY)
@@ -200,8 +198,8 @@ def test_what_an_address_takes_from_the_environment_is_kept_nowhere(
 
 
 def test_a_client_shows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    from routeyard.pipelines.calls.client import Client
-    from routeyard.pipelines.calls.wire.timeouts_and_sizes import Timeouts
+    from routeyard.pipelines.collect.client import Client
+    from routeyard.pipelines.collect.http import Timeouts
 
     monkeypatch.setenv("ECHO_KEY", KEY)
     provider = Provider(name="p", base_url="http://127.0.0.1:9/v1", api_key_env="ECHO_KEY")

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from routeyard.pipelines.calls.limits import Gate, Rate, Window
-from routeyard.pipelines.calls.wire.http import retry_after
+from routeyard.pipelines.collect.http import retry_after
+from routeyard.pipelines.collect.runner import Gate, Rate, Window
 from routeyard.schemas.recipe.collect import RateLimits
 
 

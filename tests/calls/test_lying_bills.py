@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.calls.bill import (
+from routeyard.pipelines.collect.budget import (
     LeastUsage,
+    Price,
     UsageWatch,
     counted,
     counted_fault,
     least_tokens,
     least_usage,
 )
-from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.calls.reply import CallFault, ReplyChoice, Usage
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.reply import CallFault, ReplyChoice, Usage
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Budget
 from tests.calls.loopback import Loopback, answer, completion
 from tests.calls.lying import CONCURRENCY, LIES, LIMIT, spend, worst_call

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 from aiohttp import web
 
-from routeyard.flows.demo.loopback import in_thread
-from routeyard.pipelines.calls.model_list import list_models
+from routeyard.pipelines.collect.client import list_models
 from routeyard.schemas.recipe.pool import Provider
+from tests.loopback import in_thread
 
 
 @contextmanager

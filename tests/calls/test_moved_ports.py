@@ -11,12 +11,12 @@ import pytest
 
 from routeyard.flows.cli import run
 from routeyard.flows.plan import plan_build
-from routeyard.pipelines.calls.moved_ports import note_lists, providers_in, settle_ports
-from routeyard.pipelines.calls.reply import CallFault
 from routeyard.pipelines.collect.collect import collect
+from routeyard.pipelines.collect.known_answers import note_lists, providers_in, settle_ports
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.reply import CallFault
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas.recipe.collect import Collect
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Loopback, answer, completion, error

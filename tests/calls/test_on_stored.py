@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from routeyard.pipelines.collect.collect import collect
+from routeyard.pipelines.collect.ledger import Attempt
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.ledger.attempt import Attempt
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Collect, RateLimits
 from tests.calls.collecting import pool, queries
 from tests.calls.loopback import Loopback, answer, completion

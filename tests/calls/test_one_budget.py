@@ -11,16 +11,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from routeyard.pipelines.calls.bill import counted
-from routeyard.pipelines.calls.budget import TEMPLATE_TOKENS, BudgetLedger, worst_case
-from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.calls.reply import Usage
-from routeyard.pipelines.calls.request import Request, RequestSettings
+from routeyard.pipelines.collect.budget import (
+    TEMPLATE_TOKENS,
+    BudgetLedger,
+    Price,
+    counted,
+    worst_case,
+)
 from routeyard.pipelines.collect.collect import Collected, collect
+from routeyard.pipelines.collect.ledger import Charge, ChargeBounds
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.errors import RecipeError
-from routeyard.pipelines.ledger.charges import Charge, ChargeBounds
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.reply import Usage
+from routeyard.pipelines.collect.request import Request, RequestSettings
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import RecipeError
 from routeyard.schemas.recipe.collect import Budget, Collect, Retry
 from routeyard.schemas.recipe.pool import Pool, Provider
 from tests.calls.loopback import Loopback, answer, completion
@@ -135,7 +139,7 @@ def test_charges(kind: str, tmp_path: Path, request: Any) -> None:
     if kind == "sqlite":
         ledger: Any = SqliteLedger(tmp_path / "l.sqlite")
     else:
-        from routeyard.pipelines.ledger.postgres import PostgresLedger
+        from routeyard.pipelines.collect.postgres import PostgresLedger
 
         ledger = PostgresLedger(request.getfixturevalue("postgres"))
     with ledger:
@@ -176,7 +180,7 @@ def test_what_is_settled_last_is_written_when_a_run_ends(tmp_path: Path) -> None
 def test_a_run_that_asks_nothing_more_holds_no_money(tmp_path: Path) -> None:
     # One build waited for the other's claims, the other for charges that the first had
     # settled and told nobody of: both for ever.
-    from routeyard.pipelines.calls.budget import BudgetLedger
+    from routeyard.pipelines.collect.budget import BudgetLedger
     from routeyard.schemas.recipe.collect import Budget
 
     async def both() -> str | None:

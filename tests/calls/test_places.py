@@ -11,7 +11,7 @@ import pytest
 
 from routeyard.pipelines.collect.collect import collect
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Collect, RateLimits
 from routeyard.schemas.recipe.pool import Provider
 from tests.calls.collecting import pool, queries

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from routeyard.pipelines.calls.pricing import Price, cost_of
-from routeyard.pipelines.calls.reply import Usage, reply_from
+from routeyard.pipelines.collect.budget import Price, cost_of
+from routeyard.pipelines.collect.reply import Usage, reply_from
 
 TABLE = Price(input=1.0, output=2.0)
 #: 10 and 2 tokens at these prices.

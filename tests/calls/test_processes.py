@@ -14,7 +14,7 @@ import pytest
 
 from routeyard.pipelines.collect.collect import responses_table
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Collect
 from tests.calls.collecting import pool, queries
 from tests.calls.loopback import Do, Loopback, answer, completion

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.calls.model_list import list_models
+from routeyard.pipelines.collect.client import list_models
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.label.xverify import verify
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.label.judges import verify
 from routeyard.schemas.recipe.collect import Collect, Retry
+from routeyard.schemas.recipe.label import Verifier
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
-from routeyard.schemas.recipe.verifier import Verifier
 from tests.calls.loopback import Loopback, answer, completion
 from tests.calls.test_faults import table
 from tests.label.test_xverify import queries, responses

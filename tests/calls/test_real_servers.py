@@ -27,7 +27,7 @@ import pytest
 
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Collect, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.test_faults import table

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.calls.client import Client
-from routeyard.pipelines.calls.wire.secret import Secret
-from routeyard.pipelines.calls.wire.timeouts_and_sizes import Timeouts
+from routeyard.pipelines.collect.client import Client
 from routeyard.pipelines.collect.collect import collect, responses_table
+from routeyard.pipelines.collect.http import Secret, Timeouts
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas.recipe.collect import Collect, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.label.aggregate import decide
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.label.policies import decide
 from routeyard.pipelines.label.rules import file_verdicts
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
 from routeyard.schemas.recipe import Label
 from routeyard.schemas.recipe.collect import Collect, Retry, Unanswered
 from routeyard.schemas.recipe.pool import Model, Pool, Provider

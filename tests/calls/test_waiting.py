@@ -10,18 +10,15 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.calls.budget import BudgetLedger
-from routeyard.pipelines.calls.client import TimedReply
-from routeyard.pipelines.calls.limits import Gate
-from routeyard.pipelines.calls.model_queue import ModelQueue
-from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.calls.reply import CallFault
-from routeyard.pipelines.calls.request import Request, RequestSettings
-from routeyard.pipelines.calls.worker import ModelWorker, RequestRun
+from routeyard.pipelines.collect.budget import BudgetLedger, Price
+from routeyard.pipelines.collect.client import TimedReply
 from routeyard.pipelines.collect.collect import acollect, collect
 from routeyard.pipelines.collect.plan import Plan, plan
-from routeyard.pipelines.errors import DiskFull
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.reply import CallFault
+from routeyard.pipelines.collect.request import Request, RequestSettings
+from routeyard.pipelines.collect.runner import Gate, ModelQueue, ModelWorker, RequestRun
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import DiskFull
 from routeyard.schemas.recipe.collect import Budget, Collect, RateLimits, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.collecting import queries

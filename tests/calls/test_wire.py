@@ -11,17 +11,16 @@ from typing import Any, ClassVar
 
 import pytest
 
-from routeyard.pipelines.calls.client import get_json
-from routeyard.pipelines.calls.model_list import list_models
-from routeyard.pipelines.calls.reply import CallFault
-from routeyard.pipelines.calls.wire import timeouts_and_sizes as limits
+from routeyard.pipelines.collect import http as limits
+from routeyard.pipelines.collect.client import get_json, list_models
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.label.xverify import verify
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.reply import CallFault
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.label.judges import verify
 from routeyard.schemas.recipe.collect import Collect, Retry, Wire
+from routeyard.schemas.recipe.label import Verifier
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
-from routeyard.schemas.recipe.verifier import Verifier
 from tests.calls.loopback import Do, Loopback, answer, completion
 from tests.calls.test_faults import table
 from tests.label.test_xverify import queries, responses
@@ -70,8 +69,8 @@ def test_a_gzip_bomb_is_cut_off(status: int, tmp_path: Path) -> None:
 
 
 def test_an_endless_body_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("routeyard.pipelines.calls.wire.http.MOST_BYTES", 50_000)
-    monkeypatch.setattr("routeyard.pipelines.calls.wire.requests_client.MOST_BYTES", 50_000)
+    monkeypatch.setattr("routeyard.pipelines.collect.http.MOST_BYTES", 50_000)
+    monkeypatch.setattr("routeyard.pipelines.collect.client.MOST_BYTES", 50_000)
     with Loopback(lambda body, seen: answer(completion("x" * 100_000))) as server:
         assert asked(server, tmp_path)["error"].startswith("too_large")
         assert verified(server, tmp_path).startswith("too_large")
@@ -145,8 +144,7 @@ def test_lines_of_a_stream_end_at_line_feeds_only(cut: int) -> None:
     """Not at U+2028 and its like, which JSON allows within a text; nor where a piece ends."""
     import asyncio
 
-    from routeyard.pipelines.calls.wire.http import Connections
-    from routeyard.pipelines.calls.wire.secret import Secret
+    from routeyard.pipelines.collect.http import Connections, Secret
 
     sent = 'data: {"a": "é\u2028b\x85c"}\r\n\rdata: 2\n\ndata: [DONE]'.encode()
     pieces = [sent[i : i + cut] for i in range(0, len(sent), cut)] + [b""]

@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.calls.canary import canary_answers
-from routeyard.pipelines.calls.moved_ports import settle_ports
+from routeyard.pipelines.audit.metering import audit
 from routeyard.pipelines.collect.collect import acollect, collect, responses_table
+from routeyard.pipelines.collect.known_answers import canary_answers, settle_ports
 from routeyard.pipelines.collect.plan import Plan, plan
-from routeyard.pipelines.errors import BadInput, RecipeError
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
-from routeyard.pipelines.metering.audit import audit
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import BadInput, RecipeError
 from routeyard.schemas import MODELS, RESPONSES
 from routeyard.schemas.recipe.collect import Canary, Collect, Coverage, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider

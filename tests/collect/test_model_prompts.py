@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.errors import RecipeError
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import RecipeError
 from routeyard.schemas.recipe.collect import Collect
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Loopback, answer, completion

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from routeyard.pipelines.collect.recorded import import_recorded
-from routeyard.pipelines.errors import RecordedError
+from routeyard.pipelines.common.errors import RecordedError
+from routeyard.pipelines.common.pool import models_table
 from routeyard.pipelines.label.rules import file_verdicts
-from routeyard.pipelines.pool import models_table
 from routeyard.schemas import QUERIES
 from routeyard.schemas.recipe import Pool, Recorded
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.collect.recorded import import_recorded
-from routeyard.pipelines.collect.recorded_row import RecipeQuestion, asks_the_same
-from routeyard.pipelines.errors import RecipeError, RecordedError
-from routeyard.pipelines.pool import models_table
+from routeyard.pipelines.collect.recorded import RecipeQuestion, asks_the_same, import_recorded
+from routeyard.pipelines.common.errors import RecipeError, RecordedError
+from routeyard.pipelines.common.pool import models_table
 from routeyard.schemas.recipe import Pool, Recorded
 from tests.collect.test_recorded import FIELDS, queries, row, run
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.curate.apply import curate
+from routeyard.pipelines.curate.rule import curate
 from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.reader import open_release
 

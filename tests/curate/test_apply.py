@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import routeyard.pipelines.curate
+from routeyard.pipelines.common.errors import RecipeError, UnknownName
 from routeyard.pipelines.curate import RULES
-from routeyard.pipelines.curate.apply import check_rules, curate
-from routeyard.pipelines.curate.rule import Rule
-from routeyard.pipelines.errors import RecipeError, UnknownName
+from routeyard.pipelines.curate.rule import Rule, check_rules, curate
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.curate.dedup import close_pairs as module
-from routeyard.pipelines.curate.dedup.close_pairs import close_pairs
+from routeyard.pipelines.curate import search as module
+from routeyard.pipelines.curate.search import close_pairs
 
 Array = np.ndarray[Any, Any]
 

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster, plain
-from routeyard.pipelines.equivalence_types import Pair
+from routeyard.pipelines.curate.entailment import Pair
+from routeyard.pipelines.curate.preference import AnswerGroup, answer_key, cluster, plain
 
 
 @dataclass

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from routeyard.pipelines.curate.dedup.rule import dedup, group_rows
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.curate.dedup import dedup, group_rows
 
 LONG = "word " * 300
 

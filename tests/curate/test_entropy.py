@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.curate.preference.entropy import (
+from routeyard.pipelines.curate.preference import (
     DISCRETE,
     ESTIMATORS,
     RAO_BLACKWELL,
     RENORMALISED,
     SEQUENCE,
+    auroc,
     discrete,
     entropies,
 )
-from routeyard.pipelines.curate.preference.semantic import auroc
 
 
 def ints(*values):

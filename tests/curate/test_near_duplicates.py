@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.near_duplicates.dedup import every_pair
-from routeyard.pipelines.curate.dedup import close_pairs, crowds, search
-from routeyard.pipelines.curate.dedup.search import components, near_duplicate_pairs
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.curate import search
+from routeyard.pipelines.curate import search as close_pairs
+from routeyard.pipelines.curate import search as crowds
+from routeyard.pipelines.curate.search import components, near_duplicate_pairs
 
 Array = np.ndarray[Any, Any]
 

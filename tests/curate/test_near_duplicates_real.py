@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.near_duplicates.dedup import every_pair
-from routeyard.pipelines.curate.dedup.rule import join
-from routeyard.pipelines.curate.dedup.search import near_duplicate_pairs
-from routeyard.pipelines.embed import embed
+from routeyard.pipelines.common.encoders import embed
+from routeyard.pipelines.curate.dedup import join
+from routeyard.pipelines.curate.search import near_duplicate_pairs
 
 Array = np.ndarray[Any, Any]
 
@@ -109,7 +109,7 @@ def test_vectors_larger_than_the_memory_allowed(tmp_path: Path) -> None:
             file.write(block.tobytes())
     script = (
         "import numpy as np, re\n"
-        "from routeyard.pipelines.curate.dedup.search import near_duplicate_pairs\n"
+        "from routeyard.pipelines.curate.search import near_duplicate_pairs\n"
         "near_duplicate_pairs(np.eye(9, dtype=np.float32), 0.9)\n"
         "def held():\n"
         "    text = open('/proc/self/status').read()\n"

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from routeyard.pipelines.common.matrix import LabelMatrix
 from routeyard.pipelines.curate import RULES
-from routeyard.pipelines.curate.apply import Applied, curate
 from routeyard.pipelines.curate.pseudo_specialists import target_tasks
-from routeyard.pipelines.matrix.labels import LabelMatrix
+from routeyard.pipelines.curate.rule import Applied, curate
 from routeyard.schemas import (
     CONTRACTS,
     EMBEDDINGS,

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.curate.dedup.partitioned import (
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.curate.search import (
     Cut,
     Partition,
     join_parts,
+    near_duplicate_pairs,
     plan_parts,
     search,
     search_part,
 )
-from routeyard.pipelines.curate.dedup.search import near_duplicate_pairs
-from routeyard.pipelines.errors import BadInput
 
 
 def cloud(seed, n, width=12, threshold=0.999):
@@ -111,7 +111,8 @@ def test_a_zero_vector_is_refused():
 
 
 def test_many_rows_are_parted_by_themselves_and_the_groups_are_the_same(monkeypatch):
-    from routeyard.pipelines.curate.dedup import partitioned, rule
+    from routeyard.pipelines.curate import dedup as rule
+    from routeyard.pipelines.curate import search as partitioned
 
     vectors = cloud(3, 900)
     texts, seen = ["text"] * len(vectors), [None] * len(vectors)

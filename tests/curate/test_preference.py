@@ -10,19 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from routeyard.pipelines.common.errors import BadInput, RecipeError
+from routeyard.pipelines.common.usage import sequence_logprob, tokens
 from routeyard.pipelines.curate import RULES
-from routeyard.pipelines.curate.preference.record import (
+from routeyard.pipelines.curate.preference import (
+    Compared,
     Sides,
     delta,
+    preference,
     record,
+    tau_sweep,
+    token_signals,
     winner_by_entropy,
     winner_by_score,
 )
-from routeyard.pipelines.curate.preference.rule import preference
-from routeyard.pipelines.curate.preference.signals import token_signals
-from routeyard.pipelines.curate.preference.tau_sweep import Compared, tau_sweep
-from routeyard.pipelines.errors import BadInput, RecipeError
-from routeyard.pipelines.logprobs import sequence_logprob, tokens
 from routeyard.schemas import CONTRACTS, LABELS, MODELS, QUERIES, RESPONSES, VERDICTS
 
 Q = [f"q{i:020x}" for i in range(8)]

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.datacards.sections import preference_sections
-from routeyard.flows.tasks.entailment import made_for
-from routeyard.flows.workspace.prompts import ask_prompts, model_to_ask
-from routeyard.flows.workspace.stage_folders import BuildContext
+from routeyard.datacards.card import preference_sections
+from routeyard.flows.ledgers import ask_prompts, model_to_ask
+from routeyard.flows.tasks.curate import made_for
+from routeyard.flows.workspace import BuildContext
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.curate.apply import curate
-from routeyard.pipelines.curate.preference.io import COLUMNS, export_preferences
-from routeyard.pipelines.errors import RecipeError, Retryable
-from routeyard.pipelines.label.aggregate import decide
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import RecipeError, Retryable
+from routeyard.pipelines.curate.preference import COLUMNS, export_preferences
+from routeyard.pipelines.curate.rule import curate
+from routeyard.pipelines.label.policies import decide
 from routeyard.pipelines.label.rules import file_verdicts
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
 from routeyard.schemas import CONTRACTS, MODELS, QUERIES
 from routeyard.schemas.recipe import Recipe
 from tests.calls.loopback import Loopback, answer, completion, error

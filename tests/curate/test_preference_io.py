@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.curate.preference.io import COLUMNS, export_preferences, import_preferences
-from routeyard.pipelines.errors import ContractError, SourceError
+from routeyard.pipelines.common.errors import ContractError, SourceError
+from routeyard.pipelines.curate.preference import COLUMNS, export_preferences, import_preferences
 from routeyard.schemas import PREFERENCES
 
 ARENA = [
@@ -51,7 +51,7 @@ def test_round_trip_of_the_published_form(tmp_path, ending):
     again = import_preferences(out)
     assert again.equals(table)
 
-    from routeyard.pipelines.io.files import rows
+    from routeyard.pipelines.common.files import rows
 
     written = list(rows(out))
     assert [list(row) for row in written] == [list(COLUMNS)] * 2

@@ -8,9 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.methods.math_samples import recorded
-from routeyard.pipelines.curate.preference.samples import gather
-from routeyard.pipelines.curate.preference.semantic import measure, predictive_power
-from routeyard.pipelines.entailment.equivalence import scorer_equivalence
+from routeyard.pipelines.curate.entailment import scorer_equivalence
+from routeyard.pipelines.curate.preference import gather, measure, predictive_power
 from routeyard.pipelines.label.rules import file_verdicts
 
 pytestmark = pytest.mark.data

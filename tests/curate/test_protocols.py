@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.curate.apply import curate
+from routeyard.pipelines.common.errors import RecipeError
+from routeyard.pipelines.common.matrix import from_tables
 from routeyard.pipelines.curate.health import health
 from routeyard.pipelines.curate.pseudo_specialists import pseudo_specialists
+from routeyard.pipelines.curate.rule import curate
 from routeyard.pipelines.curate.specialist_sample import specialist_sample
 from routeyard.pipelines.curate.task_analysis import model_costs
 from routeyard.pipelines.curate.upstream_split import upstream_split
-from routeyard.pipelines.errors import RecipeError
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.matrix.reading import from_tables
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.schemas import CONTRACTS, DUPLICATES, RESPONSES, SPLITS
-from routeyard.schemas.leaks import group_of, leaked_tests
+from routeyard.schemas.questions import group_of, leaked_tests
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from routeyard.pipelines.common.errors import RecipeError
 from routeyard.pipelines.curate import prune as module
 from routeyard.pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, prune
-from routeyard.pipelines.errors import RecipeError
 
 Array = np.ndarray[Any, Any]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.flows.demo.planted import Planted, plant
 from routeyard.flows.recipe import load
-from routeyard.pipelines.curate.apply import curate
+from routeyard.flows.rehearse import Planted, plant
+from routeyard.pipelines.curate.rule import curate
 from routeyard.schemas import EMBEDDINGS, LABELS, MODELS, QUERIES
 
 

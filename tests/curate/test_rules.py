@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from routeyard.pipelines.common.errors import RecipeError
 from routeyard.pipelines.curate import RULES
-from routeyard.pipelines.curate.apply import curate
 from routeyard.pipelines.curate.contamination import contamination
 from routeyard.pipelines.curate.pseudo_specialists import pseudo_specialists
+from routeyard.pipelines.curate.rule import curate
 from routeyard.pipelines.curate.specialist_sample import specialist_sample
-from routeyard.pipelines.errors import RecipeError
 from routeyard.schemas import CONTRACTS
 
 #: Parameters under which each rule has something to do on the small tables.

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.collect.coverage import covered
+from routeyard.pipelines.collect.plan import covered
+from routeyard.pipelines.common.errors import RecipeError
 from routeyard.pipelines.curate.dense_sparse import dense_sparse
 from routeyard.pipelines.curate.split import split
-from routeyard.pipelines.errors import RecipeError
 from routeyard.schemas import DUPLICATES
 from routeyard.schemas.recipe.collect import Coverage
 

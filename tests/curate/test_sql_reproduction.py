@@ -9,9 +9,9 @@ import duckdb
 import numpy as np
 import pytest
 
+from routeyard.pipelines.common.matrix import label_matrix
 from routeyard.pipelines.curate.prune import ONE, jaccard_fixed, prune
 from routeyard.pipelines.curate.task_analysis import average_ranks, specialist_scores
-from routeyard.pipelines.matrix.labels import label_matrix
 from tests.support.mmlu_pro import mmlu_pro
 
 pytestmark = pytest.mark.data

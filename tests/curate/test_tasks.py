@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import LabelMatrix, label_matrix
 from routeyard.pipelines.curate.task_analysis import (
     average_ranks,
     difficulty,
@@ -13,8 +15,6 @@ from routeyard.pipelines.curate.task_analysis import (
     specialist_scores,
     task_similarity,
 )
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.labels import LabelMatrix, label_matrix
 
 
 def matrix(rows: dict[str, str], tasks: str) -> LabelMatrix:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from routeyard.pipelines.curate.dedup.rule import dedup, join, search
+from routeyard.pipelines.curate.dedup import dedup, join, search
 from routeyard.pipelines.curate.prune import prune
 from routeyard.pipelines.curate.pseudo_specialists import pseudo_specialists
 from routeyard.pipelines.curate.split import out_of_distribution

@@ -9,9 +9,7 @@ import duckdb
 import pyarrow as pa
 import yaml
 
-from routeyard.datacards.card import render
-from routeyard.datacards.front_matter import hub_license, size_category
-from routeyard.datacards.markdown import cell
+from routeyard.datacards.card import cell, hub_license, render, size_category
 from routeyard.schemas import DUPLICATES, MODELS, RESPONSES
 
 

@@ -106,7 +106,7 @@ def test_same_tables_same_bytes(tables: dict[str, pa.Table]) -> None:
 
 def test_bars_of_the_histogram_begin_at_zero() -> None:
     """Trap: without an orientation the bars were ticks at their height, on an axis from -10."""
-    from routeyard.datacards.charts.bars import histogram
+    from routeyard.datacards.charts import histogram
 
     drawn = histogram([0.1] * 40 + [0.6] * 10, name="d", title="D", x="x", y="y")
     heights = [float(one) for one in re.findall(r"h[\d.]+v([\d.]+)h-[\d.]+Z", drawn)]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from routeyard.datacards.losses import causes, sentence
-from routeyard.schemas.leaks import looked_for_duplicates
+from routeyard.datacards.card import causes, sentence
+from routeyard.schemas.questions import looked_for_duplicates
 
 
 def tables(**changes: pa.Table) -> dict[str, pa.Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from routeyard.datacards.sections import recorded_words
+from routeyard.datacards.card import recorded_words
 
 COLLECT = {"provider": "recorded"}
 

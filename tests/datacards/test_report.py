@@ -14,10 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.datacards.reports.evaluation import report
-from routeyard.datacards.reports.evaluation_plots import plot_all
-from routeyard.datacards.reports.lookup import lookup
-from routeyard.datacards.site.evaluation_tables import EvaluationTables
+from routeyard.datacards.reports.evaluation import lookup, plot_all, report
+from routeyard.datacards.site.evaluation import EvaluationTables
 from routeyard.flows.evaluation.released import Tables
 from routeyard.schemas import CONTRACTS
 from routeyard.schemas.errors import ContractError

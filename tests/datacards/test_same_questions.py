@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from routeyard.datacards.numbers import card_numbers
-from routeyard.datacards.plots import plots
+from routeyard.datacards.card import card_numbers
+from routeyard.datacards.files import plots
 from tests.support.contract_tables import contract_table
 
 

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 import yaml
 
-from routeyard.pipelines.metrics import METRICS
+from routeyard.pipelines.evaluate.metrics import METRICS
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Examples, Queries, Router
-from routeyard.pipelines.scorers.scorer import ScoringInput
 from routeyard.schemas.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
 
 
 def test_every_figure_of_the_certificate_is_explained() -> None:
-    from routeyard.datacards.certified import FIGURES
+    from routeyard.datacards.card import FIGURES
     from routeyard.pipelines.evaluate.certificate import Certificate
 
     named = re.search(r"by name: (.*?)\.\n", str(Certificate.__doc__), re.S)
@@ -172,8 +172,8 @@ def test_the_scorer_that_the_page_shows_reads_roman_numerals() -> None:
 
 
 def test_both_price_tables_that_the_page_shows_are_read_alike(tmp_path: Path) -> None:
-    from routeyard.pipelines.errors import BadInput
-    from routeyard.pipelines.metering.price_tables import read_prices
+    from routeyard.pipelines.collect.prices import read_prices
+    from routeyard.pipelines.common.errors import BadInput
 
     page = (ROOT / "docs" / "howto" / "money.md").read_text()
     found = []

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.curate.preference.clusters import AnswerGroup, answer_key, cluster
-from routeyard.pipelines.entailment.equivalence import scorer_equivalence
-from routeyard.pipelines.equivalence_types import Pair
+from routeyard.pipelines.curate.entailment import Pair, scorer_equivalence
+from routeyard.pipelines.curate.preference import AnswerGroup, answer_key, cluster
 
 BACKEND = scorer_equivalence()
 canonical = BACKEND.canonical

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routeyard.pipelines.entailment.judge import JudgeEntailment, decision, prompt
-from routeyard.pipelines.equivalence_types import Pair
+from routeyard.pipelines.curate.entailment import JudgeEntailment, Pair, decision, prompt
 
 
 @pytest.mark.parametrize(

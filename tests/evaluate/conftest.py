@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.reading import from_tables
+from routeyard.pipelines.common.matrix import Core, from_tables
 
 
 def planted_tables(

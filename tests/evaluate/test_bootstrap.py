@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.evaluate.significance import holm, mcnemar, seed_spread
-from routeyard.pipelines.metrics import bootstrap
-from routeyard.pipelines.metrics.bootstrap import Draws, interval, p_value, to_nano
-from routeyard.pipelines.metrics.draws import kept
-from routeyard.pipelines.metrics.draws.counts import Numbers
+from routeyard.pipelines.evaluate.certificate import holm, mcnemar, seed_spread
+from routeyard.pipelines.evaluate.metrics import bootstrap
+from routeyard.pipelines.evaluate.metrics import bootstrap as kept
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, Numbers, interval, p_value
 
 
 @given(st.integers(1, 20), st.integers(1, 5), st.integers(0, 100))
@@ -115,7 +114,7 @@ def test_a_column_is_summed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nano_dollars_make_sums_exact() -> None:
     # Exact sums do not depend on the order of adding: any number of threads agrees.
-    nano = to_nano(np.random.default_rng(0).random((1000, 1)) * 1e-3)
+    nano = np.rint(np.random.default_rng(0).random((1000, 1)) * 1e6)
     turned = np.random.default_rng(1).permutation(1000)
     counts = np.bincount(turned[:500] % 1000, minlength=1000).astype(float)
     assert counts @ nano == counts[turned] @ nano[turned]

@@ -8,9 +8,9 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.evaluate import cascade
-from routeyard.pipelines.matrix.examples import Examples, Queries
 
 N, M = 160, 4
 

@@ -6,11 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.certificate import certify
-from routeyard.pipelines.evaluate.certificate.leaks import leaks
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.reading import from_tables
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Core, from_tables
+from routeyard.pipelines.evaluate.certificate import certify, leaks
 from routeyard.schemas import DUPLICATES
 
 

@@ -6,11 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.embed import text_of
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.dense import codes, dense
-from routeyard.pipelines.matrix.embeddings import encoder_vectors
-from routeyard.pipelines.matrix.reading import from_tables
+from routeyard.pipelines.common.encoders import text_of
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import codes, dense, encoder_vectors, from_tables
 
 
 def test_matrix_equals_a_plain_loop(tables) -> None:

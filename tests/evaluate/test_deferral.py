@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.metrics.deferral import audc, monotone, peak_accuracy, qnc
-from routeyard.pipelines.metrics.selection import best, cost_penalised, penalties, within_budget
+from routeyard.pipelines.evaluate.metrics.areas import audc, monotone, peak_accuracy, qnc
+from routeyard.pipelines.evaluate.metrics.selection import (
+    best,
+    cost_penalised,
+    penalties,
+    within_budget,
+)
 
 unit = st.floats(0, 1, allow_nan=False, width=32)
 

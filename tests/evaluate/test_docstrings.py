@@ -8,16 +8,14 @@ import pkgutil
 
 import pytest
 
+import routeyard.pipelines.common
 import routeyard.pipelines.evaluate
-import routeyard.pipelines.matrix
-import routeyard.pipelines.metrics
 
 MODULES = [
     module.name
     for package in (
         routeyard.pipelines.evaluate,
-        routeyard.pipelines.matrix,
-        routeyard.pipelines.metrics,
+        routeyard.pipelines.common,
     )
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
 ]

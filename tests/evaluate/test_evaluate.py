@@ -9,14 +9,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.router_result import measure
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Core, from_tables
+from routeyard.pipelines.evaluate.metrics.areas import SCALINGS, WEIGHTS
+from routeyard.pipelines.evaluate.metrics.evaluation_data import prepare
+from routeyard.pipelines.evaluate.metrics.selection import penalties
+from routeyard.pipelines.evaluate.results import measure
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.reading import from_tables
-from routeyard.pipelines.metrics.evaluation_data import prepare
-from routeyard.pipelines.metrics.selection import penalties
-from routeyard.pipelines.metrics.utility import SCALINGS, WEIGHTS
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Traits
 
@@ -177,8 +176,8 @@ def test_intervals_are_those_of_resampling_the_questions(core: Core) -> None:
         value = measure(one, "x", scores[rows], points=8).curves
         line = [row for row in value if row["curve"] == "deferral" and row["measure"] == "usd"]
         # The cost range stays that of the whole test, whatever was drawn.
-        from routeyard.pipelines.metrics.deferral import audc
-        from routeyard.pipelines.metrics.evaluation_data import cheapest_and_dearest
+        from routeyard.pipelines.evaluate.metrics.areas import audc
+        from routeyard.pipelines.evaluate.metrics.evaluation_data import cheapest_and_dearest
 
         cheapest, low, high = cheapest_and_dearest(data, "usd")
         area = audc(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.pipelines.evaluate.pairs import ModelPair, trade
-from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
+from routeyard.pipelines.evaluate.results import ModelPair, trade
 
 
 def auroc(n: int, failures: int):

@@ -14,12 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.evaluation.released import Tables
-from routeyard.pipelines import memory
-from routeyard.pipelines.errors import DiskFull
+from routeyard.pipelines.common import arrays as memmap
+from routeyard.pipelines.common import arrays as memory_check
+from routeyard.pipelines.common import arrays as row_blocks
+from routeyard.pipelines.common import machine as memory
+from routeyard.pipelines.common import matrix as texts
+from routeyard.pipelines.common.errors import DiskFull
+from routeyard.pipelines.common.matrix import core_of, from_tables
 from routeyard.pipelines.evaluate.certificate import certify
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.matrix import memmap, memory_check, row_blocks, texts
-from routeyard.pipelines.matrix.reading import core_of, from_tables
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.schemas import QUERIES, StoredTable
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from routeyard.pipelines.evaluate.certificate.leaks import leaks
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.certificate import leaks
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.routers import ROUTERS
 
 TOLD = "test questions are also in train"

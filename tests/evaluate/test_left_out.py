@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Core
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.matrix.core import Core
 from tests.evaluate.test_same_questions import Fixed, core_of
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.evaluation.released import read_release
-from routeyard.pipelines.matrix.reading import core_of, from_tables
+from routeyard.pipelines.common.matrix import core_of, from_tables
 from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import LABELS, MODELS, QUERIES, RESPONSES
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from routeyard.flows.evaluation.router_specs import pair_scorers
-from routeyard.pipelines.evaluate.run.duels import agreement
-from routeyard.pipelines.matrix.core import Core
+from routeyard.flows.evaluation.evaluate import pair_scorers
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.run.fitted import duels_agreement as agreement
 
 
 def preferences(core: Core, *, wrong: bool, n: int = 40) -> pa.Table:

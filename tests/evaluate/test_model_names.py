@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.flows.evaluation.router_specs import makers
-from routeyard.pipelines.errors import BadInput
+from routeyard.flows.evaluation.evaluate import makers
+from routeyard.pipelines.common.arrays import draw, ranked
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import from_tables
+from routeyard.pipelines.evaluate.fit import read, write
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.experiment.inputs import read, write
-from routeyard.pipelines.matrix.ranking import draw, ranked
-from routeyard.pipelines.matrix.reading import from_tables
 from routeyard.pipelines.routers.base import Examples, Queries
 
 

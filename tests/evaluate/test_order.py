@@ -10,10 +10,9 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from routeyard.pipelines.common.matrix import PER_QUERY, Core, rows_of
+from routeyard.pipelines.evaluate.metrics import METRICS
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.matrix.core import PER_QUERY, Core
-from routeyard.pipelines.matrix.examples import rows_of
-from routeyard.pipelines.metrics import METRICS
 from tests.evaluate.metrics.test_registry import awkward
 
 #: Metrics that compare routers with each other or need what the release here has not.

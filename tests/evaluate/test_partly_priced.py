@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from routeyard.flows.cli.certify import tried
-from routeyard.pipelines.evaluate.certificate import certify
-from routeyard.pipelines.evaluate.certificate.pool import OF_COST
+from routeyard.flows.cli.routers import tried
+from routeyard.pipelines.evaluate.certificate import OF_COST, certify
 from tests.evaluate.test_left_out import core
 
 

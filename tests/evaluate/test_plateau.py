@@ -12,30 +12,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.flows.evaluation.router_specs import from_file
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.certificate.possible_gain import (
+from routeyard.flows.evaluation.evaluate import from_file
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.certificate import (
     agreement,
     corrected_oracle,
     crossfitted_task_oracle,
     dominated,
+    resolvable_difference,
     specialist_stability,
 )
-from routeyard.pipelines.evaluate.certificate.power import resolvable_difference
-from routeyard.pipelines.evaluate.compare import compare, ranking
-from routeyard.pipelines.evaluate.run.leaderboards import leaderboard
-from routeyard.pipelines.evaluate.run.tables import profiles
-from routeyard.pipelines.experiment.entrants import made, own
-from routeyard.pipelines.experiment.given import Predictions, read_predictions
-from routeyard.pipelines.metrics import plateau
-from routeyard.pipelines.metrics.baselines import (
+from routeyard.pipelines.evaluate.experiment import Predictions, made, own, read_predictions
+from routeyard.pipelines.evaluate.metrics import selection as plateau
+from routeyard.pipelines.evaluate.metrics.selection import (
     best_single,
     mix_frontier,
     mix_weights,
     query_oracle,
+    selection_profile,
     task_oracle,
 )
-from routeyard.pipelines.metrics.plateau import selection_profile
+from routeyard.pipelines.evaluate.results import compare, ranking
+from routeyard.pipelines.evaluate.run.tables import leaderboard, profiles
 from routeyard.pipelines.routers import Examples, Queries
 
 

@@ -8,19 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.certificate import certify
-from routeyard.pipelines.evaluate.certificate.crossfit import crossfitted, fold_of
-from routeyard.pipelines.evaluate.certificate.power import difference_shown, questions_needed
-from routeyard.pipelines.evaluate.compare import compare_published
-from routeyard.pipelines.evaluate.held_out.ood import held_out_groups
-from routeyard.pipelines.evaluate.held_out.unseen import unseen_models
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.reading import from_tables
-from routeyard.pipelines.metrics.bootstrap import Draws
-from routeyard.pipelines.metrics.plateau import exchange
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Core, from_tables
+from routeyard.pipelines.evaluate.certificate import (
+    certify,
+    crossfitted,
+    difference_shown,
+    fold_of,
+    questions_needed,
+)
+from routeyard.pipelines.evaluate.held_out import held_out_groups, unseen_models
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
+from routeyard.pipelines.evaluate.metrics.selection import exchange
+from routeyard.pipelines.evaluate.results import compare_published
 from routeyard.pipelines.routers import PAIR_ROUTERS, ROUTERS, Examples, Queries
-from routeyard.pipelines.routers.pairs.battles import Battles, of_one_basis
+from routeyard.pipelines.routers.pairs import Battles, of_one_basis
 
 
 def test_a_named_group_is_shown_by_category_and_the_other_way_round(core: Core) -> None:

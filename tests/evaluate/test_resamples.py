@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.certificate.crossfit import SURE, least_resamples
-from routeyard.pipelines.evaluate.significance import holm
-from routeyard.pipelines.metrics.bootstrap import p_value
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.certificate import CROSSFIT_SURE as SURE
+from routeyard.pipelines.evaluate.certificate import holm, least_resamples
+from routeyard.pipelines.evaluate.metrics.bootstrap import p_value
 
 
 @pytest.mark.parametrize("routers", [1, 2, 5, 9])

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.evaluate.pairs import ModelPair, trade
-from routeyard.pipelines.metrics import tradeoff
-from routeyard.pipelines.metrics.bootstrap import Draws, interval
+from routeyard.pipelines.evaluate.metrics import tradeoff
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
+from routeyard.pipelines.evaluate.results import ModelPair, trade
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
-from routeyard.pipelines.routers.references.uniform import UniformRandom
+from routeyard.pipelines.routers.references import UniformRandom
 
 SMALL, LARGE = "mistralai/Mixtral-8x7B-Instruct-v0.1", "gpt-4-1106-preview"
 
@@ -141,7 +141,7 @@ def examples(source: Source, vectors: np.ndarray, rows: np.ndarray, held=None) -
 
 
 def embedded(source: Source, cache: Path) -> np.ndarray:
-    from routeyard.pipelines.embed import embed
+    from routeyard.pipelines.common.encoders import embed
 
     texts = [prompt.removesuffix("\nAnswer:") for prompt in source.prompts]
     table = pa.table(

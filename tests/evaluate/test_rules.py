@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.rules import (
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.zoo.run import (
     RULES,
     batch_budget,
     mean_budget,

@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.evaluate.certificate import certify
-from routeyard.pipelines.evaluate.certificate.pool import IN_ORDER
+from routeyard.pipelines.common.arrays import levels
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.certificate import IN_ORDER, certify
+from routeyard.pipelines.evaluate.metrics.selection import best_single, task_oracle
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.ranking import levels
-from routeyard.pipelines.metrics.baselines import best_single, task_oracle
-from routeyard.pipelines.zoo.run import references
+from routeyard.pipelines.evaluate.zoo.run import references
 
 
 def core_of(y: np.ndarray, tasks: list[str] | None = None) -> Core:

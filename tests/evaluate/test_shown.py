@@ -12,13 +12,12 @@ import pytest
 
 from routeyard.flows.evaluation.released import with_beside
 from routeyard.flows.evaluation.route import route
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.held_out.unseen import newcomers, unseen_models
-from routeyard.pipelines.experiment import inputs
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.model_signals import descriptors_of, signals_of, states_of
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Core, descriptors_of, signals_of, states_of
+from routeyard.pipelines.evaluate import fit as inputs
+from routeyard.pipelines.evaluate.held_out import newcomers, unseen_models
+from routeyard.pipelines.evaluate.signals import text_footprints
 from routeyard.pipelines.routers import ROUTERS
-from routeyard.pipelines.signals.text_footprint import text_footprints
 from routeyard.schemas import DESCRIPTORS, ENTROPIES, HIDDEN_STATES, SIGNALS
 
 IDS = pa.array(["q0", "q1", "q2"], pa.string())

@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.flows.evaluation.router_specs import makers
+from routeyard.flows.evaluation.evaluate import makers
+from routeyard.pipelines.common.matrix import Core, from_tables
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.evaluate.run.sub_pool import priced_in
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.reading import from_tables
+from routeyard.pipelines.evaluate.run.tables import priced_in
 from routeyard.pipelines.routers import ROUTERS
 
 NAMES = ("a-7b", "b-13b", "microsoft/phi-2", "c-70b")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.bands import Bands
-from routeyard.pipelines.metrics import tradeoff
+from routeyard.pipelines.evaluate.metrics import tradeoff
+from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
 
 GRID = np.linspace(0, 1, 200_001)
 

@@ -14,12 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.datacards.site.evaluation import content
 from routeyard.flows.cli import run
 from routeyard.flows.site import _evaluations
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.run.written import metrics_table, told
-from routeyard.schemas.tables import RESULTS
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.run.tables import metrics_table, told
+from routeyard.schemas.contracts import RESULTS
 
 RELEASE = SimpleNamespace(
     sql=lambda sql: pa.table({"id": ["q"] if "queries" in sql else ["m"]}),
@@ -116,26 +115,6 @@ def test_what_is_broken_is_said_and_stops_no_other(
         assert run(["leaderboard", str(odd)]) == 2
         with pytest.raises(BadInput):
             metrics_table(odd / name) if name.startswith("metrics") else told(odd)
-
-
-def test_evaluations_of_earlier_versions_are_shown(tmp_path: Path) -> None:
-    old = results(tmp_path / "old")
-    rank = {"router": "mine", "value": 0.9, "best_place": 1, "worst_place": 1}
-    said(facts=FACTS | {"clustered_by": None}, ranking=[rank])(old / "evaluation.json")
-    pq.write_table(pq.read_table(old / "metrics.parquet").drop(["n"]), old / "metrics.parquet")
-    table(**SHARES)(old / "profiles.parquet")  # without `hard_share`
-    late = ("n10", "n01")
-    pairs = {name: [None] for name in RESULTS["comparisons"].names if name not in late}
-    table(**pairs | {"metric": ["accuracy"], "split": ["test"], "first": ["a"], "second": ["b"]})(
-        old / "comparisons.parquet"
-    )
-    table()(old / "ood.parquet")  # where no group could be held out
-    (found,) = _evaluations(RELEASE, [old])
-    shown = content(found, "e0", ["m"], simulated=False)
-    assert shown["ranking"][0]["place"] == (1, 1)
-    assert shown["facts"][0] == "9 test, 9 train, 0 validation questions"
-    assert shown["transfer"] is None
-    assert len(shown["pairs"]) == 1
 
 
 def test_a_leaderboard_as_csv_holds_no_formula(tmp_path: Path) -> None:

@@ -12,13 +12,10 @@ import pytest
 
 import routeyard
 from routeyard.flows.evaluation.released import read_release
+from routeyard.pipelines.common.matrix import PER_QUERY, Core, core_of, rows_of
+from routeyard.pipelines.evaluate.experiment import one_question, own, redrawn
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.experiment.entrants import own
-from routeyard.pipelines.experiment.splits import one_question, redrawn
-from routeyard.pipelines.matrix.core import PER_QUERY, Core
-from routeyard.pipelines.matrix.examples import rows_of
-from routeyard.pipelines.matrix.reading import core_of
-from routeyard.schemas.withheld import WITHHELD
+from routeyard.schemas.release import WITHHELD
 from tests.evaluate.metrics.test_registry import awkward
 from tests.support.worded_release import worded_release
 

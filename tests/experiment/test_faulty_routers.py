@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.experiment.entrants import made, own
-from routeyard.pipelines.experiment.fit import Fit
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.experiment import made, own
+from routeyard.pipelines.evaluate.fit import Fit
 from tests.evaluate.metrics.test_registry import awkward
 from tests.support.worded_release import worded_release
 

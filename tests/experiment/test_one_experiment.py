@@ -17,14 +17,13 @@ import pytest
 
 import routeyard
 from routeyard.flows.cli import run
-from routeyard.flows.evaluation.kept import store_in
+from routeyard.flows.evaluation.evaluate import store_in
 from routeyard.flows.evaluation.released import read_release
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.experiment.entrants import own, registered
-from routeyard.pipelines.experiment.experiment import Experiment
-from routeyard.pipelines.experiment.settings import EvaluationSettings
-from routeyard.pipelines.matrix.reading import core_of
-from routeyard.pipelines.routers.references.generalist import BestGeneralist
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import core_of
+from routeyard.pipelines.evaluate.experiment import EvaluationSettings, own, registered
+from routeyard.pipelines.evaluate.fit import Experiment
+from routeyard.pipelines.routers.references import BestGeneralist
 from tests.support.worded_release import worded_release
 
 ROOT = Path(__file__).parents[2]
@@ -85,7 +84,7 @@ def test_one_module_fits_routers() -> None:
                     found.append((str(path.relative_to(ROOT)), ast.unparse(node.func.value)))
     libraries = ("TruncatedSVD(", "make_pipeline(")
     ours = [one for one in found if not one[1].startswith(libraries)]
-    assert ours == [("pipelines/experiment/fit.py", "router")]
+    assert ours == [("pipelines/evaluate/fit.py", "router")]
 
 
 def test_evaluate_after_zoo_run_fits_nothing(release, tmp_path, monkeypatch, mine, counted) -> None:

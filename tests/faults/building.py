@@ -216,9 +216,9 @@ def forked(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 _NEEDED = (
     "routeyard.flows.build",
     "routeyard.flows.cli",
-    "routeyard.flows.cli.build",
+    "routeyard.flows.cli.start",
     "routeyard.datacards.card",
-    "routeyard.pipelines.calls.client",
+    "routeyard.pipelines.collect.client",
     "routeyard.pipelines.release.build",
     "routeyard.pipelines.evaluate.certificate",
 )
@@ -228,7 +228,7 @@ def needed() -> None:
     """Import what every build needs, the routers of the certificate with it."""
     for name in _NEEDED:
         importlib.import_module(name)
-    from routeyard.pipelines.evaluate.certificate.crossfit import REFERENCE
+    from routeyard.pipelines.evaluate.certificate import REFERENCE
     from routeyard.pipelines.routers import ROUTERS
 
     for name in REFERENCE:

@@ -35,9 +35,9 @@ LONGEST = 10
 
 
 def importer(name: str, folder: Path) -> Callable[[int], None]:
+    from routeyard.pipelines.common import staging
     from routeyard.pipelines.ingest.importers import IMPORTERS, write
     from routeyard.pipelines.ingest.importers.write import run_import
-    from routeyard.pipelines.io import staging
 
     staging._flush = lambda path: None  # no power cut comes here, and 10,000 flushes take long
     found = IMPORTERS.get(name)
@@ -119,8 +119,8 @@ _PIECES = (
 
 
 def scorer(name: str, folder: Path) -> Callable[[int], None]:
-    from routeyard.pipelines.scorers import SCORERS
-    from routeyard.pipelines.scorers.scorer import ScoringInput
+    from routeyard.pipelines.label.scorers import SCORERS
+    from routeyard.pipelines.label.scorers.scorer import ScoringInput
     from tests.scorers.case_files import cases
 
     found = SCORERS.get(name)
@@ -137,12 +137,12 @@ def scorer(name: str, folder: Path) -> Callable[[int], None]:
         options = {"model": str(make(folder / "bart"))}
     if name == "code":
         # Finding the program: running it is what the hostile programs try.
-        from routeyard.pipelines.scorers import code
+        from routeyard.pipelines.label.scorers import code
 
         code.run = lambda *given, **named: code_result()
 
     def code_result() -> Any:
-        from routeyard.pipelines.isolation.jail.host import Result
+        from routeyard.pipelines.common.isolation.jail.host import Result
 
         return Result(True, "")
 
@@ -178,7 +178,7 @@ def scorer(name: str, folder: Path) -> Callable[[int], None]:
 def main() -> None:
     kind, _, name = sys.argv[1].partition(":")
     count, folder = int(sys.argv[2]), Path(sys.argv[3])
-    from routeyard.pipelines.errors import RouteyardError
+    from routeyard.pipelines.common.errors import RouteyardError
 
     makers = {"importer": importer, "scorer": scorer}
     if kind in makers:

@@ -27,49 +27,49 @@ _RELEASES = "tests/faults/test_releases.py::test_a_corruption_is_a_named_finding
 FAULTS: dict[str, Fault] = {
     "pickles": Fault(
         "a pickle was read by Python's own reader with a list of allowed names",
-        "pipelines/pickles/load.py",
+        "pipelines/common/pickles.py",
         "return plain(run(view))",
         "return _allowed(view)",
         "tests/pickles/test_refused.py::test_bytes_of_the_file_are_never_followed_as_pointers",
     ),
     "database": Fault(
         "nothing compared the database with the tables",
-        "pipelines/release/checks/database.py",
+        "pipelines/verify/database.py",
         "list(_compare(Path(path), Manifest.model_validate_json(manifest), held, rows))",
         "[]",
         f"{_RELEASES}[a macro of rows]",
     ),
     "budget": Fault(
         "each run had the budget for itself",
-        "pipelines/calls/budget.py",
+        "pipelines/collect/budget.py",
         "        self._account = account\n",
         "        self._account = account + uuid.uuid4().hex\n",
         "tests/calls/test_one_budget.py::test_the_same_command_does_not_spend_it_again",
     ),
     "reported cost": Fault(
         "a cost of nothing was believed",
-        "pipelines/calls/bill.py",
+        "pipelines/collect/budget.py",
         "    return max(by_table, usage.cost_usd or 0.0)",
         "    return by_table if usage.cost_usd is None else usage.cost_usd",
         "tests/calls/test_one_budget.py::test_a_provider_that_says_it_costs_nothing_is_not_believed",
     ),
     "sockets": Fault(
         "the jail let programs make sockets of every family",
-        "pipelines/isolation/jail/allowed_calls.txt",
+        "pipelines/common/isolation/jail/allowed_calls.txt",
         "socket                   41  198  0 in 1 EAFNOSUPPORT\n",
         "socket                   41  198\n",
         "tests/scorers/test_sandbox.py::test_no_hostile_program_is_marked_correct",
     ),
     "verify": Fault(
         "what a viewer of SVG and Croissant would run was not looked at",
-        "pipelines/release/checks/active.py",
+        "pipelines/verify/files.py",
         "    if path.stat().st_size > _MOST:",
         "    return\n    if path.stat().st_size > _MOST:",
         f"{_RELEASES}[a script in a plot]",
     ),
     "providers": Fault(
         "answers were shared by the provider's label",
-        "pipelines/calls/request.py",
+        "pipelines/collect/request.py",
         "        identity = identity_of(provider)\n",
         "        identity = provider.name\n",
         "tests/calls/test_providers_are_not_names.py::"
@@ -77,7 +77,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "same questions": Fault(
         "models were compared by means over different questions",
-        "pipelines/matrix/ranking.py",
+        "pipelines/common/arrays.py",
         "    return single_means(evened(labels))",
         "    return single_means(labels)",
         "tests/evaluate/test_same_questions.py::"
@@ -92,7 +92,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "mappings": Fault(
         "a filter of a mapping could grow without end beside us",
-        "pipelines/mapping/limits.py",
+        "pipelines/common/mapping.py",
         "        return node.name in _PLAIN_FILTERS and _fixed(node)",
         "        return node.name in _PLAIN_FILTERS",
         "tests/mapping/test_jinja.py::test_only_what_cannot_grow_runs_beside_us",
@@ -106,7 +106,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "emptied": Fault(
         "a program that emptied its arguments and returned nothing passed",
-        "pipelines/isolation/jail/examiner.py",
+        "pipelines/common/isolation/jail/examiner.py",
         "            self.changed = self.changed or used",
         '            self.changed = self.changed or reply.get("value") is not None',
         "tests/scorers/test_vacuous.py::"
@@ -114,7 +114,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "emptied before": Fault(
         "a program that emptied an argument when nothing was asked passed when it was given again",
-        "pipelines/isolation/jail/examiner.py",
+        "pipelines/common/isolation/jail/examiner.py",
         "                self.left.meets(name, given)",
         "                pass",
         "tests/scorers/test_vacuous.py::"
@@ -122,7 +122,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "inexact": Fault(
         "intervals and the largest numbers left a query as others",
-        "pipelines/release/query/sql.py",
+        "pipelines/release/query.py",
         "            check_types(relation.columns, relation.types)\n",
         "",
         "tests/release/test_query.py::"
@@ -130,21 +130,21 @@ FAULTS: dict[str, Fault] = {
     ),
     "footer": Fault(
         "a Parquet file whose footer contradicts itself ended the process",
-        "pipelines/io/untrusted.py",
+        "pipelines/common/untrusted.py",
         "closing(worker.stream(batches, str(path.absolute()), most, limits=limits))",
         "closing(batches(str(path.absolute()), most))",
         "tests/io/test_parquet_statistics.py::test_a_footer_that_contradicts_itself_ends_no_process",
     ),
     "statistics": Fault(
         "statistics of a table hid its rows from queries",
-        "pipelines/isolation/parquet_file.py",
+        "pipelines/common/isolation/parquet_file.py",
         "        if self.low is None:\n",
         "        if self.low is None or self.ends:\n",
         "tests/io/test_parquet_statistics.py::test_statistics_that_hide_rows_are_told",
     ),
     "texts": Fault(
         "the Python of a list or an object was asked, or read as the answer",
-        "pipelines/mapping/texts.py",
+        "pipelines/common/mapping.py",
         "    if isinstance(value, str) or not isinstance(value, Iterable):\n",
         "    if value is not None:\n",
         "tests/ingest/test_texts.py::test_the_python_of_a_list_or_an_object_is_never_asked",

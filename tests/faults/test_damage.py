@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.errors import RouteyardError
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import RouteyardError
 from tests.faults.attacks import Row
 from tests.faults.yard import Yard, bytes_of
 

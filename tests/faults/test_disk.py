@@ -245,7 +245,7 @@ def _hold(yard: Yard, host: str, pid: int, started: str | None, seen: float) -> 
 def test_locks_of_who_is_gone(
     right: Yard, yards: Callable[[], Yard], row: Rows, size: Size
 ) -> None:
-    from routeyard.pipelines.io.processes import pid_space
+    from routeyard.pipelines.common.machine import pid_space
 
     found = row("stale locks")
     now = time.time()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from routeyard.pipelines.ingest.importers import IMPORTERS
-from routeyard.pipelines.scorers import SCORERS
+from routeyard.pipelines.label.scorers import SCORERS
 from tests.faults.attacks import Row
 from tests.ingest.importers import test_importers as layouts
 from tests.ingest.importers import test_layouts as other_layouts

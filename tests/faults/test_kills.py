@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.release.checks.verify import verify_release
+from routeyard.pipelines.verify.database import verify_release
 from tests.calls.loopback import Loopback
 from tests.faults.attacks import Row
 from tests.faults.yard import CONCURRENCY, MODELS, STAGES, Builder, Yard, behave, bytes_of

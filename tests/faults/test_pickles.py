@@ -17,8 +17,8 @@ _READ = """
 import json, sys, time
 import encodings.raw_unicode_escape  # Python's own, for a text of protocol 0
 from pathlib import Path
-from routeyard.pipelines.errors import RouteyardError
-from routeyard.pipelines.pickles import load
+from routeyard.pipelines.common.errors import RouteyardError
+from routeyard.pipelines.common.pickles import load
 
 def watch(event, arguments):
     # Whatever a pickle could ask for goes through one of these.

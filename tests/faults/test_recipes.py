@@ -11,9 +11,9 @@ import pytest
 
 from routeyard.flows.recipe import load
 from routeyard.flows.tasks.ingest import read_sources
-from routeyard.flows.workspace.stage_folders import BuildContext, complete_stage
+from routeyard.flows.workspace import BuildContext, complete_stage
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.errors import RouteyardError
+from routeyard.pipelines.common.errors import RouteyardError
 from tests.faults.attacks import Row
 from tests.faults.recipes import GOOD, HOSTILE, KEY
 

@@ -18,12 +18,12 @@ import pytest
 
 from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
-from routeyard.pipelines.errors import RouteyardError
+from routeyard.pipelines.common.errors import RouteyardError
 from routeyard.pipelines.release.build import write_release
-from routeyard.pipelines.release.checks.verify import verify_release
-from routeyard.pipelines.release.query.process import query_release
+from routeyard.pipelines.release.query import query_release
 from routeyard.pipelines.release.reader import open_release
-from routeyard.schemas.manifest import Manifest
+from routeyard.pipelines.verify.database import verify_release
+from routeyard.schemas.release import Manifest
 from tests.io.test_parquet_statistics import in_footer, swapped
 from tests.support import small_release as small
 

@@ -12,12 +12,12 @@ import pytest
 
 from routeyard.pipelines.collect.collect import collect, responses_table
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.label.judge import judge
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.label.judges import judge
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.recipe.collect import Collect, Retry, Wire
+from routeyard.schemas.recipe.label import Judge
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
-from routeyard.schemas.recipe.verifier import Judge
 from routeyard.schemas.statuses import ANSWERLESS
 from tests.calls.loopback import Do, Loopback
 from tests.calls.test_faults import table
@@ -34,8 +34,8 @@ FIGURES = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost_usd",
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer may have so many bytes; what is longer need not be made to be refused."""
-    monkeypatch.setattr("routeyard.pipelines.calls.wire.http.MOST_BYTES", 200_000)
-    monkeypatch.setattr("routeyard.pipelines.calls.wire.requests_client.MOST_BYTES", 200_000)
+    monkeypatch.setattr("routeyard.pipelines.collect.http.MOST_BYTES", 200_000)
+    monkeypatch.setattr("routeyard.pipelines.collect.client.MOST_BYTES", 200_000)
     monkeypatch.setenv("FAULTS_KEY", KEY)
 
 

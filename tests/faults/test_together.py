@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.release.checks.verify import verify_release
+from routeyard.pipelines.verify.database import verify_release
 from tests.calls.loopback import Loopback
 from tests.faults.attacks import Row
 from tests.faults.yard import MODELS, Builder, Yard, behave, bytes_of

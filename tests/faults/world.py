@@ -53,9 +53,10 @@ def world(job: dict[str, Any]) -> None:
     import socket
     from datetime import UTC, datetime, timedelta
 
-    from routeyard.flows.workspace import stage_folders
-    from routeyard.pipelines import encoders
-    from routeyard.pipelines.calls import client, worker
+    from routeyard.flows import workspace as stage_folders
+    from routeyard.pipelines.collect import client
+    from routeyard.pipelines.collect import runner as worker
+    from routeyard.pipelines.common import encoders
     from routeyard.pipelines.evaluate import certificate
 
     encoders.load = lambda encoder, batch_size: hashed
@@ -92,16 +93,16 @@ def world(job: dict[str, Any]) -> None:
     if name := job.get("host"):
         socket.gethostname = lambda: name
     if job.get("lease"):
-        from routeyard.pipelines.ledger.lease import Lease
+        from routeyard.pipelines.collect.ledger import Lease
 
         Lease.HEARTBEAT_S, Lease.LEASE_S = job["lease"]
     if naps := job.get("asleep"):
-        from routeyard.pipelines.ledger.lease import Clocks
+        from routeyard.pipelines.collect.ledger import Clocks
 
         looks, awake = iter(range(10**9)), Clocks.own
         Clocks.own = lambda self: awake(self) + naps[min(next(looks), len(naps) - 1)]
     if "reserve" in job:
-        from routeyard.pipelines.ledger.reserve import Reserve
+        from routeyard.pipelines.collect.sqlite import Reserve
 
         Reserve.BYTES = job["reserve"]
     if size := job.get("largest_file"):

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.demo.agents import act
-from routeyard.flows.demo.bank import hops, write_hops
+from routeyard.flows.demo.answers import act, hops, write_hops
 from routeyard.flows.demo.server import running
 from routeyard.pipelines.release.reader import open_release
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.flows.audits.anything import audit_path
-from routeyard.flows.cli.try_ import digest
-from routeyard.pipelines.errors import BadInput
+from routeyard.flows.audits import audit_path
+from routeyard.flows.cli.start import digest
+from routeyard.pipelines.common.errors import BadInput
 
 
 def test_an_earlier_submission_needs_the_release(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from routeyard.flows.audits.judged import built
 from routeyard.flows.build import run_build
 from routeyard.flows.cli import run
+from routeyard.flows.label_audits import built
 from routeyard.flows.plan import power_of
 from routeyard.flows.recipe import load
 

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from routeyard.flows.audits.judged import built
 from routeyard.flows.build import run_build
-from routeyard.pipelines.errors import (
+from routeyard.flows.label_audits import built
+from routeyard.pipelines.common.errors import (
     GateFailed,
     RecipeError,
     RecordedError,

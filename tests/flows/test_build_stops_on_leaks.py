@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from routeyard.flows import build
+from routeyard.pipelines.common.errors import GateFailed
 from routeyard.pipelines.curate import RULES
-from routeyard.pipelines.errors import GateFailed
 from routeyard.pipelines.release.manifest import read_manifest
 from tests.support import small_recorded
 

@@ -7,11 +7,10 @@ import json
 import pytest
 import yaml
 
-from routeyard.flows.changes import changes
+from routeyard.flows.deploy import changes, refresh
 from routeyard.flows.recipe import load
-from routeyard.flows.refresh import refresh
-from routeyard.flows.tracking.run import start
-from routeyard.pipelines.errors import RecipeError
+from routeyard.flows.tracking import start
+from routeyard.pipelines.common.errors import RecipeError
 from tests.flows.model_endpoint import endpoint
 from tests.support.small_recorded import write
 

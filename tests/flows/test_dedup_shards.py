@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.tasks.dedup_shards import read_vectors, run_dedup_shards
-from routeyard.pipelines.curate.dedup.search import near_duplicate_pairs
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.curate.search import near_duplicate_pairs
 
 
 @pytest.fixture

@@ -7,12 +7,10 @@ from math import sqrt
 
 import pytest
 
-from routeyard.flows.demo.answers import answer, succeeds, tokens, uniform
-from routeyard.flows.demo.bank import bank
-from routeyard.flows.demo.completions import SimulatedPool
-from routeyard.flows.demo.models import planted, pool
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.flows.demo.answers import answer, bank, planted, pool, succeeds, tokens, uniform
+from routeyard.flows.demo.server import SimulatedPool
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 @pytest.fixture(scope="module")

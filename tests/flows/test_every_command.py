@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import json
 import os
@@ -18,10 +17,8 @@ import pyarrow as pa
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.cli.registry import COMMANDS, module_of
-from routeyard.flows.cli.results import Output, print_output
-from routeyard.flows.cli.tree import command_of, without_arguments
-from routeyard.flows.console.json_values import plain
+from routeyard.flows.cli.options import Output, plain, print_output
+from routeyard.flows.cli.tree import command_of, commands, function_of, without_arguments
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,18 +30,18 @@ WITHOUT = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_every_command_that_prints_a_result_has_json(name: str) -> None:
     flags = {flag for one in command_of(name).params for flag in one.opts}
     assert ("--json" in flags) != (name in WITHOUT), f"{name}: give it --json, or say why not"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_every_option_and_argument_has_a_help(name: str) -> None:
     # Most helps are the docstring's section `Args`, whose names must be those of the parameters.
     without = [one.name for one in command_of(name).params if not getattr(one, "help", "")]
     assert set(without) <= {"place"}, f"{name}: describe {without} under `Args:`"
-    text = importlib.import_module(module_of(name)).command.__doc__ or ""
+    text = function_of(name).__doc__ or ""
     _, described = without_arguments(inspect.cleandoc(text))
     assert set(described) <= {one.name for one in command_of(name).params}
 
@@ -193,7 +190,7 @@ print(json.dumps(said))
 
 
 def test_every_command_is_called_or_says_where() -> None:
-    assert set(CALLS) | set(ELSEWHERE) >= set(COMMANDS)
+    assert set(CALLS) | set(ELSEWHERE) >= set(commands())
     assert not set(CALLS) & set(ELSEWHERE)
 
 

@@ -13,9 +13,9 @@ import yaml
 from routeyard.flows.build import run_build
 from routeyard.flows.recipe import load
 from routeyard.flows.status import status
-from routeyard.pipelines.errors import BadInput, RecipeError
-from routeyard.pipelines.signals.hidden_states import pooled
-from routeyard.pipelines.signals.local_model import load as load_model
+from routeyard.pipelines.common.errors import BadInput, RecipeError
+from routeyard.pipelines.evaluate.signals import load as load_model
+from routeyard.pipelines.evaluate.signals import pooled
 from tests.signals.conftest import *  # noqa: F403  # the tiny models
 from tests.support.small_recorded import write
 

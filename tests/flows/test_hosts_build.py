@@ -43,7 +43,7 @@ MODELS, QUESTIONS = 10, 60
 BUILD = """
 import json, sys
 from routeyard.flows.build import build
-from routeyard.flows.tracking.runners import on
+from routeyard.flows.tracking import on
 recipe, yard, address = sys.argv[1:]
 running = on(build, "dask", dask_address=address) if address else on(build, "threads")
 done = running(recipe=recipe, workspace=yard, jobs=2)

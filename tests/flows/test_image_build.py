@@ -11,12 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import routeyard
-from routeyard.datacards.site.answers import questions
+from routeyard.datacards.site.shards import questions
 from routeyard.flows.build import run_build
 from routeyard.flows.cli import run
-from routeyard.flows.demo.loopback import in_thread
-from routeyard.flows.demo.pictures import IMAGE_TOKENS, PicturePool
-from routeyard.flows.demo.server import routes
+from routeyard.flows.demo.server import IMAGE_TOKENS, PicturePool, routes
+from tests.loopback import in_thread
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.build import run_build
-from routeyard.flows.demo.bank import write
+from routeyard.flows.demo.answers import write
 from routeyard.flows.demo.server import running
 from routeyard.flows.plan import plan_build
 from tests.flows.test_sharing import RECIPE, counts_of

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from routeyard.flows.cli import run
+from routeyard.flows.cli.recipe import faults
 from routeyard.flows.new_recipe.write import start_recipe
 from routeyard.flows.recipe import load
-from routeyard.flows.recipe_check import faults
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.ingest.guessing.scorers import suggest
-from routeyard.pipelines.mapping.fields import compile_field
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.mapping import compile_field
+from routeyard.pipelines.ingest.guess_scorers import suggest
 
 QUESTIONS = [
     {"item": f"gsm-#{i}", "Problem Text": f"What is {i} + {i}?", "GT": f"# {2 * i}"}

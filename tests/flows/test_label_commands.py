@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.flows.audits.judged import built
 from routeyard.flows.build import build
 from routeyard.flows.cli import run
-from routeyard.pipelines.scorers import numeric
-from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
+from routeyard.flows.label_audits import built
+from routeyard.pipelines.label.scorers import numeric
+from routeyard.pipelines.label.scorers.scorer import ScoreResult, ScoringInput
 from tests.support.small_recorded import write
 
 

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pytest
 
 from routeyard.flows import cli
-from routeyard.flows.workspace import memory_needs
-from routeyard.pipelines import memory
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.isolation import Limits, Worker
-from routeyard.pipelines.label import scoring_processes
-from routeyard.pipelines.release.finding import first_line
+from routeyard.flows import workspace as memory_needs
+from routeyard.pipelines.common import machine as memory
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.isolation import Limits, Worker
+from routeyard.pipelines.label import rules as scoring_processes
+from routeyard.pipelines.release.manifest import first_line
 from tests.conftest import ROOT
 from tests.isolation import in_child
 
@@ -166,8 +166,8 @@ def test_a_limited_process_that_is_killed_says_nothing_of_its_file() -> None:
 
 _OUTSIDE = """
 import resource, sys
-from routeyard.pipelines.isolation import Limits, LimitExceeded, Worker
-from routeyard.pipelines.memory import OutOfMemory
+from routeyard.pipelines.common.isolation import Limits, LimitExceeded, Worker
+from routeyard.pipelines.common.machine import OutOfMemory
 from tests.isolation import in_child
 resource.setrlimit(resource.RLIMIT_AS, (1_500_000_000,) * 2)
 child = Worker(Limits(memory=int(sys.argv[1]), wall_s=60.0), in_child.prepare, 1)
@@ -268,14 +268,3 @@ def test_a_command_has_arrow_take_memory_from_the_system_unless_another_pool_is_
 def test_a_process_that_labels_looks_for_garbage_rarely() -> None:
     with scoring_processes._pool(1) as pool:
         assert pool.submit(gc.get_threshold).result() == (50_000, 20, 20)
-
-
-def test_idle_threads_of_linear_algebra_sleep_unless_a_person_says_otherwise(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
-    memory.sleep_soon()
-    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "4"
-    monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", "26")
-    memory.sleep_soon()
-    assert os.environ["OPENBLAS_THREAD_TIMEOUT"] == "26"

@@ -13,7 +13,7 @@ import pytest
 from routeyard.flows.cli import run
 from routeyard.pipelines.collect.collect import collect
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.recipe.collect import Collect
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
@@ -154,7 +154,7 @@ def test_a_release_is_repriced_beside_itself(
 def test_a_shared_ledger_is_read_where_the_workspace_has_none(
     postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    from routeyard.pipelines.ledger.postgres import PostgresLedger
+    from routeyard.pipelines.collect.postgres import PostgresLedger
 
     price = {"price_in": 1.0, "price_out": 10.0, "price_date": "2026-01-01"}
     queries = pa.table({"query_id": ["q"], "task": ["t"], "prompt": ["q"]})

@@ -12,7 +12,7 @@ from routeyard.flows.cli import run
 from routeyard.flows.plan import plan_build
 from routeyard.flows.recipe import load
 from routeyard.flows.scaling import scaled
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 
 
 @pytest.fixture(autouse=True)
@@ -28,8 +28,8 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise AssertionError("the plan asked the hub")
 
-    monkeypatch.setattr("routeyard.pipelines.ingest.hub.resolve", refuse)
-    monkeypatch.setattr("routeyard.pipelines.ingest.hub.rows", refuse)
+    monkeypatch.setattr("routeyard.pipelines.ingest.sources.resolve", refuse)
+    monkeypatch.setattr("routeyard.pipelines.ingest.sources.hub_rows", refuse)
 
 
 def planned(name: str, capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from routeyard.flows.cli import run
 from routeyard.flows.status import status
-from routeyard.flows.workspace.reviews import keep_review
+from routeyard.flows.workspace import keep_review
 from routeyard.schemas import VERDICTS
 from tests.support.small_recorded import write
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from routeyard.flows.build import build, run_build
-from routeyard.flows.tracking.run import api_configured
-from routeyard.pipelines.errors import ProviderError
+from routeyard.flows.tracking import api_configured
+from routeyard.pipelines.common.errors import ProviderError
 from tests.support.small_recorded import write
 
 pytestmark = [
@@ -107,7 +107,7 @@ def test_shards_of_several_tasks_keep_the_limit_that_the_server_has(
     from prefect.client.orchestration import get_client
 
     from routeyard.flows.demo.server import running
-    from routeyard.flows.tracking.limits import limit_name
+    from routeyard.flows.tracking import limit_name
     from tests.flows.test_shards import counted, recipe_for
 
     # Without faults: the second run would meet none of those that the first one met.
@@ -142,8 +142,8 @@ def test_what_strangers_write_steers_no_page_and_no_log(tmp_path: Path, server: 
     from prefect import flow
     from prefect.client.orchestration import get_client
 
-    from routeyard.flows.tracking.artifacts import publish, publish_link
-    from routeyard.flows.tracking.log import log
+    from routeyard.flows.deploy import publish, publish_link
+    from routeyard.flows.tracking import log
 
     hostile = "\x1b[2J\u202e[seen](javascript:alert(1)) <img src=x> ```"
 

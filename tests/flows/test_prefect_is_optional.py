@@ -18,7 +18,7 @@ code = run(sys.argv[1:])
 print("prefect" in sys.modules)
 sys.exit(code)
 """
-_ASKED = "from routeyard.flows.tracking.run import api_configured; print(api_configured())"
+_ASKED = "from routeyard.flows.tracking import api_configured; print(api_configured())"
 
 
 Python = Callable[..., str]

@@ -7,8 +7,9 @@ from collections import Counter
 
 from rich.console import Console
 
-from routeyard.flows.console.progress import collecting, duration, line
-from routeyard.pipelines.calls.progress import Tally, snapshot
+from routeyard.flows.console import collecting, duration
+from routeyard.flows.console import progress_line as line
+from routeyard.pipelines.collect.budget import Tally, snapshot
 
 
 def tallies() -> dict[str, Tally]:

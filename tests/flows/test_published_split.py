@@ -10,12 +10,12 @@ import pytest
 
 from routeyard.flows.build import run_build
 from routeyard.flows.evaluation.released import read_release
-from routeyard.flows.plan_offline import split_sizes
+from routeyard.flows.plan import split_sizes
 from routeyard.flows.recipe import load_recipe
-from routeyard.pipelines.experiment.splits import default_scheme
+from routeyard.pipelines.common.matrix import core_of
+from routeyard.pipelines.evaluate.experiment import default_scheme
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
-from routeyard.pipelines.matrix.reading import core_of
 
 COLUMNS = ["prompt_id", "model_id", "model_name", "category", "prompt", "label"]
 

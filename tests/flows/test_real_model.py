@@ -13,12 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from routeyard.flows.demo.completions import HttpReply
-from routeyard.flows.demo.real.recipe import recipe_of_what_is_here
-from routeyard.flows.demo.real.served import RealPool
-from routeyard.flows.demo.real.weights import VARIANTS, at_hand, binding, source
+from routeyard.flows.demo.real import (
+    VARIANTS,
+    RealPool,
+    at_hand,
+    binding,
+    recipe_of_what_is_here,
+    source,
+)
+from routeyard.flows.demo.server import HttpReply
 from routeyard.flows.recipe import load
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 from tests.flows.test_demo_server import post
 
 ROOT = Path(__file__).parents[2]
@@ -95,7 +100,7 @@ def test_each_member_asks_a_model_that_is_served() -> None:
 
 
 def test_top_p_draws_from_the_fewest_tokens_that_have_the_share() -> None:
-    from routeyard.flows.demo.real.chat import Sampling, _draw
+    from routeyard.flows.demo.real import Sampling, _draw
 
     shares = np.array([0.1, 0.5, 0.15, 0.25])
     for top_p, kept in ((0.5, {1}), (0.51, {1, 3}), (0.75, {1, 3}), (1.0, {0, 1, 2, 3})):
@@ -111,8 +116,7 @@ def test_top_p_draws_from_the_fewest_tokens_that_have_the_share() -> None:
 @real
 @pytest.mark.slow
 def test_an_answer_depends_on_what_is_asked_alone(tmp_path: Path) -> None:
-    from routeyard.flows.demo.real.chat import Chat, Sampling, TooLong
-    from routeyard.flows.demo.real.weights import variant
+    from routeyard.flows.demo.real import Chat, Sampling, TooLong, variant
 
     chat = Chat(variant("smollm2-135m-q4_1", tmp_path))
     long = [{"role": "user", "content": "Count to ten. " * 30 + "What comes after nine?"}]
@@ -144,8 +148,8 @@ def test_a_real_release_of_a_hundred_questions(tmp_path: Path) -> None:
     """About 800 answers; stops where the release is sealed, signals in it."""
     from routeyard.datacards.card import render
     from routeyard.flows.build import run_build
-    from routeyard.pipelines.release.checks.verify import verify_release
     from routeyard.pipelines.release.reader import open_release
+    from routeyard.pipelines.verify.database import verify_release
 
     recipe, _ = recipe_of_what_is_here(tmp_path)
     built = run_build(recipe, str(tmp_path), scale=0.3)
@@ -191,7 +195,7 @@ def test_requests_to_one_model_are_answered_in_the_order_they_came(
 @real
 @pytest.mark.slow
 def test_it_serves_over_http(tmp_path: Path) -> None:
-    from routeyard.flows.demo.real.served import served_model
+    from routeyard.flows.demo.real import served_model
 
     request = {
         "model": "smollm2-135m-q4_1",

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from routeyard.flows.cli import run
+from routeyard.flows.cli.recipe import faults
 from routeyard.flows.recipe import load, shipped
-from routeyard.flows.recipe_check import faults
-from routeyard.pipelines.errors import RouteyardError
+from routeyard.pipelines.common.errors import RouteyardError
 from routeyard.schemas.recipe.reference import json_schema, reference
 
 BAD = """\
@@ -177,7 +177,7 @@ def test_every_key_has_a_meaning_in_schema_and_reference() -> None:
     ]
     assert without == []  # a text below the key in schemas/recipe/
     page = reference()
-    for key in ("hub_id", "latency_min_outliers", "api_key_env", "escalate_on", "waivers"):
+    for key in ("hub_id", "cache_unwritten", "api_key_env", "escalate_on", "waivers"):
         assert f"| `{key}` |" in page
 
 
@@ -190,7 +190,7 @@ def test_the_command_that_the_readme_names_prints_every_key(
     assert named
     assert run(named[1].split()) == 0
     shown = capsys.readouterr().out
-    for key in ("hub_id", "latency_min_outliers", "api_key_env", "escalate_on", "waivers"):
+    for key in ("hub_id", "cache_unwritten", "api_key_env", "escalate_on", "waivers"):
         assert f"| `{key}` |" in shown
     assert "| letter }}" in shown.replace("\\", "")  # and what a mapping may say
 

@@ -12,10 +12,10 @@ from types import ModuleType
 import pytest
 import yaml
 
-from routeyard.flows.refresh import refresh, refresh_inline
+from routeyard.flows.deploy import refresh, refresh_inline
 from routeyard.flows.status import status
-from routeyard.flows.tracking.run import start
-from routeyard.pipelines.errors import BadInput, GateFailed
+from routeyard.flows.tracking import start
+from routeyard.pipelines.common.errors import BadInput, GateFailed
 from routeyard.schemas.recipe import Recipe
 from tests.support.small_recorded import write
 
@@ -110,7 +110,7 @@ def test_publishing_to_a_hub(tmp_path):
     script = (
         "import json, pathlib\n"
         "from routeyard.datacards.publish import VersionPublished\n"
-        "from routeyard.flows.refresh import refresh\n"
+        "from routeyard.flows.deploy import refresh\n"
         f"again = lambda: print(refresh.fn({str(recipe)!r}, **{more!r})['published'])\n"
         "again()\n"
         "note = pathlib.Path('yard/runs/small.published.json')\n"
@@ -151,7 +151,7 @@ def test_publishing_to_a_hub(tmp_path):
 
 def test_a_scorer_of_another_version_makes_its_verdicts_stale(tmp_path, monkeypatch):
     # A third party's scorer: its code is in no room whose hash the stage takes.
-    from routeyard.pipelines.scorers import SCORERS
+    from routeyard.pipelines.label.scorers import SCORERS
 
     module = ModuleType("third_party_scorer")
     monkeypatch.setitem(sys.modules, "third_party_scorer", module)

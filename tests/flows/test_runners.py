@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 
 from routeyard.flows.build import build
-from routeyard.flows.tracking.runners import on
-from routeyard.schemas.manifest import MEASURED_COLUMNS
+from routeyard.flows.tracking import on
+from routeyard.schemas.release import MEASURED_COLUMNS
 from tests.support.small_recorded import write
 
 pytestmark = [
@@ -94,7 +94,7 @@ def database_content(release: Path) -> str:
     """Recomputed from the file: the manifest only says what it should be."""
     import duckdb
 
-    from routeyard.pipelines.release.fingerprint import content
+    from routeyard.pipelines.release.manifest import content
 
     (file,) = release.glob("*.duckdb")
     with duckdb.connect(str(file), read_only=True) as connection:
@@ -110,7 +110,7 @@ def untimed(release: Path) -> dict[str, Any]:
     """Content of every table without the columns that measure time."""
     import pyarrow.parquet as pq
 
-    from routeyard.pipelines.release.fingerprint import content
+    from routeyard.pipelines.release.manifest import content
 
     return {
         path.stem: content(pq.read_table(path), without=MEASURED_COLUMNS)
@@ -129,7 +129,7 @@ def test_dedup_over_parts_is_one_search_on_both_runners(tmp_path: Path, server: 
 
     from benchmarks.near_duplicates.dedup_shards import write_shards
     from routeyard.flows.tasks.dedup_shards import run_dedup_shards
-    from routeyard.pipelines.curate.dedup.search import near_duplicate_pairs
+    from routeyard.pipelines.curate.search import near_duplicate_pairs
 
     draw = np.random.default_rng(3)
     base = draw.normal(size=(3000, 16)).astype(np.float32)

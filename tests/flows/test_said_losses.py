@@ -12,7 +12,7 @@ import pytest
 from routeyard.flows.cli import run
 from routeyard.flows.deploy import check_cron, deploy
 from routeyard.flows.plan import _few, plan_build
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 from tests.support.small_recorded import RECIPE, write
 
 Capture = pytest.CaptureFixture[str]

@@ -18,13 +18,14 @@ import pyarrow as pa
 import pytest
 
 from routeyard.flows.build import build
-from routeyard.flows.demo import bank
+from routeyard.flows.demo import answers as bank
 from routeyard.flows.demo.server import running
-from routeyard.flows.tracking.run import start
-from routeyard.flows.workspace.shares import part, sharers
-from routeyard.pipelines import embed, encoders
+from routeyard.flows.ledgers import part, sharers
+from routeyard.flows.tracking import start
 from routeyard.pipelines.collect.plan import cuts
-from routeyard.pipelines.errors import BudgetReached
+from routeyard.pipelines.common import encoders
+from routeyard.pipelines.common import encoders as embed
+from routeyard.pipelines.common.errors import BudgetReached
 from routeyard.schemas.recipe import Collect, Pool
 from routeyard.schemas.recipe.collect import RateLimits
 from routeyard.schemas.recipe.pool import Model, Provider

@@ -9,9 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.build import build
-from routeyard.flows.tracking.run import start
-from routeyard.flows.tracking.runners import on
-from routeyard.schemas.manifest import MEASURED_COLUMNS
+from routeyard.flows.tracking import on, start
+from routeyard.schemas.release import MEASURED_COLUMNS
 from tests.flows.model_endpoint import endpoint
 from tests.support.small_recorded import write
 

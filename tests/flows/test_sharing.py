@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from routeyard.flows.demo.bank import write
+from routeyard.flows.demo.answers import write
 from routeyard.flows.demo.server import running
-from routeyard.flows.workspace.shares import collectors, open_ledger, part, share
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.ledger.collector_slots import take_slot
+from routeyard.flows.ledgers import collectors, open_ledger, part, share
+from routeyard.pipelines.collect.postgres import take_slot
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas.recipe import Collect, Pool
 from routeyard.schemas.recipe.collect import RateLimits
 

@@ -22,10 +22,10 @@ import pytest
 
 from routeyard.flows.cli import run
 from routeyard.flows.site import write as write_site
-from routeyard.flows.web.site_server import SiteServer
-from routeyard.pipelines.errors import BadInput
+from routeyard.flows.web import SiteServer
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas import CONTRACTS
-from routeyard.schemas.tables import RESULTS
+from routeyard.schemas.contracts import RESULTS
 from tests.support import small_release
 
 write = small_release.write

@@ -18,10 +18,10 @@ from routeyard.datacards.reports.health import health_report
 from routeyard.datacards.reports.study import page as study_page
 from routeyard.datacards.reports.study import plot as study_plot
 from routeyard.flows.site import write as write_site
-from routeyard.flows.web.site_server import SiteServer
+from routeyard.flows.web import SiteServer
 from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import CONTRACTS
-from routeyard.schemas.tables import RESULTS
+from routeyard.schemas.contracts import RESULTS
 from tests.support import small_release
 
 if TYPE_CHECKING:

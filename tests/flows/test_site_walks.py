@@ -15,7 +15,7 @@ from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
 from routeyard.flows.site import write as write_site
 from routeyard.pipelines.release.build import write_release
-from routeyard.schemas.tables import RESULTS
+from routeyard.schemas.contracts import RESULTS
 from tests.support import small_release
 
 if TYPE_CHECKING:

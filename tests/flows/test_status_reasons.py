@@ -7,9 +7,8 @@ from typing import Any
 
 from routeyard.flows.recipe import load
 from routeyard.flows.status import _release, why_stale
-from routeyard.flows.workspace.code import CARD, reached_code
-from routeyard.flows.workspace.seal import RECORD, sealed
-from routeyard.pipelines.io.staging import write_json
+from routeyard.flows.workspace import CARD, RECORD, reached_code, sealed
+from routeyard.pipelines.common.staging import write_json
 
 
 def stored(workspace: Path, name: str, **made_of: Any) -> None:

@@ -13,8 +13,8 @@ import pytest
 from rich.console import Console
 
 from routeyard.flows import cli
-from routeyard.flows.console.progress import collecting
-from routeyard.pipelines.calls.progress import Tally, snapshot
+from routeyard.flows.console import collecting
+from routeyard.pipelines.collect.budget import Tally, snapshot
 
 
 def raising(error: BaseException):

@@ -25,9 +25,9 @@ import pytest
 import yaml
 
 from routeyard.flows.build import run_build
-from routeyard.flows.demo.real.weights import at_hand, source
-from routeyard.pipelines.errors import BudgetReached
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.flows.demo.real import at_hand, source
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import BudgetReached
 
 ROOT = Path(__file__).parents[2]
 NEEDED = ("llama_cpp", "sse_starlette", "starlette_context")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.cli.try_ import digest
+from routeyard.flows.cli.start import digest
 
 
 def _answers(path: Path, questions: int = 60) -> Path:
@@ -51,8 +51,8 @@ def test_answers_become_a_page_and_a_recipe(
 def test_the_page_is_the_releases_own_beside_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from routeyard.flows.cli.try_ import page_of
-    from routeyard.pipelines.errors import BadInput
+    from routeyard.flows.cli.start import page_of
+    from routeyard.pipelines.common.errors import BadInput
 
     def refuse(*given: object, **how: object) -> None:
         raise BadInput("no test questions")

@@ -18,9 +18,9 @@ from safetensors.numpy import load_file, save_file
 
 import routeyard
 from routeyard.flows.cli import run
+from routeyard.pipelines.evaluate.metrics.single import arena_score
 from routeyard.pipelines.ingest.importers import IMPORTERS
-from routeyard.pipelines.ingest.importers.spec import ImportResult
-from routeyard.pipelines.metrics.arena import arena_score
+from routeyard.pipelines.ingest.importers.reading import ImportResult
 from routeyard.pipelines.routers import ROUTERS
 from tests.support.worded_release import worded_release
 

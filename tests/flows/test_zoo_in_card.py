@@ -9,7 +9,7 @@ import pytest
 
 from routeyard.flows.build import run_build
 from routeyard.flows.cli import run
-from routeyard.pipelines.errors import BadInput, GateFailed
+from routeyard.pipelines.common.errors import BadInput, GateFailed
 from tests.support.small_recorded import RECIPE, write
 
 

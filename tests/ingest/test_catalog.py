@@ -10,15 +10,14 @@ import pytest
 import yaml
 
 from routeyard.flows.cli import run
-from routeyard.pipelines.errors import SourceError, UnknownName
+from routeyard.pipelines.common.errors import SourceError, UnknownName
 from routeyard.pipelines.ingest import ingest
 from routeyard.pipelines.ingest.catalog import _PARTS, domains, entry, from_catalog, names
 from routeyard.pipelines.ingest.catalog import readme as pages
-from routeyard.pipelines.ingest.check import check
-from routeyard.pipelines.ingest.queries import to_queries
-from routeyard.pipelines.ingest.row import each_item
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.ingest.queries import each_item, to_queries
+from routeyard.pipelines.ingest.sources import check
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 from routeyard.schemas.recipe import Source
 
 FOLDER = Path(pages.__file__).parent

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest import ingest
 from routeyard.schemas.recipe import Source
 

@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.flows.demo.pictures import look, png
-from routeyard.pipelines.calls.request import RequestSettings
-from routeyard.pipelines.collect.model_prompts import ModelPrompts
+from routeyard.flows.demo.server import look, png
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.curate.dedup.rule import dedup
-from routeyard.pipelines.embed import text_of, unseen_of
-from routeyard.pipelines.errors import BadInput, RecipeError, SourceError
+from routeyard.pipelines.collect.request import RequestSettings
+from routeyard.pipelines.collect.settings import ModelPrompts
+from routeyard.pipelines.common import image_files
+from routeyard.pipelines.common.encoders import text_of, unseen_of
+from routeyard.pipelines.common.errors import BadInput, RecipeError, SourceError
+from routeyard.pipelines.common.image_files import describe_image
+from routeyard.pipelines.curate.dedup import dedup
 from routeyard.pipelines.ingest import ingest
 from routeyard.pipelines.ingest.images import images_table
-from routeyard.pipelines.io import image_files
-from routeyard.pipelines.io.image_files import describe_image
 from routeyard.schemas import EMBEDDINGS
 from routeyard.schemas.images import images_of
 from routeyard.schemas.recipe import Collect, Pool, Source

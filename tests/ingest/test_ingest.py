@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import RouteyardError, SourceError
+from routeyard.pipelines.common.errors import RouteyardError, SourceError
+from routeyard.pipelines.common.mapping import NoColumn
 from routeyard.pipelines.ingest import ingest
 from routeyard.pipelines.ingest.queries import query_id
-from routeyard.pipelines.mapping.fields import NoColumn
 from routeyard.schemas.recipe import Source
 
 ROWS = [
@@ -53,8 +53,8 @@ def write(folder: Path, name: str, rows: list[dict[str, str]] = ROWS) -> str:
 
 
 def test_what_a_source_says_of_percent_decides_how_its_answers_are_read(tmp_path: Path) -> None:
-    from routeyard.pipelines.scorers import SCORERS
-    from routeyard.pipelines.scorers.scorer import ScoringInput
+    from routeyard.pipelines.label.scorers import SCORERS
+    from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
     path = write(tmp_path, "q.jsonl", [{"id": "a", "question": "Which share?", "answer": "0.5"}])
     wanted = {None: "correct", "value": "correct", "points": "incorrect"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.errors import RecipeError, SourceError
+from routeyard.pipelines.common.errors import RecipeError, SourceError
 from routeyard.pipelines.ingest import ingest
 from routeyard.schemas.recipe import Source
 

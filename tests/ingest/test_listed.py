@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest import ingest
 from routeyard.schemas.recipe import Source
 

@@ -9,12 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.collect.model_prompts import ModelPrompts
-from routeyard.pipelines.errors import RecipeError, RecordedError, SourceError
+from routeyard.pipelines.collect.settings import ModelPrompts
+from routeyard.pipelines.common.errors import RecipeError, RecordedError, SourceError
+from routeyard.pipelines.common.mapping import compile_field, expression, text_of
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
-from routeyard.pipelines.mapping.fields import compile_field
-from routeyard.pipelines.mapping.texts import expression, text_of
 from routeyard.schemas.recipe.collect import Collect
 from routeyard.schemas.recipe.pool import Model
 from tests.collect.test_collect import queries as asked_queries

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.io import files, named_files
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common import files as named_files
+from routeyard.pipelines.common.errors import SourceError
 
 ROWS = [{"a": 1, "b": "x"}, {"a": 2, "b": "y\n{"}]
 

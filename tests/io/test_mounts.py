@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.io import mounts
+from routeyard.pipelines.common import machine as mounts
 
 LINES = """\
 22 1 0:20 / / rw,relatime shared:1 - ext4 /dev/root rw

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.io import files, untrusted
-from routeyard.pipelines.io.untrusted import RELEASED, bounded
-from routeyard.pipelines.isolation import parquet_file
+from routeyard.pipelines.common import files, untrusted
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.isolation import parquet_file
+from routeyard.pipelines.common.untrusted import RELEASED, bounded
 from tests.isolation import in_child
 
 MANY, LONG = 2_000, "z" * 20_000

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.io import files
-from routeyard.pipelines.io.untrusted import bounded, false_statistics
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.untrusted import bounded, false_statistics
 
 COLUMNS: dict[str, Any] = {
     "text": ["aaaa", None, "mmmm", "zzzz"],
@@ -62,8 +62,8 @@ def swapped(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
 _READ = """
 import sys
 from pathlib import Path
-from routeyard.pipelines.io import files
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.errors import SourceError
 try:
     list(files.rows(Path(sys.argv[1])))
 except SourceError as error:

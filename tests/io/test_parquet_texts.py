@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.io import files
-from routeyard.pipelines.io.untrusted import bounded, parquet_rows
-from routeyard.pipelines.isolation import parquet_file
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.isolation import parquet_file
+from routeyard.pipelines.common.untrusted import bounded, parquet_rows
 from tests.io.test_parquet import plain, varint
 
 ENCODINGS = ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.pipelines.errors import RecipeError
-from routeyard.pipelines.io.plain_yaml import DEEPEST, read_text
+from routeyard.pipelines.common.errors import RecipeError
+from routeyard.pipelines.common.files import DEEPEST, read_text
 
 
 @pytest.mark.parametrize(

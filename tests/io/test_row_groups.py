@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.io.row_groups import column_batches, positions
+from routeyard.pipelines.common.staging import column_batches, positions
 from routeyard.schemas import StoredTable
 
 TABLE = pa.table({"query_id": [f"q{i // 2}" for i in range(10)], "score": list(range(10))})

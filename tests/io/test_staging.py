@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from routeyard.pipelines.io import staging
+from routeyard.pipelines.common import staging
 
 
 def left_by(pid: int, folder: Path, space: str) -> tuple[Path, Path]:

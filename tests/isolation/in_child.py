@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common.errors import SourceError
 
 _prepared: list[int] = []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.isolation.jail import calls
+from routeyard.pipelines.common.isolation.jail import calls
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOWED, KILLED = "allowed", "killed"

@@ -15,15 +15,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.isolation import (
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.isolation import (
     FunctionFailed,
     LimitExceeded,
     Limits,
     ProcessEnded,
     Worker,
 )
-from routeyard.pipelines.isolation.worker import START_S
+from routeyard.pipelines.common.isolation.worker import START_S
 from tests.isolation import in_child
 
 LIMITS = Limits(memory=256 << 20, wall_s=20.0, cpu_s=1.0)

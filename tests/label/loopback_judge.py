@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from routeyard.flows.demo.loopback import in_thread
+from tests.loopback import in_thread
 
 
 class Server:

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.label.aggregate import decide, open_steps
+from routeyard.pipelines.label.policies import decide, open_steps
 from routeyard.schemas import QUERIES, RESPONSES, VERDICTS
-from routeyard.schemas.recipe import Label, Policy, Recipe
+from routeyard.schemas.recipe import Label, Policy
 from routeyard.schemas.statuses import ANSWERLESS
 
 RECIPE = {
@@ -371,13 +371,6 @@ def test_what_nobody_could_read_is_labelled_by_its_status(
     read = decide(queries("numeric"), responses(row), verdicts(("numeric", "correct")))
     # A right answer before the cut is a right answer; where nothing came there is none.
     assert read["correct"].to_pylist() == [None if status in ANSWERLESS else True]
-
-
-def test_a_recipe_of_an_earlier_format_keeps_its_meaning() -> None:
-    old = Label.stored({"label": {"default": {"rule": "escalate"}, "tasks": {"t": {}}}})
-    assert (old.policy_of("t").trust, old.policy_of("u").unreadable) == ("rules", "incorrect")
-    new = Label.stored(Recipe.model_validate(RECIPE).model_dump(mode="json"))
-    assert (new.policy_of("t").trust, new.policy_of("t").unreadable) == (None, "null")
 
 
 def test_no_rule_leaves_it_to_the_judge() -> None:

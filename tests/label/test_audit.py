@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.label.aggregate import decide
-from routeyard.pipelines.label.audit.audit import Audit, audit
-from routeyard.pipelines.label.audit.noise import intervals
+from routeyard.pipelines.audit.labels import Audit, audit, intervals
+from routeyard.pipelines.label.policies import decide
 from routeyard.pipelines.label.rules import file_verdicts
 from routeyard.schemas import DUPLICATES, QUERIES, RESPONSES
 from tests.support.contract_tables import contract_table

@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.answers.error_rates import tabulate
 from routeyard.pipelines.label import error_rates
-from routeyard.pipelines.label.dawid_skene import dawid_skene
 from routeyard.pipelines.label.error_rates import (
     COLUMNS,
     OUTCOMES,
@@ -19,12 +18,13 @@ from routeyard.pipelines.label.error_rates import (
     Rates,
     corrected_accuracy,
     kind_of,
+    label_errors,
     p_correct,
     rates,
 )
-from routeyard.pipelines.label.label_errors import label_errors
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.schemas.intervals import wilson
+from routeyard.pipelines.label.policies import dawid_skene
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.schemas.release import wilson
 
 KIND = Kind("open question", "name", "short", "Latin")
 

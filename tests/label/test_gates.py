@@ -12,11 +12,11 @@ import pytest
 import yaml
 
 from routeyard.flows.build import run_build
-from routeyard.pipelines.errors import GateFailed
-from routeyard.pipelines.label.aggregate import decide
-from routeyard.pipelines.label.gates import LabelGates, label_gates
+from routeyard.pipelines.audit.labels import LabelGates, label_gates
+from routeyard.pipelines.common.errors import GateFailed
+from routeyard.pipelines.label.policies import decide
 from routeyard.pipelines.label.rules import file_verdicts
-from routeyard.pipelines.release.query.saved import SAVED
+from routeyard.pipelines.release.query import SAVED
 from routeyard.schemas.recipe import Label, Policy
 from tests.support.label_tables import queries, responses
 from tests.support.small_recorded import RECIPE

@@ -15,14 +15,12 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.methods.injections import moved, suite, told
-from routeyard.pipelines.label.judge import judge
-from routeyard.pipelines.label.templates import Template, load_template
-from routeyard.pipelines.label.xverify import verify
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.label.judges import Template, judge, load_template, verify
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.recipe.collect import Retry
+from routeyard.schemas.recipe.label import Judge, Verifier
 from routeyard.schemas.recipe.pool import Provider
-from routeyard.schemas.recipe.verifier import Judge, Verifier
 from tests.label.loopback_judge import serving
 from tests.label.test_xverify import judging, queries, verifier
 

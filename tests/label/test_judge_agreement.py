@@ -7,9 +7,8 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from routeyard.pipelines.label.aggregate import decide
-from routeyard.pipelines.label.audit.agreement import cohen_kappa
-from routeyard.pipelines.label.audit.audit import audit
+from routeyard.pipelines.audit.labels import audit, cohen_kappa
+from routeyard.pipelines.label.policies import decide
 from routeyard.schemas import VERDICTS
 from tests.support.label_tables import qid, queries, responses
 

@@ -11,13 +11,18 @@ import pytest
 import yaml
 
 from routeyard.flows.recipe import load
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.label.judge import judge
-from routeyard.pipelines.label.judge_replies import decision_in, rating_in, winners_in
-from routeyard.pipelines.label.templates import load_template, shipped
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.label.judges import (
+    decision_in,
+    judge,
+    load_template,
+    rating_in,
+    shipped,
+    winners_in,
+)
+from routeyard.schemas.recipe.label import Judge
 from routeyard.schemas.recipe.pool import Provider
-from routeyard.schemas.recipe.verifier import Judge
 from tests.label.loopback_judge import serving
 from tests.label.test_xverify import ONCE, queries, responses
 

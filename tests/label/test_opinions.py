@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 import pytest
 from pydantic import ValidationError
 
-from routeyard.pipelines.label.aggregate import decide, open_steps
-from routeyard.pipelines.label.escalate import ask_verifiers_and_judges
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.label.judges import ask_verifiers_and_judges
+from routeyard.pipelines.label.policies import decide, open_steps
 from routeyard.pipelines.label.rules import file_verdicts
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.recipe import Label, Policy
 from tests.label.loopback_judge import serving

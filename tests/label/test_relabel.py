@@ -7,11 +7,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.label.aggregate import decide
-from routeyard.pipelines.label.relabel import changes, keep_others
-from routeyard.pipelines.label.rules import file_verdicts
-from routeyard.pipelines.scorers import SCORERS, numeric
-from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
+from routeyard.pipelines.label.policies import decide
+from routeyard.pipelines.label.rules import changes, file_verdicts, keep_others
+from routeyard.pipelines.label.scorers import SCORERS, numeric
+from routeyard.pipelines.label.scorers.scorer import ScoreResult, ScoringInput
 from routeyard.schemas import VERDICTS
 from tests.support.label_tables import qid, queries, responses
 

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from routeyard.flows.web.review_page import ReviewPage
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.label.aggregate import decide
-from routeyard.pipelines.label.audit.review import decisions, from_csv, review_queue, to_csv
+from routeyard.flows.web import ReviewPage
+from routeyard.pipelines.audit.labels import decisions, from_csv, review_queue, to_csv
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.label.policies import decide
 from routeyard.pipelines.label.rules import file_verdicts
 from tests.support.label_tables import qid, queries, responses
 

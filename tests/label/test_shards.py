@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.label import scoring_processes
-from routeyard.pipelines.label.scoring_processes import QUESTION, Shard, read_all
+from routeyard.pipelines.label import rules as scoring_processes
+from routeyard.pipelines.label.rules import QUESTION, Shard, read_all
 from routeyard.schemas import QUERIES
 
 PLUGIN = """
 import os
-from routeyard.pipelines.scorers.scorer import ScoreResult, Scorer
+from routeyard.pipelines.label.scorers.scorer import ScoreResult, Scorer
 
 def read(asked, output):
     if output == "die":

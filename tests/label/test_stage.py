@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.errors import BadInput, UnknownName, Unsafe
+from routeyard.pipelines.common.errors import BadInput, UnknownName, Unsafe
 from routeyard.pipelines.label.rules import file_verdicts
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.scorer import Scorer, ScoreResult, ScoringInput
 from routeyard.schemas import QUERIES, RESPONSES
 
 

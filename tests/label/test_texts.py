@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.label.aggregate import decide
-from routeyard.pipelines.label.audit.audit import Audit, audit
-from routeyard.pipelines.label.audit.text_kinds import Setting, kind_of
+from routeyard.pipelines.audit.labels import Audit, Setting, audit, kind_of
+from routeyard.pipelines.label.policies import decide
 from routeyard.pipelines.label.rules import file_verdicts
 from tests.support.label_tables import qid, queries, responses
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.label.audit.wrong_keys import wrong_keys
+from routeyard.pipelines.audit.labels import wrong_keys
 
 
 def said(answers: np.ndarray, key: np.ndarray, options: int = 4, task: str = "t") -> pa.Table:

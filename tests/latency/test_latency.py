@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.pipelines.latency.deadline import fit_deadline, split_by_time
-from routeyard.pipelines.latency.paired import paired_percentiles
-from routeyard.pipelines.latency.percentiles import by_group, percentiles
-from routeyard.pipelines.latency.promise import under_promise
-from routeyard.pipelines.metrics.bootstrap import Draws
+from routeyard.extensions.traffic.latency import (
+    by_group,
+    fit_deadline,
+    paired_percentiles,
+    percentiles,
+    split_by_time,
+    under_promise,
+)
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
 
 
 def test_intervals_are_those_of_a_plain_bootstrap() -> None:

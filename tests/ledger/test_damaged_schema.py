@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import BadInput
 
 #: Letters of `CREATE TABLE attempts` that SQLite does not open without.
 NEEDED = (0, 2, 4, 7, 8, 10, 12)

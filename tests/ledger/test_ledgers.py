@@ -13,16 +13,12 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.io.processes import started
-from routeyard.pipelines.ledger import sqlite
-from routeyard.pipelines.ledger.answer_keys import misled
-from routeyard.pipelines.ledger.attempt import COLUMNS, LATER, Attempt
-from routeyard.pipelines.ledger.checksums import checksum_of
-from routeyard.pipelines.ledger.lease import Clocks, Lease
-from routeyard.pipelines.ledger.postgres import PostgresLedger
-from routeyard.pipelines.ledger.postgres import connect as postgresql
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect import sqlite
+from routeyard.pipelines.collect.ledger import Attempt, Clocks, Lease, misled
+from routeyard.pipelines.collect.postgres import PostgresLedger
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.machine import started
 
 BASE = Attempt(
     request_hash="a" * 32,
@@ -320,7 +316,6 @@ def test_a_summary_counts_and_leaves_the_unknown_apart(opened):
     assert (mine["cost_usd"], mine["cost_unknown"]) == (0.25, 1)
     assert rows["canary:start"]["cost_usd"] is None
     assert ledger.hashes() == [BASE.request_hash]
-    assert ledger.hashes(model_id="nobody") == []
 
 
 def test_an_unreachable_database_is_named_without_its_password():
@@ -399,7 +394,7 @@ def test_a_row_whose_request_is_no_text_any_more_is_an_error_in_words():
     assert "(request '48')" in str(misled(key))
 
 
-def test_an_attempt_without_its_checksum_is_none_of_an_older_ledger(tmp_path):
+def test_an_attempt_without_its_checksum_is_damaged(tmp_path):
     # A bit flipped in a row's header moves its columns by one: the last is gone, and `text` holds
     # the reason for which the model stopped.
     path = tmp_path / "l.sqlite"
@@ -412,53 +407,14 @@ def test_an_attempt_without_its_checksum_is_none_of_an_older_ledger(tmp_path):
         ledger.answered([BASE.request_hash])
 
 
-def test_a_ledger_of_an_older_version_has_no_checksums_and_is_read(tmp_path):
-    path = tmp_path / "l.sqlite"
-    with SqliteLedger(path) as ledger:
-        append(ledger, BASE)
-    with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE attempts DROP COLUMN checksum")
-        connection.execute("PRAGMA user_version = 1")
-    connection.close()
-    with SqliteLedger(path) as ledger:
-        append(ledger, replace(BASE, text="43"))
-        assert [row.text for row in ledger.attempts()] == ["42", "43"]
-
-
-#: The columns of an attempt before its cached tokens were kept.
-BEFORE = COLUMNS[: COLUMNS.index("cache_read_tokens")]
-
-
-def older(path):
-    """The file as the version before cached tokens wrote it: no column of them, one checksum."""
-    with SqliteLedger(path) as ledger:
-        append(ledger, replace(BASE, prompt_tokens=100, cost_usd=0.25, cost_source="provider"))
-    with sqlite3.connect(path) as connection:
-        for name in (*LATER, "later_checksum"):
-            connection.execute(f"ALTER TABLE attempts DROP COLUMN {name}")
-    connection.close()
-
-
-def test_a_ledger_without_cached_tokens_is_read_verified_and_written_on(tmp_path):
-    path = tmp_path / "l.sqlite"
-    older(path)
-    cached = replace(BASE, sample=1, prompt_tokens=100, cache_read_tokens=64)
-    with SqliteLedger(path) as ledger:
-        assert ledger.settled([BASE.request_hash])[KEY].status == "ok"  # nothing is paid again
-        append(ledger, cached)
-        old, new = ledger.attempts()
-    assert (old.cost_usd, old.cache_read_tokens) == (0.25, None)
-    assert new == cached
-
-
 @pytest.mark.parametrize(
     "change",
     [
         "cache_read_tokens = 65", "cache_write_tokens = 1", "cache_read_tokens = NULL",
-        "later_checksum = NULL", "prompt_tokens = 101", "checksum = NULL",
+        "prompt_tokens = 101", "checksum = NULL",
     ],
 )  # fmt: skip
-def test_cached_tokens_are_under_a_checksum_of_their_own(tmp_path, change):
+def test_cached_tokens_are_under_the_checksum(tmp_path, change):
     path = tmp_path / "l.sqlite"
     with SqliteLedger(path) as ledger:
         append(ledger, replace(BASE, prompt_tokens=100, cache_read_tokens=64))
@@ -467,31 +423,6 @@ def test_cached_tokens_are_under_a_checksum_of_their_own(tmp_path, change):
     connection.close()
     with SqliteLedger(path) as ledger, pytest.raises(BadInput, match="damaged"):
         list(ledger.attempts())
-
-
-def test_a_program_of_the_version_before_reads_what_this_one_writes(tmp_path):
-    path = tmp_path / "l.sqlite"
-    with SqliteLedger(path) as ledger:
-        append(ledger, replace(BASE, prompt_tokens=100, cache_read_tokens=64))
-    with sqlite3.connect(path) as connection:
-        # Its statement and its check, as they were.
-        *values, checksum = connection.execute(
-            f"SELECT {', '.join(BEFORE)}, checksum FROM attempts"
-        ).fetchone()
-    connection.close()
-    assert checksum == checksum_of(values)
-
-
-def test_a_database_without_cached_tokens_gets_their_columns(postgres):
-    with PostgresLedger(postgres) as ledger:
-        append(ledger, BASE)
-    with postgresql(postgres) as connection:
-        for name in LATER:
-            connection.execute(f"ALTER TABLE attempts DROP COLUMN {name}")
-    cached = replace(BASE, sample=1, cache_read_tokens=64, cache_write_tokens=3)
-    with PostgresLedger(postgres) as ledger:
-        append(ledger, cached)
-        assert list(ledger.attempts()) == [BASE, cached]
 
 
 class Still(Clocks):

@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.ledger import held_lease
-from routeyard.pipelines.ledger.held_lease import HeldLease
-from routeyard.pipelines.ledger.lease import Lease
-from routeyard.pipelines.ledger.ledger import Ledger
+from routeyard.pipelines.collect import ledger as held_lease
+from routeyard.pipelines.collect.ledger import HeldLease, Lease, Ledger
 from tests.ledger.simulated.ledgers import PostgresDatabase
 from tests.ledger.simulated.run import DATABASES, Tally, run
 

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.calls.attempts import AttemptWriter
-from routeyard.pipelines.calls.budget import BudgetLedger
-from routeyard.pipelines.calls.progress import Tally
-from routeyard.pipelines.ledger.charges import Charge, ChargeBounds
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
+from routeyard.pipelines.collect.attempts import AttemptWriter
+from routeyard.pipelines.collect.budget import BudgetLedger, Tally
+from routeyard.pipelines.collect.ledger import Charge, ChargeBounds
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas.recipe.collect import Budget
 from tests.ledger.test_ledgers import BASE, KEY, append
 

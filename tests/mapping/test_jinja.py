@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.errors import RecipeError
-from routeyard.pipelines.ingest.mappings import examples, page
-from routeyard.pipelines.mapping.expressions import words
-from routeyard.pipelines.mapping.fields import compile_field
+from routeyard.pipelines.common.errors import RecipeError
+from routeyard.pipelines.common.mapping import compile_field, words
+from routeyard.pipelines.ingest.queries import examples, page
 
 ROW = {"question": "Why?", "options": ["x", "y"], "answer": 1, "nested": {"text": ["a"]}}
 
@@ -162,7 +161,7 @@ def test_after_a_mapping_without_end_the_next_one_answers() -> None:
     ],
 )
 def test_only_what_cannot_grow_runs_beside_us(mapping: str, plain: bool) -> None:
-    from routeyard.pipelines.mapping.expressions import ENVIRONMENT as _ENVIRONMENT
-    from routeyard.pipelines.mapping.limits import is_plain
+    from routeyard.pipelines.common.mapping import ENVIRONMENT as _ENVIRONMENT
+    from routeyard.pipelines.common.mapping import is_plain
 
     assert is_plain(_ENVIRONMENT.parse(mapping)) is plain

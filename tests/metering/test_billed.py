@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.metering.billed import billed_cost, class_prices, stated_prices
-from routeyard.pipelines.usage import whole_usage
+from routeyard.pipelines.collect.prices import billed_cost, class_prices
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.usage import whole_usage
 
 WHEN = datetime(2026, 11, 10, 12, tzinfo=UTC)
 SEVENTEEN = WHEN.replace(hour=17)
@@ -172,16 +171,14 @@ def test_costs_are_those_worked_out_by_hand(
 
 def test_a_server_of_ones_own_costs_what_the_recipe_states() -> None:
     """vLLM says what it had cached only where it is told to, and has no list."""
-    stated = {"price_in": 0.1, "price_out": 0.2, "price_date": "2026-11-01"}
-    price = Price.of_row(stated)
+    prices = {"input_mtok": 0.1, "output_mtok": 0.2}
     silent, told = whole_usage(chat(400, 100)), whole_usage(chat(400, 100, 320))
     assert (silent.read, told.read) == (None, 320)
-    assert billed_cost(silent, stated_prices(price, 400)) == Decimal("0.00006")
-    assert billed_cost(told, stated_prices(price, 400)) is None  # read at a price nobody states
-    cached = Price.of_row(stated | {"price_cache_read": 0.01})
-    assert billed_cost(told, stated_prices(cached, 400)) == Decimal("0.0000312")  # 8 + 3.2 + 20
-    short = Price.of_row(stated | {"price_up_to": 399})
-    assert billed_cost(silent, stated_prices(short, 400)) is None
+    assert billed_cost(silent, prices) == Decimal("0.00006")
+    assert billed_cost(told, prices) is None  # read at a price nobody states
+    cached = prices | {"cache_read_mtok": 0.01}
+    assert billed_cost(told, cached) == Decimal("0.0000312")  # 8 + 3.2 + 20
+    assert billed_cost(silent, {}) is None
 
 
 TOOLS = {"promptTokenCount": 100, "toolUsePromptTokenCount": 40, "candidatesTokenCount": 5}

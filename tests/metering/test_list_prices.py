@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from routeyard.flows.recipe import load, notes_of
-from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.metering import list_prices
-from routeyard.pipelines.metering.list_prices import list_price, stale
-from routeyard.pipelines.model_sizes import published_size
+from routeyard.pipelines.collect import prices as list_prices
+from routeyard.pipelines.collect.budget import Price
+from routeyard.pipelines.collect.prices import list_price, stale
+from routeyard.pipelines.common.pool import published_size
 
 OPENAI = "https://api.openai.com/v1"
 

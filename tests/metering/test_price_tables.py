@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.metering.price_tables import prices_from
+from routeyard.pipelines.collect.prices import prices_from
+from routeyard.pipelines.common.errors import BadInput
 
 
 def row(day: str, price: float = 2.0, **more: Any) -> dict[str, Any]:

@@ -6,9 +6,8 @@ from itertools import product
 
 import pytest
 
-from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.metering.price_tables import PriceTable
-from routeyard.pipelines.metering.reprice import reprice
+from routeyard.pipelines.collect.budget import Price
+from routeyard.pipelines.collect.prices import PriceTable, reprice
 from routeyard.schemas import MODELS, RESPONSES
 
 PRICES = [

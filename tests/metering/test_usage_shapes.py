@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.collect.prices import billed_cost
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.usage import TokenUsage, usage_of
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.metering.billed import billed_cost
-from routeyard.pipelines.token_usage import TokenUsage
-from routeyard.pipelines.usage import usage_of
 
 SHAPES: dict[str, tuple[dict[str, Any], TokenUsage]] = {
     "azure": (

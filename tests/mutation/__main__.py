@@ -26,15 +26,15 @@ ROOT = Path(__file__).parents[2]
 COPIED = (
     "routeyard", "schemas", "pipelines", "papers", "flows", "datacards", "benchmarks", "tests",
 )  # fmt: skip
-_SCORERS = "pipelines/scorers"
+_SCORERS = "pipelines/label/scorers"
 #: Room → (modules that are changed, the tests that have to notice).
 ROOMS: dict[str, tuple[list[str], list[str]]] = {
     "aggregation": (
-        ["pipelines/label/aggregate.py", "pipelines/label/policies.py"],
+        ["pipelines/label/policies.py", "pipelines/label/policies.py"],
         ["tests/label/test_aggregate.py"],
     ),
     "budget": (
-        ["pipelines/calls/budget.py", "pipelines/calls/pricing.py"],
+        ["pipelines/collect/budget.py", "pipelines/collect/budget.py"],
         [
             # Without those that build with several processes, up to seven seconds each.
             "tests/calls/test_pricing.py",
@@ -111,7 +111,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "curate": (
         [
-            "pipelines/matrix/labels.py",
+            "pipelines/common/matrix.py",
             *(
                 f"pipelines/curate/{name}.py"
                 for name in (
@@ -140,14 +140,14 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
     "metrics": (
-        ["pipelines/metrics/*.py"],
+        ["pipelines/evaluate/metrics/*.py"],
         [
             f"tests/evaluate/metrics/test_{name}.py"
             for name in ("registry", "intervals", "undefined")
         ],
     ),
     "verify": (
-        ["pipelines/release/checks/verify.py", "pipelines/release/checks/*.py"],
+        ["pipelines/verify/database.py", "pipelines/verify/*.py"],
         [
             "tests/faults/test_releases.py",
             # The corruptions of this file are among those of the other.

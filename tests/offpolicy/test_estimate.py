@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 from benchmarks.logged.off_policy import coverage
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.offpolicy.decisions import CannotTell, Decisions
-from routeyard.pipelines.offpolicy.estimate import estimate_policy
-from routeyard.pipelines.offpolicy.history import probability_of_no_history
-from routeyard.pipelines.offpolicy.reward_model import expected_rewards
+from routeyard.extensions.traffic.off_policy import (
+    CannotTell,
+    Decisions,
+    estimate_policy,
+    expected_rewards,
+    probability_of_no_history,
+)
+from routeyard.pipelines.common.errors import BadInput
 
 
 def logged(n: int = 400, seed: int = 0, **changes: Any) -> Decisions:

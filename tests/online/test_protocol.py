@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from routeyard.pipelines.arrays import Floats, Ints
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.online.learners import LEARNERS
-from routeyard.pipelines.online.protocol import StreamOfArms, opened, serve
+from routeyard.extensions.traffic.online import LEARNERS, StreamOfArms, opened, serve
+from routeyard.pipelines.common.arrays import Floats, Ints
+from routeyard.pipelines.common.errors import BadInput
 
 
 def stream(

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.papers.confidence_router.judged import opinions, quality_at
-from routeyard.papers.cscr.spectrum import at_peak
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.pairs import ModelPair
-from routeyard.pipelines.evaluate.run.duels import bases, first_of
-from routeyard.pipelines.metrics.bootstrap import Draws
-from routeyard.pipelines.routers.pairs.battles import Battles
+from routeyard.papers.confidence_router.studies import opinions, quality_at
+from routeyard.papers.cscr.studies import at_peak
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
+from routeyard.pipelines.evaluate.results import ModelPair
+from routeyard.pipelines.evaluate.run.fitted import bases, first_of
+from routeyard.pipelines.routers.pairs import Battles
 
 #: Six questions: the large model repairs the first two.
 SMALL = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 0.0])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from routeyard.papers import PAPERS
 from routeyard.papers.paper import Paper
-from routeyard.pipelines.studies import STUDIES
+from routeyard.pipelines.common.registry import Registry
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.study import declared
 from tests.citations import PAPERS as PLACES
 
 ROOT = Path(__file__).parents[2]
@@ -33,18 +35,27 @@ def test_the_five_papers_are_registered_as_other_packages_register() -> None:
     assert set(stated["entry-points"]["routeyard.papers"]) == set(CITED) == set(PAPERS.names())
     assert not PAPERS.builtin
     own = {name for name, target in STUDIES.targets.items() if ".papers." in target}
-    assert own == set(stated["entry-points"]["routeyard.studies"])
+    files = [ROOT / "papers" / name / "studies.yaml" for name in CITED]
+    assert own == {study for file in files for study in yaml.safe_load(file.read_text())}
     assert not own & set(STUDIES.builtin)
 
 
-def test_an_installed_package_needs_no_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    from routeyard.pipelines import registry
-
-    point = importlib.metadata.EntryPoint("mine", "mine:PAPER", "routeyard.papers")
-    monkeypatch.setattr(registry, "_of_checkout", dict)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
-    one = registry.Registry("paper", "routeyard.papers", {})
-    assert one.targets == {"mine": "mine:PAPER"}
+def test_a_package_registers_one_study_or_all_that_it_declares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = tmp_path / "hexstudies-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: hexstudies\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[routeyard.studies]\nall = hexstudies\nsingle = hexstudies:single\n"
+    )
+    (tmp_path / "hexstudies").mkdir()
+    (tmp_path / "hexstudies" / "__init__.py").write_text("")
+    (tmp_path / "hexstudies" / "studies.yaml").write_text("one: {}\ntwo: {}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = Registry("study", "routeyard.studies", {}, declared=declared).targets
+    names = {name: target for name, target in found.items() if target.startswith("hexstudies")}
+    assert names == {name: f"hexstudies:{name}" for name in ("one", "two", "single")}
 
 
 @pytest.mark.parametrize("name", CITED)

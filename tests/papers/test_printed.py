@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from routeyard.papers.printed import NOTHING, printed_value, verdict
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.studies.study import StudyCell
+from routeyard.papers.paper import NOTHING, printed_value, verdict
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.studies.study import StudyCell
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,12 @@ import pytest
 
 import routeyard
 from routeyard.flows.cli import run
-from routeyard.flows.evaluation.router_specs import reference
+from routeyard.flows.evaluation.evaluate import reference
 from routeyard.papers import PAPERS
 from routeyard.papers.paper import Paper, read_paper
-from routeyard.papers.reproduction import Reproduction, reproduction
-from routeyard.papers.stands import Stand, alike
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.studies.context import StudyContext
+from routeyard.papers.reproduction import Reproduction, Stand, alike, reproduction
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.studies.study import StudyContext
 from tests.studies.test_paper_studies import POOL, release
 
 ROOT = Path(__file__).parents[2]
@@ -201,7 +200,7 @@ items:
 
 
 def _ranks(models: tuple[str, ...]) -> tuple[StudyContext, dict[str, float]]:
-    from routeyard.pipelines.studies.pool import dominance
+    from routeyard.pipelines.evaluate.studies.items import dominance
 
     context = StudyContext("one", release("0", models), reference, resamples=100)
     cells = dominance(context)
@@ -308,7 +307,7 @@ def test_a_benchmark_that_the_paper_does_not_have_is_refused(tmp_path: Path) -> 
 def test_a_release_that_routers_learn_from_is_tested_on_its_own_test_questions(
     tmp_path: Path,
 ) -> None:
-    from routeyard.flows.reproduce import _assigned
+    from routeyard.papers.commands import _assigned
 
     paper = PAPERS.get("confidence_router")
     place = tmp_path / "confidence_pairs" / "1.0.0"
@@ -379,7 +378,7 @@ def test_routers_that_are_asked_for_take_the_place_of_the_papers(tmp_path: Path)
 
 
 def test_a_recipe_says_no_total_that_its_rules_change() -> None:
-    from routeyard.flows.reproduce import asked_counts
+    from routeyard.papers.commands import asked_counts
 
     nine = asked_counts("nine_by_30k") or {}
     assert nine["in all", "questions"] == 31_027

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from routeyard.pipelines.common.pickles import Frame, load, read
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
-from routeyard.pipelines.pickles import Frame, load, read
 
 WRITTEN = Path(__file__).parent / "written"
 

@@ -15,10 +15,10 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.errors import SourceError, Unsafe
+from routeyard.pipelines.common.errors import SourceError, Unsafe
+from routeyard.pipelines.common.pickles import load
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
-from routeyard.pipelines.pickles import load
 
 
 class _Runs:
@@ -99,8 +99,8 @@ def _in_a_process_of_its_own(path: Path) -> subprocess.CompletedProcess[str]:
     """What reading does, told apart from a crash of the interpreter that reads."""
     code = (
         "import sys; from pathlib import Path\n"
-        "from routeyard.pipelines.errors import RouteyardError\n"
-        "from routeyard.pipelines.pickles import load\n"
+        "from routeyard.pipelines.common.errors import RouteyardError\n"
+        "from routeyard.pipelines.common.pickles import load\n"
         "try: print(repr(load(Path(sys.argv[1]))))\n"
         "except RouteyardError as error: print('refused:', type(error).__name__)\n"
     )
@@ -186,6 +186,6 @@ def test_columns_that_share_their_bytes_cannot_fill_memory(tmp_path, monkeypatch
     path = tmp_path / "x.pkl"
     column = pd.Series(shared)
     path.write_bytes(pickle.dumps([pd.Series(column.array, copy=False) for _ in range(30)]))
-    monkeypatch.setattr("routeyard.pipelines.pickles.plain.MAX_CELLS", 100_000)
+    monkeypatch.setattr("routeyard.pipelines.common.pickles.MAX_CELLS", 100_000)
     with pytest.raises(SourceError, match="more than 100,000 cells"):
         load(path)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
-from routeyard.pipelines.release.withhold import WITHHELD
+from routeyard.pipelines.release.build import WITHHELD
 from routeyard.schemas import CONTRACTS
 from tests.proof.resealed import Lie, Tables, put, where
 

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 
 from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
-from routeyard.pipelines.proof.claims import Proof
-from routeyard.pipelines.proof.prove import verify
 from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.manifest import read_manifest
+from routeyard.pipelines.verify.evidence import Proof
+from routeyard.pipelines.verify.prove import verify
 from routeyard.schemas import CONTRACTS
 
 Tables = dict[str, pa.Table]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.release.checks import active as room
-from routeyard.pipelines.release.checks.active import active
+from routeyard.pipelines.verify import files as room
+from routeyard.pipelines.verify.files import active
 
 SHA = "0" * 64
 MANIFEST: Any = SimpleNamespace(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.release.checks.verify import verify_release
+from routeyard.pipelines.verify.database import verify_release
 
 HUB = """# large files
 *.parquet filter=lfs diff=lfs merge=lfs -text

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import ContractError, VersionExists
+from routeyard.pipelines.common.errors import ContractError, VersionExists
+from routeyard.pipelines.release.database import Streamed
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.tables import cut
-from routeyard.pipelines.release.write_table import Streamed
 from routeyard.schemas import QUERIES
 
 
@@ -150,7 +150,7 @@ sys.path[:0] = [".", "tests/release"]
 from pathlib import Path
 from tests.support.small_release import RECIPE, tiny_tables
 from routeyard.datacards.card import render
-from routeyard.pipelines.errors import DiskFull
+from routeyard.pipelines.common.errors import DiskFull
 from routeyard.pipelines.release.build import write_release
 try:
     write_release(tiny_tables(400), recipe=RECIPE, root=Path(sys.argv[1]), render_card=render)

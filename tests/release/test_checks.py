@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.release.checks import files as files_room
-from routeyard.pipelines.release.checks.card import _first_difference, card_facts, check_card
-from routeyard.pipelines.release.checks.files import check_files
-from routeyard.pipelines.release.checks.seal import check_seal
-from routeyard.pipelines.release.finding import Finding, first_line
-from routeyard.schemas.manifest import FORMAT, Manifest
+from routeyard.pipelines.release.manifest import Finding, first_line
+from routeyard.pipelines.verify import files as files_room
+from routeyard.pipelines.verify.database import _first_difference, card_facts, check_card
+from routeyard.pipelines.verify.files import check_files, check_seal
+from routeyard.schemas.release import Manifest
 from tests.support.sound_release import LABELS, other, places, tables_of
 
 
@@ -21,9 +20,6 @@ from tests.support.sound_release import LABELS, other, places, tables_of
     ("changes", "found"),
     [
         ({}, []),
-        ({"format": 0}, [("manifest", "manifest.json")]),
-        ({"format": 1}, []),
-        ({"format": FORMAT + 1}, [("manifest", "manifest.json")]),
         ({"recipe__name": "b"}, [("manifest", "manifest.json")]),
         ({"recipe__version": "2.0.0"}, [("manifest", "manifest.json")]),
         ({"content": "b"}, [("manifest", "manifest.json")]),

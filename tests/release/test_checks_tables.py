@@ -8,15 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.release.checks.database import (
-    _plain,
-    _undescribed,
-    check_database,
-    objects,
+from routeyard.pipelines.verify.database import _undescribed, check_database, objects
+from routeyard.pipelines.verify.tables import (
+    _files,
+    _repeated,
+    _same,
+    _summaries,
+    check_references,
+    recount,
+    reread,
 )
-from routeyard.pipelines.release.checks.recount import _files, _repeated, _same, _summaries, recount
-from routeyard.pipelines.release.checks.reread import reread
-from routeyard.pipelines.release.checks.tables import check_references
 from routeyard.schemas import StoredTable
 from tests.support.sound_release import other, places, tables_of
 
@@ -32,7 +33,6 @@ from tests.support.sound_release import other, places, tables_of
                 "its content has another fingerprint than the manifest",
             ],
         ),
-        ({"format": 2}, ["was made by a development version between two layouts"]),
     ],
 )
 def test_the_database_against_another_manifest(sound, manifest, changes, found):
@@ -40,12 +40,6 @@ def test_the_database_against_another_manifest(sound, manifest, changes, found):
     says = [one.says for one in check_database(sound, told, tables)]
     assert len(says) == len(found)
     assert all(one.startswith(start) for one, start in zip(says, found, strict=True))
-
-
-def test_the_newest_summary_is_foreign_to_the_format_before(sound, manifest):
-    found = list(check_database(sound, other(manifest, format=3), {}))
-    assert {one.check for one in found} == {"database"}
-    assert all("leads" in one.says and "that no release has" in one.says for one in found)
 
 
 def test_a_database_of_a_table_that_has_no_file(sound, manifest):
@@ -73,26 +67,6 @@ def test_rules_of_one_table_are_told_apart():
         connection.execute("CREATE TABLE t (a INT CHECK (a > 0), b INT CHECK (b > 0))")
         kept = {name for kind, _, name in objects(connection) if kind == "constraint"}
     assert kept == {"t #0", "t #1"}
-
-
-@pytest.mark.parametrize(
-    ("key", "sql", "plain"),
-    [
-        (("table", "main", "labels"), "", True),
-        (("table", "main", "extra"), "", False),
-        (("table", "numbered", "labels"), "", False),
-        (("column", "main", "labels.score"), "", True),
-        (("column", "main", "accuracy.task"), "", True),
-        (("column", "main", "extra.a"), "", False),
-        (("view", "main", "accuracy"), "SELECT 1", True),
-        (("view", "main", "accuracy"), "FROM READ_TEXT('/etc/hostname')", False),
-        (("view", "main", "labels"), "SELECT 1", False),
-        (("schema", "main", "main"), "", True),
-        (("macro", "main", "accuracy"), "", False),
-    ],
-)
-def test_what_a_database_of_the_first_format_holds(key, sql, plain):
-    assert bool(_plain(key, (sql, "", ""), ["labels"])) is plain
 
 
 def test_comments_and_tags_are_the_last_two_words_of_a_definition():

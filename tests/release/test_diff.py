@@ -9,12 +9,11 @@ import pytest
 from routeyard.datacards.card import render
 from routeyard.flows.cli import run
 from routeyard.flows.evaluation.released import read_release
-from routeyard.pipelines.errors import BadInput, SourceError
-from routeyard.pipelines.release.changelog import changelog
-from routeyard.pipelines.release.checks.verify import verify_release
-from routeyard.pipelines.release.diff import diff_releases, write_diff
+from routeyard.pipelines.common.errors import BadInput, SourceError
+from routeyard.pipelines.release.diff import changelog, diff_releases, write_diff
+from routeyard.pipelines.release.manifest import yank, yanked
 from routeyard.pipelines.release.reader import open_release
-from routeyard.pipelines.release.yank import yank, yanked
+from routeyard.pipelines.verify.database import verify_release
 from routeyard.schemas import LABELS, MODELS, RESPONSES, VERDICTS
 
 

@@ -8,12 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.label.aggregate import decide
-from routeyard.pipelines.label.relabel import keep_others
-from routeyard.pipelines.label.rules import file_verdicts
+from routeyard.pipelines.label.policies import decide
+from routeyard.pipelines.label.rules import file_verdicts, keep_others
+from routeyard.pipelines.label.scorers import numeric
+from routeyard.pipelines.label.scorers.scorer import ScoreResult, ScoringInput
 from routeyard.pipelines.release.diff import diff_releases
-from routeyard.pipelines.scorers import numeric
-from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
 from routeyard.schemas import QUERIES, RESPONSES
 
 

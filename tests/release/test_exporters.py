@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import BadInput, UnknownName
+from routeyard.pipelines.common.errors import BadInput, UnknownName
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
 from routeyard.pipelines.release.exporters import EXPORTERS
-from routeyard.pipelines.release.exporters.bundle import export
+from routeyard.pipelines.release.exporters.router_tables import export
 from routeyard.pipelines.release.reader import open_release
 
 #: Layouts that hold every score to the last digit; the others hold 0 and 1.

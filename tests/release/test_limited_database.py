@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.isolation import Worker
-from routeyard.pipelines.release.checks.recount import _summaries, numbered_rows
-from routeyard.pipelines.release.checks.verify import verify_release
+from routeyard.pipelines.common.isolation import Worker
+from routeyard.pipelines.verify.database import verify_release
+from routeyard.pipelines.verify.tables import _summaries, numbered_rows
 
 
 def test_this_process_opens_no_database_of_a_release(

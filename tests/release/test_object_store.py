@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.errors import SourceError, VersionExists
-from routeyard.pipelines.release.checks.verify import verify_release
+from routeyard.pipelines.common.errors import SourceError, VersionExists
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.reader import open_release
 from routeyard.pipelines.release.storage import StorageError, local_copy, put
+from routeyard.pipelines.verify.database import verify_release
 
 
 class Store:
@@ -88,8 +88,8 @@ def bucket(store: Store, monkeypatch: pytest.MonkeyPatch, request: Any) -> Itera
 
 
 def test_publish_verify_and_open_from_an_object_store(release, bucket, store):
-    from routeyard.flows.cli.publish import command as publish
-    from routeyard.flows.cli.verify import command as verify
+    from routeyard.flows.cli.releases import publish_command as publish
+    from routeyard.flows.cli.releases import verify_command as verify
 
     publish(release, bucket)
     # Whoever looks for the manifest never sees half a release.

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from routeyard.flows.evaluation.released import read_release
-from routeyard.pipelines.errors import SourceError, UnknownName
-from routeyard.pipelines.matrix.dense import scatter
-from routeyard.pipelines.release.query.saved import SAVED, saved
+from routeyard.pipelines.common.errors import SourceError, UnknownName
+from routeyard.pipelines.common.matrix import scatter
+from routeyard.pipelines.release.query import SAVED, saved
 from routeyard.pipelines.release.reader import open_release
 
 

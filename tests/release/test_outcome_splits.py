@@ -14,11 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.release.checks.verify import verify_release
 from routeyard.pipelines.release.reader import open_release
+from routeyard.pipelines.verify.database import verify_release
 from routeyard.schemas import SPLITS
-from routeyard.schemas.manifest import Manifest
-from routeyard.schemas.split_files import folder_names, usual_scheme
+from routeyard.schemas.release import Manifest, folder_names, usual_scheme
 from tests.support.small_release import qid
 
 

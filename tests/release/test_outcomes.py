@@ -8,28 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.flows.evaluation.released import read_release
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.matrix.reading import core_of
-from routeyard.pipelines.release import outcomes as made
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.release import derived_tables as made
 from routeyard.pipelines.release.build import write_release
-from routeyard.pipelines.release.checks.card import card_facts
-from routeyard.pipelines.release.checks.verify import verify_release
-from routeyard.pipelines.release.diff import diff_releases
-from routeyard.pipelines.release.manifest import read_manifest
-from routeyard.pipelines.release.query.saved import SAVED
+from routeyard.pipelines.release.database import Streamed, by_model
+from routeyard.pipelines.release.derived_tables import SQL
+from routeyard.pipelines.release.query import SAVED
 from routeyard.pipelines.release.reader import open_release
-from routeyard.pipelines.release.summaries import SQL
-from routeyard.pipelines.release.write_table import Streamed, by_model
+from routeyard.pipelines.verify.database import verify_release
 from routeyard.schemas import LABELS, OUTCOMES, RESPONSES
 from routeyard.schemas.errors import ContractError
-from routeyard.schemas.manifest import Manifest
+from routeyard.schemas.release import Manifest
 
 
 def with_gaps(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
@@ -205,86 +199,27 @@ def test_a_label_of_an_unknown_question_is_no_outcome_and_verify_names_it(write,
     assert {finding.where for finding in found if finding.check == "reference"} >= {"labels"}
 
 
-def _as_before(release: Path) -> None:
-    """Turn a release into one from before `outcomes`: ids in the database, no such table."""
-    path = release / "tiny.duckdb"
-    names = ("queries", "models", "labels", "splits", "model_splits", "duplicates", "removals")
-    with duckdb.connect(str(path), read_only=True) as connection:
-        held = {name: connection.sql(f"FROM {name}").to_arrow_table() for name in names}
-    path.unlink()
-    (release / "tiny.duckdb.sha256").unlink()
-    with duckdb.connect(str(path)) as connection:
-        for name, table in held.items():
-            connection.register("incoming", table)
-            connection.execute(f"CREATE TABLE {name} AS FROM incoming")
-    (release / "data/outcomes.parquet").unlink()
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda told: told["tables"]["outcomes"].update(contract=99), "outcomes.*version 99"),
+        (lambda told: told["tables"]["responses"].update(contract=3), "responses.*version 3"),
+        (lambda told: told.update(format=99), "format 99"),
+        (lambda told: told.update(format=9), "format 9"),
+        (lambda told: told["tables"].pop("outcomes"), "no table `outcomes`"),
+    ],
+)
+def test_a_release_of_another_format_is_refused(release, change, says):
     told = json.loads((release / "manifest.json").read_text())
-    del told["tables"]["outcomes"], told["files"]["data/outcomes.parquet"]
-    told["format"] = 1
+    change(told)
     (release / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
-
-
-def test_a_release_from_before_opens_verifies_and_differs_in_nothing(write, tables, tmp_path):
-    new = write(with_gaps(tables)).path
-    old = write(with_gaps(tables), root=tmp_path / "old").path
-    _as_before(old)
-    with open_release(new) as one, open_release(old) as other:
-        assert "outcomes" not in other.tables
-        expected = one.arrow("outcomes").to_pylist()
-        assert other.outcomes.to_arrow_table().to_pylist() == expected
-        for name, query in SAVED.items():
-            rows = one.sql(query.sql).to_pylist()
-            assert other.sql(query.sql).to_pylist() == [
-                {k: pytest.approx(v) if isinstance(v, float) else v for k, v in row.items()}
-                for row in rows
-            ], name
-    # What it holds is sound; only the card and the sums over its tables tell of the surgery.
-    checks = {finding.check: finding for finding in verify_release(old, render_card=render)}
-    about = checks.pop("active content", None)  # Croissant still names the table that was taken
-    assert about is None or "outcomes" in about.says, about
-    assert checks.keys() <= {"card", "fingerprint", "manifest"}, checks
-    assert diff_releases(old, new).empty
-    cores = [core_of(read_release(release)) for release in (old, new)]
-    assert cores[0].costs.keys() == cores[1].costs.keys()
-    for a, b in ((cores[0].labels, cores[1].labels), (cores[0].correct, cores[1].correct)):
-        np.testing.assert_array_equal(a, b)
-    for name, costs in cores[0].costs.items():
-        np.testing.assert_allclose(costs, cores[1].costs[name], rtol=1e-12)
-
-
-def test_the_card_of_an_earlier_format_may_use_other_words_but_no_other_figures(write, tables):
-    old = write(with_gaps(tables)).path
-    _as_before(old)
-    readme = old / "README.md"
-    card = render(read_release(old), card_facts(read_manifest(old)))  # without the table that went
-
-    def about(text: str) -> list[str]:
-        readme.write_text(text)
-        told = json.loads((old / "manifest.json").read_text())
-        data = text.encode()
-        told["files"]["README.md"] = {
-            "sha256": hashlib.sha256(data).hexdigest(),
-            "size": len(data),
-        }
-        (old / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
-        return [f.says for f in verify_release(old, render_card=render) if f.check == "card"]
-
-    assert about(card.replace("| queries |", "| questions |")) == []
-    (wrong,) = about(card.replace("| m0 |", "| m0 | 98.76 % |", 1))
-    assert "98.76" in wrong
-
-
-def test_a_contract_newer_than_this_code_is_said(release):
-    told = json.loads((release / "manifest.json").read_text())
-    told["tables"]["outcomes"]["contract"] = 99
-    (release / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
-    with pytest.raises(SourceError, match=r"outcomes.*version 99"):
+    with pytest.raises(SourceError, match=says):
         open_release(release)
+    assert {one.check for one in verify_release(release, render_card=render)} == {"manifest"}
 
 
-def test_a_manifest_without_versions_keeps_its_digest(release):
+def test_a_first_version_of_a_contract_goes_without_saying(release):
     told = json.loads((release / "manifest.json").read_text())
-    # Contracts of version 1 are not written down, so that manifests from before keep theirs.
     assert {name: t["contract"] for name, t in told["tables"].items() if "contract" in t} == {
         "models": 3,
         "responses": 4,

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.errors import BadInput, SourceError, Unsafe
-from routeyard.pipelines.release.query.answers import to_text
-from routeyard.pipelines.release.query.errors import QueryError, QueryLimit
-from routeyard.pipelines.release.query.process import SqlProcess, query_release
+from routeyard.pipelines.common.errors import BadInput, SourceError, Unsafe
+from routeyard.pipelines.release.query import (
+    QueryError,
+    QueryLimit,
+    SqlProcess,
+    query_release,
+    to_text,
+)
 from routeyard.pipelines.release.reader import open_release
 
 PER_TASK = (

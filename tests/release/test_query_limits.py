@@ -18,10 +18,8 @@ from collections.abc import Callable
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.memory import OutOfMemory
-from routeyard.pipelines.release.query.answers import write_answer
-from routeyard.pipelines.release.query.errors import QueryLimit
-from routeyard.pipelines.release.query.process import SqlProcess, query_release
+from routeyard.pipelines.common.machine import OutOfMemory
+from routeyard.pipelines.release.query import QueryLimit, SqlProcess, query_release, write_answer
 
 #: What the asking process may take beyond what it has when it starts to ask.
 SPARE = 400 << 20
@@ -30,9 +28,9 @@ ASK = """
 import resource, sys
 from pathlib import Path
 import pyarrow.ipc
-from routeyard.pipelines.errors import RouteyardError
-from routeyard.pipelines.release.query.process import SqlProcess
-from routeyard.pipelines.release.query.process import query_release
+from routeyard.pipelines.common.errors import RouteyardError
+from routeyard.pipelines.release.query import SqlProcess
+from routeyard.pipelines.release.query import query_release
 
 query_release(Path(sys.argv[1]), "SELECT 1")
 with open("/proc/self/statm") as stream:
@@ -168,14 +166,14 @@ def test_an_answer_left_in_the_middle_is_not_the_next_one(release) -> None:
 
 def test_the_process_leaves_with_the_one_that_asks(release) -> None:
     asked = {
-        "function": "routeyard.pipelines.release.query.sql:answer",
+        "function": "routeyard.pipelines.release.query:answer",
         "args": [DEAF],
         "cpu_s": None,
     }
     question = json.dumps(asked | {"memory": 1 << 32, "file_size": 0}).encode() + b"\n"
     code = (
         "import os, sys, signal\nfrom pathlib import Path\n"
-        "from routeyard.pipelines.release.query.process import SqlProcess\n"
+        "from routeyard.pipelines.release.query import SqlProcess\n"
         "p = SqlProcess(Path(sys.argv[1]))\np.table('SELECT 1', timeout_s=60)\n"
         "print(p._worker._process.pid, flush=True)\n"
         f"p._worker._process.stdin.write({question!r})\n"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from routeyard.pipelines.release.query.saved import SAVED
+from routeyard.pipelines.release.query import SAVED
 from routeyard.pipelines.release.reader import open_release
 from routeyard.schemas import LABELS, RESPONSES, SPLITS
 

@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives.serialization import (
 from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
 from routeyard.flows.cli import run
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.release.build import write_release
-from routeyard.pipelines.release.signature import check_signature, sign_release
-from routeyard.schemas.manifest import Manifest
+from routeyard.pipelines.release.storage import check_signature, sign_release
+from routeyard.schemas.release import Manifest
 from tests.support import small_release as small
 
 SECRET = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

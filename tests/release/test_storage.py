@@ -6,9 +6,9 @@ import fsspec
 import pytest
 
 from routeyard.datacards.card import render
-from routeyard.pipelines.errors import SourceError, VersionExists
-from routeyard.pipelines.release.checks.verify import verify_release
+from routeyard.pipelines.common.errors import SourceError, VersionExists
 from routeyard.pipelines.release.storage import StorageError, fetch, local_copy, put
+from routeyard.pipelines.verify.database import verify_release
 from routeyard.schemas import EMBEDDINGS
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,9 @@ from typing import Any
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.cli.registry import COMMANDS, module_of
-from routeyard.flows.cli.tree import command_of
-from routeyard.flows.workspace.shares import open_ledger
-from routeyard.pipelines.errors import BadInput
+from routeyard.flows.cli.tree import command_of, commands, function_of
+from routeyard.flows.ledgers import open_ledger
+from routeyard.pipelines.common.errors import BadInput
 
 #: Paths that are only read, by their names in any command.
 READ = {
@@ -32,10 +30,8 @@ LATER = {("study", "out")}
 def written() -> list[tuple[str, str]]:
     """(command, parameter) of every path that is written; caches are asked for later."""
     found = []
-    for name in COMMANDS:
-        said = inspect.signature(
-            importlib.import_module(module_of(name)).command, eval_str=True
-        ).parameters
+    for name in commands():
+        said = inspect.signature(function_of(name), eval_str=True).parameters
         paths = [key for key, one in said.items() if "Path" in str(one.annotation)]
         found += [
             (name, key)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
-from routeyard.pipelines.routers.references.generalist import imputed_means
+from routeyard.pipelines.routers.references import imputed_means
 
 NAN = float("nan")
 #: Two tasks, each a clump of its own: two directions, a little apart within.

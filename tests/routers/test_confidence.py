@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from routeyard.pipelines.metrics.tradeoff import auroc
+from routeyard.pipelines.evaluate.metrics.tradeoff import auroc
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
-from routeyard.pipelines.routers.references.pareto_random import on_frontier
+from routeyard.pipelines.routers.references import on_frontier
 
 #: Router → its signal, and how confidence is read off it.
 SIGNALS = {

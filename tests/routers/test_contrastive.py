@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.rules import similarity_minus_cost
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.zoo.run import similarity_minus_cost
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
-from routeyard.pipelines.routers.contrastive import losses
-from routeyard.pipelines.routers.contrastive.bank import OUTSIDE, bank_of, nearest_models
-from routeyard.pipelines.routers.contrastive.cscr import CSCR
-from routeyard.pipelines.routers.contrastive.gates import gate_value
+from routeyard.pipelines.routers import contrastive as losses
+from routeyard.pipelines.routers.contrastive import (
+    CSCR,
+    OUTSIDE,
+    bank_of,
+    gate_value,
+    nearest_models,
+)
 
 RNG = np.random.default_rng(0)
 B, M = 7, 6

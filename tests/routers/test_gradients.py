@@ -16,11 +16,14 @@ import torch
 
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import GIVEN, traits_of
-from routeyard.pipelines.routers.factors.matrix_factorisation import factorised
-from routeyard.pipelines.routers.gradient import adamw_step, masked_cross_entropy
-from routeyard.pipelines.routers.networks.hybrid_llm import as_good
-from routeyard.pipelines.routers.networks.mlp import layers
-from routeyard.pipelines.routers.networks.trained import Trained, TrainingBatch
+from routeyard.pipelines.routers.factors import factorised
+from routeyard.pipelines.routers.networks import as_good, layers
+from routeyard.pipelines.routers.training import (
+    Trained,
+    TrainingBatch,
+    adamw_step,
+    masked_cross_entropy,
+)
 from tests.routers.slow_losses import SLOW, Arrays, bce
 
 B, D, M = 6, 5, 4

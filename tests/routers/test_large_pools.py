@@ -7,11 +7,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from routeyard.pipelines.routers.neighbours.eagle import POINTS, replayed
-from routeyard.pipelines.routers.neighbours.wins import MOST, Wins, results
-from routeyard.pipelines.routers.networks.model_spider import ordered
-from routeyard.pipelines.routers.trees import forest
-from routeyard.pipelines.routers.trees.forest import grow, per_tree
+from routeyard.pipelines.routers import trees as forest
+from routeyard.pipelines.routers.neighbours import MOST, POINTS, Wins, replayed, results
+from routeyard.pipelines.routers.networks import ordered
+from routeyard.pipelines.routers.trees import grow, per_tree
 
 RNG = np.random.default_rng(5)
 

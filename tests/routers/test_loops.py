@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from routeyard.pipelines.matrix.ranking import shuffled
+from routeyard.pipelines.common.arrays import shuffled
 from routeyard.pipelines.routers import PAIR_ROUTERS, ROUTERS, Queries
-from routeyard.pipelines.routers.neighbours.knn import settled
-from routeyard.pipelines.routers.pairs.battles import Battles
+from routeyard.pipelines.routers.neighbours import settled
+from routeyard.pipelines.routers.pairs import Battles
 from tests.routers.test_published import HELD, MODELS, TEST, TRAIN
 
 ORDERED = settled(TRAIN)

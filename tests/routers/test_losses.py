@@ -10,22 +10,27 @@ import numpy as np
 import pytest
 import torch
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.rules import cheapest_sufficient
-from routeyard.pipelines.routers.factors.mirt import MIRT
-from routeyard.pipelines.routers.neighbours.carrot import mean_auc
-from routeyard.pipelines.routers.neighbours.eagle import half, ratings, replayed
-from routeyard.pipelines.routers.neighbours.wins import results
-from routeyard.pipelines.routers.networks.cp_router import best_alpha, conformal_quantile
-from routeyard.pipelines.routers.networks.equirouter import misordered
-from routeyard.pipelines.routers.networks.hybrid_llm import as_good, widest
-from routeyard.pipelines.routers.networks.model_spider import ordered
-from routeyard.pipelines.routers.networks.p2l import bradley_terry, grounded, grounded_probabilities
-from routeyard.pipelines.routers.networks.routerdc import to_models, to_questions
-from routeyard.pipelines.routers.networks.zooter import distribution, divergence
-from routeyard.pipelines.routers.pairs.routellm_sw import tiers_of
-from routeyard.pipelines.routers.trees.boosted import boost, logits
-from routeyard.pipelines.routers.trees.forest import grow, per_tree
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.zoo.run import cheapest_sufficient
+from routeyard.pipelines.routers.factors import MIRT
+from routeyard.pipelines.routers.neighbours import half, mean_auc, ratings, replayed, results
+from routeyard.pipelines.routers.networks import (
+    as_good,
+    best_alpha,
+    bradley_terry,
+    conformal_quantile,
+    distribution,
+    divergence,
+    grounded,
+    grounded_probabilities,
+    misordered,
+    ordered,
+    to_models,
+    to_questions,
+    widest,
+)
+from routeyard.pipelines.routers.pairs import tiers_of
+from routeyard.pipelines.routers.trees import boost, grow, logits, per_tree
 
 RNG = np.random.default_rng(3)
 B, M = 6, 5

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.routers.networks.mess_stream import serve
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.routers.networks import serve
 
 N = 1500
 RNG = np.random.default_rng(0)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from routeyard.pipelines.matrix.examples import Arms
-from routeyard.pipelines.matrix.ranking import ranked
+from routeyard.pipelines.common.arrays import ranked
+from routeyard.pipelines.common.matrix import Arms
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Examples, Queries, traits_of
 

@@ -9,10 +9,14 @@ import pyarrow as pa
 import pytest
 from scipy.stats import rankdata
 
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.routers import PAIR_ROUTERS, Examples, Queries
-from routeyard.pipelines.routers.pairs.battles import Battles, from_labels, from_preferences
-from routeyard.pipelines.routers.pairs.bradley_terry import SimilarityBradleyTerry
+from routeyard.pipelines.routers.pairs import (
+    Battles,
+    SimilarityBradleyTerry,
+    from_labels,
+    from_preferences,
+)
 
 
 def questions(n: int, seed: int, d: int = 8) -> tuple[np.ndarray, np.ndarray]:

@@ -9,11 +9,11 @@ import pytest
 import torch
 from scipy.stats import beta
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.metrics.tradeoff import auroc
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.metrics.tradeoff import auroc
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
-from routeyard.pipelines.routers.networks.trained import TrainingBatch
-from routeyard.pipelines.routers.probes.dirichlet import ProbeDirichlet, dirichlet
+from routeyard.pipelines.routers.probes import ProbeDirichlet, dirichlet
+from routeyard.pipelines.routers.training import TrainingBatch
 
 LAYERS, WIDTH, KNOWS = 5, 8, 2
 NAMES = ("probe-dirichlet", "probe-final", "probe-mean", "probe-softmax")

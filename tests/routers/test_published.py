@@ -7,15 +7,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.experiment.entrants import architectures, handed_over, registered
-from routeyard.pipelines.matrix.examples import Arms
-from routeyard.pipelines.matrix.ranking import ranked
+from routeyard.pipelines.common.arrays import ranked
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Arms
+from routeyard.pipelines.evaluate.experiment import architectures, handed_over, registered
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import traits_of
-from routeyard.pipelines.routers.listed.presets import PRESETS, constants, presets_of, rows
-from routeyard.pipelines.routers.networks.routerdc import to_models
-from routeyard.pipelines.routers.networks.trained import Trained
+from routeyard.pipelines.routers.listed import PRESETS, constants, presets_of
+from routeyard.pipelines.routers.listed import presets_rows as rows
+from routeyard.pipelines.routers.networks import to_models
+from routeyard.pipelines.routers.training import Trained
 
 MODELS, WIDTH = 5, 12
 

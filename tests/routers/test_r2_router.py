@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 from sklearn.linear_model import Ridge as Regression
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.examples import Arms
-from routeyard.pipelines.matrix.reading import from_tables
-from routeyard.pipelines.pool import models_table
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Arms, from_tables
+from routeyard.pipelines.common.pool import models_table
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import no_chances, traits_of, unlike_published
 from routeyard.schemas import LABELS, QUERIES

@@ -7,12 +7,12 @@ import dataclasses
 import numpy as np
 import pytest
 
-from routeyard.pipelines.errors import BadInput, UnknownName
-from routeyard.pipelines.matrix.examples import Arms
+from routeyard.pipelines.common.errors import BadInput, UnknownName
+from routeyard.pipelines.common.matrix import Arms
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries, Router
 from routeyard.pipelines.routers.base import model_means, squared_error
-from routeyard.pipelines.routers.neighbours.knn import KNN, nearest
-from routeyard.pipelines.routers.references.uniform import UniformRandom
+from routeyard.pipelines.routers.neighbours import KNN, nearest
+from routeyard.pipelines.routers.references import UniformRandom
 
 #: Modules of the room that hold no router.
 LEARNERS = ("kmeans", "knn", "mf", "mlp")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from routeyard.flows.evaluation.route import route
-from routeyard.pipelines.errors import BadInput, RouteyardError, Unsafe
-from routeyard.pipelines.matrix.examples import Arms
+from routeyard.pipelines.common.errors import BadInput, RouteyardError, Unsafe
+from routeyard.pipelines.common.matrix import Arms
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import traits_of
 from routeyard.pipelines.routers.saved import load, save, tuned_encoder

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge as Regression
 
-from routeyard.pipelines.matrix.examples import Arms
+from routeyard.pipelines.common.matrix import Arms
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 
 MODELS = np.array([0.0, 0, 0, 3, 3, 3])  # codes need not follow each other

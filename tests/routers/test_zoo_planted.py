@@ -11,8 +11,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.matrix.examples import Arms
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Arms
 from routeyard.pipelines.routers import ROUTERS, Examples, Queries
 from routeyard.pipelines.routers.base import GIVEN, architectures_of, no_chances, traits_of
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import routeyard
-from routeyard.flows.console.results import BuildPlan, BuildResult
-from routeyard.schemas.notebook import html_card
+from routeyard.flows.console import BuildPlan, BuildResult
+from routeyard.schemas.text import html_card
 
 ROOT = Path(__file__).parents[2]
 #: Runs cells as a notebook does: the value of a cell's last expression is shown as HTML or text.

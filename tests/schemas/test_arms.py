@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from routeyard.pipelines.pool import models_table
+from routeyard.pipelines.common.pool import models_table
 from routeyard.schemas.recipe.pool import Pool
 
 

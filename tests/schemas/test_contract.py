@@ -107,7 +107,7 @@ def test_a_value_that_is_not_allowed_breaks_the_contract() -> None:
         CONTRACTS["splits"].from_rows([row])
 
 
-def test_columns_that_a_contract_added_are_null_in_tables_of_before() -> None:
+def test_optional_columns_that_a_table_lacks_are_null() -> None:
     from routeyard.schemas import STEPS
 
     row = {
@@ -115,10 +115,10 @@ def test_columns_that_a_contract_added_are_null_in_tables_of_before() -> None:
         "action": "answer", "queries": [], "found": [], "status": "ok", "attempts": 1,
         "request_hash": "h",
     }  # fmt: skip
-    before = STEPS.from_rows([row]).drop_columns(list(STEPS.added))
+    before = STEPS.from_rows([row]).drop_columns(list(STEPS.optional))
     now = STEPS.check(before)
     assert now.column_names == STEPS.column_names
-    assert all(now.column(name).null_count == 1 for name in STEPS.added)
+    assert all(now.column(name).null_count == 1 for name in STEPS.optional)
     # A column that was always there is still missed.
     with pytest.raises(ContractError, match="lacks column"):
         STEPS.check(before.drop_columns(["action"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.schemas import near
+from routeyard.schemas import questions as near
 
 
 def test_two_searches_in_turn_are_made_once_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from routeyard.flows.recipe import load, shipped
-from routeyard.pipelines.errors import RecipeError, RouteyardError
+from routeyard.pipelines.common.errors import RecipeError, RouteyardError
+from routeyard.schemas.recipe import Recipe
+from routeyard.schemas.strict import REMOVED
 
 MINIMAL = {
     "name": "tiny",
@@ -110,3 +116,61 @@ def test_shipped_recipes_load(name: str) -> None:
     assert recipe.name == name
     # A pool file that lies in somebody's import is read when that variable is set.
     assert recipe.pool.models or "$" in str(recipe.pool.file)
+
+
+def _parts(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _parts(inner)
+
+
+def _keys() -> dict[tuple[str, str], type[BaseModel]]:
+    """(part of a recipe, key), a key that parts share counted where it is declared."""
+    waiting: list[type[BaseModel]] = [Recipe]
+    seen: set[type[BaseModel]] = set()
+    keys = {}
+    while waiting:
+        part = waiting.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        for key, field in part.model_fields.items():
+            owner = next(one for one in reversed(part.__mro__) if key in _declared(one))
+            keys[owner.__name__, key] = owner
+            waiting.extend(_parts(field.annotation))
+    return keys
+
+
+def _declared(part: type) -> dict[str, object]:
+    return inspect.get_annotations(part)
+
+
+def test_recipes_have_no_more_keys_than_agreed() -> None:
+    assert len(_keys()) <= 262
+
+
+@pytest.mark.parametrize(
+    ("place", "part", "key"),
+    [
+        *(
+            (("collect", "metering"), "Metering", key)
+            for part, key in REMOVED
+            if part == "Metering"
+        ),
+        (("collect", "retry"), "Retry", "longest_retry_after_s"),
+        (("collect", "wire"), "Wire", "connect_s"),
+        (("collect", "batch"), "BatchSettings", "completion_window"),
+        (("embed",), "Embed", "batch_size"),
+    ],
+)
+def test_a_removed_key_is_refused_with_what_replaces_it(
+    tmp_path: Path, place: tuple[str, ...], part: str, key: str
+) -> None:
+    content: dict[str, object] = {key: 1}
+    for name in reversed(place):
+        content = {name: content}
+    with pytest.raises(RecipeError) as raised:
+        load(write(tmp_path, MINIMAL | content))
+    assert REMOVED[part, key] in str(raised.value)
+    assert (part, key) not in _keys()

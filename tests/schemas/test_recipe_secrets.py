@@ -10,11 +10,10 @@ import yaml
 from pydantic import ValidationError
 
 from routeyard.flows.recipe import find, shipped
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.io.named_files import expand
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.files import expand
 from routeyard.schemas.recipe import Recipe
-from routeyard.schemas.recipe.pool import Pool, Provider
-from routeyard.schemas.recipe.secrets import secrets_in
+from routeyard.schemas.recipe.pool import Pool, Provider, secrets_in
 
 KEY = "sk-proj-0aB9xY7tQ2mN4kL6"
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.schemas.untrusted_text import fenced, markdown, one_line, prose, spreadsheet, visible
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.schemas.text import fenced, markdown, one_line, prose, spreadsheet, visible
 
 
 @given(st.text())

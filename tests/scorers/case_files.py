@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 FOLDER = Path(__file__).parent / "cases"
 OUTCOMES = {"=": "correct", "!": "incorrect", "?": "abstain", "x": "error"}

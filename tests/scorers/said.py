@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from routeyard.pipelines.scorers.scorer import Scorer, ScoreResult, ScoringInput
+from routeyard.pipelines.label.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
 #: Reference, and answers that are right, in part right and wrong for most kinds of it. Every
 #: scorer reads one of them: one that reads none of these brings a line of its own.

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS, symbolic
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 from tests.scorers import case_files
 
 CASES = case_files.cases()

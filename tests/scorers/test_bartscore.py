@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.scorers.bartscore import bartscore, read
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.label.scorers.bartscore import bartscore, read
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 def make(folder: Path) -> Path:

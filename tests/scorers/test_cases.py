@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from routeyard.pipelines.scorers import math as math_scorer
-from routeyard.pipelines.scorers import numeric
-from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import math as math_scorer
+from routeyard.pipelines.label.scorers import numeric, symbolic
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 from tests.scorers import cases_math, cases_numeric
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.errors import Unsafe
-from routeyard.pipelines.isolation.jail import host
-from routeyard.pipelines.scorers import code
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.common.errors import Unsafe
+from routeyard.pipelines.common.isolation.jail import host
+from routeyard.pipelines.label.scorers import code
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 PROMPT = 'from typing import List\n\ndef total(xs: List[int]) -> int:\n    """Sum of xs."""\n'
 CHECK = "def check(candidate):\n    assert candidate([1, 2]) == 3\n    assert candidate([]) == 0\n"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.scorers import code
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.label.scorers import code
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 CASES = json.dumps([{"input": "2 3\n", "output": "5\n"}])
 ADD = "print(sum(map(int, input().split())))"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from routeyard.pipelines.scorers.extraction.commitment import (
+from routeyard.pipelines.label.scorers.reading import (
+    Committed,
     breaks_off,
+    committed,
     cut_within,
     finished,
     settle,
 )
-from routeyard.pipelines.scorers.extraction.marks import committed
-from routeyard.pipelines.scorers.extraction.statements import Committed
 
 
 def settled(text: str) -> tuple[str, bool]:

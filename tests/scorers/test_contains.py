@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.answers.judged import compare, judged
-from routeyard.pipelines.scorers import SCORERS, contains, em
-from routeyard.pipelines.scorers.open_answers.dates import Date, dates
-from routeyard.pipelines.scorers.open_answers.words import forms, words
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS, contains, em
+from routeyard.pipelines.label.scorers.contains import Date, dates, forms, words
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 def outcome(references: str | tuple[str, ...], output: str, question: str = "") -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 OPTIONS = ("red", "green", "blue", "gold")
 #: (scorer, {A}, {W}, choices)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.comparison import exact, symbolic
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS, exact, symbolic
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 EQUAL = [
     (r"\sqrt{8}", r"2\sqrt{2}"),

@@ -6,11 +6,11 @@ from itertools import product
 
 import pytest
 
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.extraction.languages import NOUNS
-from routeyard.pipelines.scorers.extraction.marks import committed
-from routeyard.pipelines.scorers.patterns import table
-from routeyard.pipelines.scorers.scorer import ScoreResult, ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.languages import NOUNS
+from routeyard.pipelines.label.scorers.patterns import table
+from routeyard.pipelines.label.scorers.reading import committed
+from routeyard.pipelines.label.scorers.scorer import ScoreResult, ScoringInput
 
 LANGUAGES = table("languages")
 EXAMPLES = [

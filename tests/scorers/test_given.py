@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from routeyard.pipelines.scorers.given import carried, read
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers.graded import carried, read
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 from tests.scorers import adversarial
 from tests.scorers.said import SAID
 

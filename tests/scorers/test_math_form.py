@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from routeyard.pipelines.scorers.comparison.math_form import Form, form_of
-from routeyard.pipelines.scorers.extraction.math_statement import stated_value
+from routeyard.pipelines.label.scorers.math import Form, form_of, stated_value
 
 
 def written(form: Form) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from routeyard.pipelines.scorers.mcq import read
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers.mcq import read
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 CITIES = ("Rome", "Paris", "New York", "York", "none of these")
 ASKED = ScoringInput("Capital of France?", ("B",), CITIES)

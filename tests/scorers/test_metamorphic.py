@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS, symbolic
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 from tests.scorers.rewrites import (
     LITERAL_CHANGED,
     LITERAL_KEPT,

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from routeyard.pipelines.scorers.comparison.number_words import spoken
+from routeyard.pipelines.label.scorers.quantities import spoken
 
 
 @pytest.mark.parametrize(

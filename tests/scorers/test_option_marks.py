@@ -7,16 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from routeyard.pipelines.scorers.comparison.words import normalise
-from routeyard.pipelines.scorers.extraction import option_marks
-from routeyard.pipelines.scorers.extraction.languages import ENGLISH, NOUNS
-from routeyard.pipelines.scorers.extraction.last_sentence import last_stated
-from routeyard.pipelines.scorers.extraction.marks import SIGNS, committed
-from routeyard.pipelines.scorers.extraction.option_marks import commitments, spelled_out
-from routeyard.pipelines.scorers.extraction.option_text import ReadOptions, matching
-from routeyard.pipelines.scorers.extraction.plain_option import plainly
-from routeyard.pipelines.scorers.mcq import SCORER, read
-from routeyard.pipelines.scorers.scorer import LETTERS, UNMARKED, ScoreResult, ScoringInput
+from routeyard.pipelines.label.scorers import option_marks
+from routeyard.pipelines.label.scorers.graded import normalise
+from routeyard.pipelines.label.scorers.languages import ENGLISH, NOUNS
+from routeyard.pipelines.label.scorers.mcq import SCORER, last_stated, plainly, read
+from routeyard.pipelines.label.scorers.option_marks import (
+    ReadOptions,
+    commitments,
+    matching,
+    spelled_out,
+)
+from routeyard.pipelines.label.scorers.reading import SIGNS, committed
+from routeyard.pipelines.label.scorers.scorer import LETTERS, UNMARKED, ScoreResult, ScoringInput
 
 OPTIONS = {"A": "rome", "B": "eternal city of paris", "C": "new york", "D": "york"}
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.scorers import math as math_scorer
-from routeyard.pipelines.scorers import mcq, numeric
-from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import math as math_scorer
+from routeyard.pipelines.label.scorers import mcq, numeric, symbolic
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 def _rows(path: Path, columns: list[str] | None = None) -> list[dict[str, Any]]:

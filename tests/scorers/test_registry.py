@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import routeyard.pipelines.scorers
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.bartscore import THRESHOLD
-from routeyard.pipelines.scorers.scorer import Scorer, ScoringInput
+import routeyard.pipelines.label.scorers
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.bartscore import THRESHOLD
+from routeyard.pipelines.label.scorers.scorer import Scorer, ScoringInput
 from routeyard.schemas import QUERIES
 from routeyard.schemas.recipe.reference import json_schema
 from tests.scorers.said import UNTRIED, readings
@@ -18,9 +18,9 @@ from tests.scorers.said import UNTRIED, readings
 
 def test_every_scorer_is_listed_under_its_name() -> None:
     listed = {target.partition(":")[0]: name for name, target in SCORERS.builtin.items()}
-    for path in Path(str(routeyard.pipelines.scorers.__file__)).parent.glob("*.py"):
+    for path in Path(str(routeyard.pipelines.label.scorers.__file__)).parent.glob("*.py"):
         if any(line.startswith("SCORER = ") for line in path.read_text().splitlines()):
-            module = import_module(f"routeyard.pipelines.scorers.{path.stem}")
+            module = import_module(f"routeyard.pipelines.label.scorers.{path.stem}")
             assert module.__name__ in listed, f"{path.name} defines a scorer nobody can name"
     for name in SCORERS.builtin:
         scorer = SCORERS.get(name)

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.isolation import jail as sandbox
-from routeyard.pipelines.isolation.jail import host
+from routeyard.pipelines.common.isolation import jail as sandbox
+from routeyard.pipelines.common.isolation.jail import host
 
 HOSTILE = Path(__file__).parent / "hostile"
 PROGRAMS = sorted(path.stem for path in HOSTILE.glob("*.txt") if path.stem != "honest")
@@ -165,7 +165,7 @@ def test_a_broken_jail_is_not_a_wrong_answer(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_jail_whose_machine_is_unknown_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
-    from routeyard.pipelines.isolation.jail import jail, kernel
+    from routeyard.pipelines.common.isolation.jail import jail, kernel
 
     monkeypatch.setattr(kernel, "machine", lambda: "vax")
     with pytest.raises(OSError, match="vax"):

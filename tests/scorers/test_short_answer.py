@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from routeyard.pipelines.scorers import em, rouge_l
-from routeyard.pipelines.scorers.extraction.short_answer import whole_answer
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import em
+from routeyard.pipelines.label.scorers import graded as rouge_l
+from routeyard.pipelines.label.scorers.reading import whole_answer
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 def test_to_answer_nothing_is_right_where_the_source_means_it() -> None:
@@ -24,11 +25,11 @@ def test_two_marked_answers_contradict_each_other_unless_they_are_one() -> None:
 def test_a_long_text_is_not_its_statement() -> None:
     # `f1` would compare "a small dog"; a summary is the whole of it.
     text = "the answer is a small dog ran home"
-    assert rouge_l.SCORER.read(ScoringInput("", (text,)), text).score == 1.0
+    assert rouge_l.ROUGE_L_SCORER.read(ScoringInput("", (text,)), text).score == 1.0
 
 
 def test_of_an_empty_text_nothing_is_compared() -> None:
-    assert rouge_l.SCORER.read(ScoringInput("", ("a dog",)), " \n").outcome == "abstain"
+    assert rouge_l.ROUGE_L_SCORER.read(ScoringInput("", ("a dog",)), " \n").outcome == "abstain"
     assert whole_answer("") is None
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import ScoringInput
-from routeyard.pipelines.scorers.superglue import CLASSES
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers.superglue import CLASSES
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.math import read
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import symbolic
+from routeyard.pipelines.label.scorers.math import read
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -80,9 +80,8 @@ def test_what_cannot_be_read_is_not_equal() -> None:
 
 
 def test_marks_too_slow_to_compare_do_not_hide_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    from routeyard.pipelines.scorers import math
-    from routeyard.pipelines.scorers.comparison import symbolic
-    from routeyard.pipelines.scorers.scorer import ScoringInput
+    from routeyard.pipelines.label.scorers import math, symbolic
+    from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
     same = math.same_answer
 

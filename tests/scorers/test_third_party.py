@@ -101,9 +101,9 @@ from pathlib import Path
 yard = Path({str(yard)!r})
 labels = pq.read_table(next(yard.glob("stages/label/*/labels.parquet"))).to_pylist()
 prompts = pq.read_table(next(yard.glob("stages/ingest/*/queries.parquet")))["prompt"].to_pylist()
-from routeyard.pipelines.entailment.equivalence import scorer_equivalence
+from routeyard.pipelines.curate.entailment import scorer_equivalence
 from routeyard.pipelines.label.policies import escalates_on
-from routeyard.pipelines.equivalence_types import Pair
+from routeyard.pipelines.curate.entailment import Pair
 backend = scorer_equivalence()
 print(json.dumps({{
     "right": sorted(r["model_id"] for r in labels if r["correct"]),

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.comparison import symbolic
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS, symbolic
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 _LONG = "We read the problem once more and note what is given. " * 12
 _LINES = Path(__file__).with_name("told.txt").read_text(encoding="utf-8").splitlines()

@@ -6,8 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from routeyard.pipelines.scorers.comparison.quantity import plain, scan
-from routeyard.pipelines.scorers.comparison.units import measured
+from routeyard.pipelines.label.scorers.quantities import measured, plain, scan
 
 
 @pytest.mark.parametrize(

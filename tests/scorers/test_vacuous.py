@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routeyard.pipelines.isolation.jail import host
+from routeyard.pipelines.common.isolation.jail import host
 
 HONEST = "def f(n):\n    return [n, n]\n"
 LIMITS = host.ProgramLimits(cpu_s=5, wall_s=60.0)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from routeyard.pipelines.scorers import em, f1, meteor, rouge_l
-from routeyard.pipelines.scorers.comparison.words import all_tokens, normalise, tokens
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import em, meteor
+from routeyard.pipelines.label.scorers import graded as f1
+from routeyard.pipelines.label.scorers import graded as rouge_l
+from routeyard.pipelines.label.scorers.graded import all_tokens, normalise, tokens
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 @pytest.mark.parametrize(
@@ -36,20 +38,22 @@ def test_exact_match(references: tuple[str, ...], output: str, outcome: str) -> 
 
 def test_a_reference_without_words_is_an_error_not_a_match() -> None:
     assert em.read(ScoringInput("", ("...",)), "Answer: !!!").outcome == "error"
-    assert f1.SCORER.read(ScoringInput("", ("...",)), "Answer: !!!").outcome == "error"
+    assert f1.F1_SCORER.read(ScoringInput("", ("...",)), "Answer: !!!").outcome == "error"
 
 
 def test_cjk_signs_are_words() -> None:
     # Without this, a Chinese answer is one word and F1 is 0 or 1.
     assert tokens("东京塔") == ["东", "京", "塔"]
-    assert f1.SCORER.read(ScoringInput("", ("东京",)), "Answer: 东京塔").score == pytest.approx(0.8)
+    assert f1.F1_SCORER.read(ScoringInput("", ("东京",)), "Answer: 东京塔").score == pytest.approx(
+        0.8
+    )
 
 
 def test_f1_takes_the_best_reference() -> None:
-    reading = f1.SCORER.read(ScoringInput("", ("a blue whale", "whale")), "Answer: The whale")
+    reading = f1.F1_SCORER.read(ScoringInput("", ("a blue whale", "whale")), "Answer: The whale")
     assert reading.score == 1.0
     assert reading.outcome == "correct"
-    assert f1.SCORER.read(ScoringInput("", ("cat",)), "Answer: dog").score == 0.0
+    assert f1.F1_SCORER.read(ScoringInput("", ("cat",)), "Answer: dog").score == 0.0
 
 
 def test_normal_form_is_stable() -> None:
@@ -91,8 +95,9 @@ def test_meteor_synonyms_come_from_wordnet_or_the_version_says_not() -> None:
 
 def test_whole_texts_are_compared_without_the_run_on_question() -> None:
     asked = ScoringInput("", ("a small dog ran",))
-    plain = rouge_l.SCORER.read(asked, "a small dog ran")
+    plain = rouge_l.ROUGE_L_SCORER.read(asked, "a small dog ran")
     assert (
-        rouge_l.SCORER.read(asked, "a small dog ran\n\nQuestion: and the cat?").score == plain.score
+        rouge_l.ROUGE_L_SCORER.read(asked, "a small dog ran\n\nQuestion: and the cat?").score
+        == plain.score
     )
     assert plain.score == 1.0

@@ -69,13 +69,13 @@ def llama(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def loaded(gpt2):
-    from routeyard.pipelines.signals.local_model import load
+    from routeyard.pipelines.evaluate.signals import load
 
     return load(str(gpt2), device="cpu")
 
 
 @pytest.fixture(scope="session")
 def loaded_llama(llama):
-    from routeyard.pipelines.signals.local_model import load
+    from routeyard.pipelines.evaluate.signals import load
 
     return load(str(llama), device="cpu")

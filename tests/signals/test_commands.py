@@ -15,7 +15,7 @@ import yaml
 
 from routeyard.datacards.card import render
 from routeyard.flows.cli import run
-from routeyard.flows.workspace.fixtures import MAKERS
+from routeyard.flows.workspace import MAKERS
 from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import CONTRACTS, LABELS, MODELS, QUERIES, RESPONSES, SPLITS
 from tests.calls.loopback import Loopback, answer, completion
@@ -204,7 +204,7 @@ def test_memory_and_time_are_said_before_weights_are_loaded(
 ):
     from safetensors.numpy import load_file
 
-    from routeyard.pipelines.signals import local_model
+    from routeyard.pipelines.evaluate import signals as local_model
 
     def refuse(*_, **__):
         raise AssertionError("weights were loaded")

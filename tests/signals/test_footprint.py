@@ -9,11 +9,16 @@ import shutil
 import numpy as np
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.logprobs import Token
-from routeyard.pipelines.signals.footprint import Trace, footprints, frequent_tokens, trace_tokens
-from routeyard.pipelines.signals.local_footprint import trace_local
-from routeyard.pipelines.signals.local_model import load
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.usage import Token
+from routeyard.pipelines.evaluate.signals import (
+    Trace,
+    footprints,
+    frequent_tokens,
+    load,
+    trace_local,
+    trace_tokens,
+)
 from routeyard.schemas import CONTRACTS
 
 PROMPTS = ["What is 2 + 2?", "The capital of France", "fox", "Answer: B. The quick brown fox"]

@@ -7,10 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.signals import hidden_states
-from routeyard.pipelines.signals.hidden_states import ABOUT, pooled, write_hidden_states
-from routeyard.pipelines.signals.local_model import fingerprint
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate import signals as hidden_states
+from routeyard.pipelines.evaluate.signals import ABOUT, fingerprint, pooled, write_hidden_states
 from routeyard.schemas import CONTRACTS
 
 PROMPTS = ["What is 2 + 2?", "fox", "The capital of France is Paris. " * 3, "B", "long " * 200]

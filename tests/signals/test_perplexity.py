@@ -7,9 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.signals.local_model import load
-from routeyard.pipelines.signals.perplexity import negative_log_likelihoods, perplexity_fingerprints
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.signals import (
+    load,
+    negative_log_likelihoods,
+    perplexity_fingerprints,
+)
 
 TEXTS = ["Paris is the capital of France.", "4", "", "the lazy dog, 17 times" * 3, "B"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.signals.probes import select_probes
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.signals import select_probes
 
 QUERIES = pa.table({"query_id": [f"q{i:02d}" for i in range(40)], "prompt": ["p"] * 40})
 

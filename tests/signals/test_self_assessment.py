@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from routeyard.pipelines.signals.self_assessment import certainty
+from routeyard.pipelines.evaluate.signals import certainty
 
 
 def logprobs(*tokens: tuple[str, dict[str, float]]) -> str:

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.study import StudyContext
 from routeyard.schemas import SIGNALS
 from tests.evaluate.conftest import planted_tables
 

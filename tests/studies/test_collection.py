@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.pipelines.studies import collection
-from routeyard.pipelines.studies.context import StudyContext
+from routeyard.pipelines.evaluate.studies import items as collection
+from routeyard.pipelines.evaluate.studies.study import StudyContext
 from tests.studies.test_studies import reference, tables
 
 
@@ -14,7 +14,7 @@ def test_rounds_and_uniform_coverage_are_compared_at_each_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(collection, "_SEEDS", 3)
-    monkeypatch.setattr(collection, "BUDGETS", (0.2, 0.5))
+    monkeypatch.setattr(collection, "COLLECTION_BUDGETS", (0.2, 0.5))
     random = np.random.default_rng(0)
     ease = random.normal(0, 0.3, 240)
     right = {
@@ -22,7 +22,7 @@ def test_rounds_and_uniform_coverage_are_compared_at_each_budget(
         for k in range(6)
     }
     given = StudyContext("mine", tables(right, ["a"] * 120 + ["b"] * 120), reference, resamples=50)
-    cells = {(cell.row, cell.column): cell for cell in collection.cells(given)}
+    cells = {(cell.row, cell.column): cell for cell in collection.collection_cells(given)}
     assert len(cells) == 2 * 5
     for row in ("20 % of all calls", "50 % of all calls"):
         saved = cells[row, "calls of uniform coverage over ours"]

@@ -7,15 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from routeyard.flows.evaluation.router_specs import reference
-from routeyard.flows.evaluation.study import run_study
-from routeyard.papers.computed import Studies
+from routeyard.flows.evaluation.evaluate import reference, run_study
 from routeyard.papers.paper import read_paper
-from routeyard.papers.stands import Stand
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.fed import known_costs
-from routeyard.pipelines.studies.needs import lacking
+from routeyard.papers.reproduction import Stand, Studies
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.needs import lacking
+from routeyard.pipelines.evaluate.studies.study import StudyContext, known_costs
 from tests.studies.test_paper_studies import POOL, release
 
 

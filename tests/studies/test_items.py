@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.methods.index import run_on
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.study import Study
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.study import Study
 
-PAGE = Path(__file__).parents[2] / "pipelines" / "studies" / "README.md"
+PAGE = Path(__file__).parents[2] / "pipelines/evaluate/studies/README.md"
 #: Paper as the page calls it → (its tables, its figures), counted in the papers; its short name.
 PAPERS = {
     "RouterXBench": (6, 6, "triple-perspective"),
@@ -60,13 +60,13 @@ def test_every_table_and_figure_has_a_line(paper: str) -> None:
 def test_every_study_stands_in_the_line_of_its_items(name: str) -> None:
     study: Study = STUDIES.get(name)
     page = PAGE.read_text(encoding="utf-8")
-    assert f"`{name}`" in page, f"add a row with `{name}` to pipelines/studies/README.md"
+    assert f"`{name}`" in page, f"add a row with `{name}` to pipelines/evaluate/studies/README.md"
     own = items(study.item)
     papers = [p for p, (_, _, short) in PAPERS.items() if short == study.paper]
     if papers and own:
         named = [which for p, which, state in lines() if p == papers[0] and f"`{name}`" in state]
         assert own <= set().union(*named), (
-            f"{name} is of {study.item}: name it in the row of each in pipelines/studies/README.md"
+            f"{name} is of {study.item}: name it in the row of each in evaluate/studies/README.md"
         )
 
 

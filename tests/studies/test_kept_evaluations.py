@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.flows.evaluation.kept import store_in
+from routeyard.flows.evaluation.evaluate import context_of, store_in
 from routeyard.flows.evaluation.released import read_release, with_embeddings
-from routeyard.flows.evaluation.study import context_of
-from routeyard.pipelines.studies.context import StudyContext, made
+from routeyard.pipelines.evaluate.studies.study import StudyContext, made
 from tests.support.worded_release import worded_release
 
 

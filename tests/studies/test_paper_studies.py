@@ -12,16 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.flows.evaluation.router_specs import reference
-from routeyard.flows.evaluation.study import run_study
-from routeyard.papers.routing_plateau.hard_questions import hits
-from routeyard.papers.routing_plateau.profiles import shares
-from routeyard.pipelines.errors import BadInput
+from routeyard.flows.evaluation.evaluate import reference, run_study
+from routeyard.papers.routing_plateau.studies import hard_questions_hits as hits
+from routeyard.papers.routing_plateau.studies import shares
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.needs import check, lacking
+from routeyard.pipelines.evaluate.studies.study import Study, StudyCell, StudyContext, ZooFigures
 from routeyard.pipelines.routers import ROUTERS
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.context import StudyContext, ZooFigures
-from routeyard.pipelines.studies.needs import check, lacking
-from routeyard.pipelines.studies.study import Study, StudyCell
 from routeyard.schemas import (
     DESCRIPTORS,
     EMBEDDINGS,

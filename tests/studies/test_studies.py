@@ -11,14 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.evaluation.router_specs import reference
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.metrics import METRICS
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.declared import declared
-from routeyard.pipelines.studies.needs import NEEDS, check
-from routeyard.pipelines.studies.study import Study, table_of
+from routeyard.flows.evaluation.evaluate import reference
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.metrics import METRICS
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.needs import NEEDS, check
+from routeyard.pipelines.evaluate.studies.study import Study, StudyContext, declared, table_of
 from routeyard.schemas import LABELS, MODELS, QUERIES
 
 DOMINANCE: Study = STUDIES.get("dominance")
@@ -73,7 +71,7 @@ def test_the_columns_of_a_study_are_metrics(name: str) -> None:
     cells = declared()[name].get("cells")
     columns = cells.get("columns", {}) if isinstance(cells, dict) else {}
     unknown = [one for one in columns if one.partition("[")[0] not in METRICS.builtin]
-    assert not unknown, f"no metric is called {', '.join(unknown)}: see pipelines/metrics"
+    assert not unknown, f"no metric is called {', '.join(unknown)}: see pipelines/evaluate/metrics"
 
 
 def test_the_list_is_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from routeyard.datacards.files import render as render_files
 from routeyard.pipelines.release.build import Released, write_release
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.schemas import CONTRACTS
-from routeyard.schemas.manifest import Manifest
+from routeyard.schemas.release import Manifest
 
 RECIPE: dict[str, Any] = {"name": "tiny", "version": "1.0.0", "release": {"title": "Tiny"}}
 SOURCES = [{"source": "arith", "license": "MIT", "url": None, "redistribute_text": True}]

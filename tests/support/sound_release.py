@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.release.checks.tables import check_tables
-from routeyard.schemas.manifest import Manifest
+from routeyard.pipelines.verify.tables import check_tables
+from routeyard.schemas.release import Manifest
 
 LABELS = "data/labels.parquet"
 

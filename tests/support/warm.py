@@ -18,11 +18,11 @@ MODULES = (
     "pyarrow.dataset", "pyarrow.parquet", "pydantic", "rich.console", "rich.table",
     "safetensors.numpy", "scipy.sparse", "scipy.stats", "typer", "vl_convert", "yaml",
     "routeyard.flows.build", "routeyard.flows.cli.tree", "routeyard.flows.demo.server",
-    "routeyard.flows.evaluation.evaluate", "routeyard.flows.evaluation.report",
+    "routeyard.flows.evaluation.evaluate", "routeyard.pipelines.evaluate.run",
     "routeyard.flows.publish", "routeyard.flows.status", "routeyard.datacards.site",
-    "routeyard.pipelines.collect.estimate", "routeyard.pipelines.evaluate",
-    "routeyard.pipelines.proof", "routeyard.pipelines.scorers.mcq",
-    "routeyard.pipelines.scorers.numeric",
+    "routeyard.pipelines.collect.plan", "routeyard.pipelines.evaluate.studies",
+    "routeyard.pipelines.verify.prove", "routeyard.pipelines.label.scorers.mcq",
+    "routeyard.pipelines.label.scorers.numeric",
 )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def import_all() -> None:
 
 def _hash_code() -> None:
     """Hashes of our code, of which each build and each `status` needs most."""
-    from routeyard.flows.workspace.code import PACKAGES, module_hash, reach
+    from routeyard.flows.workspace import PACKAGES, module_hash, reach
 
     for name in reach(frozenset(name for name in sys.modules if name.startswith(PACKAGES))):
         module_hash(name)
@@ -55,8 +55,6 @@ def serve(address: str) -> dict[str, object]:
     """Answer until the last who holds our input is gone; returns in a child, with its job."""
     import gc
     import selectors
-
-    from routeyard.flows.console.ending import end
 
     import_all()
     _hash_code()
@@ -91,14 +89,12 @@ def serve(address: str) -> dict[str, object]:
             return job
     for pid in running:
         os.waitpid(pid, 0)
-    end(0)
+    sys.exit(0)
 
 
 def run(job: dict[str, object]) -> None:
     """Be the Python that was asked for."""
     import runpy
-
-    from routeyard.flows.console.ending import end
 
     os.chdir(str(job["folder"]))
     os.environ.clear()
@@ -114,14 +110,14 @@ def run(job: dict[str, object]) -> None:
         else:
             sys.argv = [what, *words]
             runpy.run_module(what, run_name="__main__", alter_sys=True)
-        end(0)
+        sys.exit(0)
     except SystemExit as ended:
         if not isinstance(ended.code, int | None):
             print(ended.code, file=sys.stderr)
-        end(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
+        sys.exit(ended.code if isinstance(ended.code, int) else int(ended.code is not None))
     except BaseException:
         sys.excepthook(*sys.exc_info())
-        end(1)
+        sys.exit(1)
 
 
 def ask(address: str, words: list[str]) -> int:

@@ -9,12 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.trajectories.arrays import trajectories_of
-from routeyard.pipelines.trajectories.caches import ArmPrice, cache_rule, price_of_row, rule_names
-from routeyard.pipelines.trajectories.outcome import assumptions, policy_costs
-from routeyard.pipelines.trajectories.policies import policy_arms
-from routeyard.pipelines.trajectories.replay import replay
+from routeyard.extensions.traffic.outcome import assumptions, policy_costs
+from routeyard.extensions.traffic.replay import policy_arms, replay, trajectories_of
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.trajectories import ArmPrice, cache_rule, price_of_row, rule_names
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 PRICES = {

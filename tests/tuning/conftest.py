@@ -22,7 +22,7 @@ def tiny_encoder(folder: Path, *, hidden: int = 32, layers: int = 2, dropout: fl
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-    from routeyard.pipelines.fetch_weights import as_encoder
+    from routeyard.pipelines.common.encoders import as_encoder
 
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *DECIDE, *FILLER]
     raw = Tokenizer(models.WordLevel({w: k for k, w in enumerate(words)}, unk_token="[UNK]"))

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from routeyard.extensions.tuning.training import TuningCell, drawn
+from routeyard.extensions.tuning.tune import Grid, read
 from routeyard.flows.evaluation.released import read_release
-from routeyard.flows.evaluation.tune import read
-from routeyard.flows.evaluation.tuning_grid import Grid
-from routeyard.pipelines.tuning.cell import TuningCell, drawn, identity, whole
+from routeyard.pipelines.evaluate.studies.needs import identity, whole
 
 
 def test_a_smaller_draw_lies_in_a_larger_one(release: Path) -> None:
@@ -54,9 +54,9 @@ def test_a_grid_is_every_combination_with_the_neighbours_once_for_each_amount() 
 def test_a_cell_leaves_no_encoder_in_memory(release: Path, tiny: Path, tmp_path: Path) -> None:
     import weakref
 
-    from routeyard.flows.evaluation.tune import tune
-    from routeyard.pipelines import encoders
-    from routeyard.pipelines.tuning.settings import TuningSettings
+    from routeyard.extensions.tuning.encoder import TuningSettings
+    from routeyard.extensions.tuning.tune import tune
+    from routeyard.pipelines.common import encoders
 
     core, scheme = read(read_release(release), None)
     made: list[weakref.ref[Any]] = []
@@ -81,7 +81,7 @@ def test_a_cell_leaves_no_encoder_in_memory(release: Path, tiny: Path, tmp_path:
 
 
 def test_means_are_over_the_routers_that_have_every_place() -> None:
-    from routeyard.papers.routing_plateau.tuning import _common
+    from routeyard.papers.routing_plateau.studies import _common
 
     one = np.ones(3)
     plain, tuned, large = (1, "e", 9, False), (1, "e", 9, True), (2, "f", 9, False)

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from routeyard.extensions.tuning import training as checkpoint
+from routeyard.extensions.tuning.encoder import Encoder, TuningSettings, batches, pieces
+from routeyard.extensions.tuning.training import HEADS, head_of, registered, tune
+from routeyard.extensions.tuning.tune import read
 from routeyard.flows.evaluation.released import read_release
-from routeyard.flows.evaluation.tune import read
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.routers.base import Examples
-from routeyard.pipelines.tuning import checkpoint
-from routeyard.pipelines.tuning.encoder import Encoder
-from routeyard.pipelines.tuning.heads import HEADS, head_of, registered
-from routeyard.pipelines.tuning.loop import tune
-from routeyard.pipelines.tuning.settings import TuningSettings, batches, pieces
 
 QUICK = TuningSettings(epochs=2, batch=16, micro=16, encoder_rate=1e-3, tokens=32, save_every=3)
 
@@ -241,7 +239,7 @@ def test_batches_hold_each_row_once_and_little_padding() -> None:
 
 
 def test_vectors_are_those_of_the_zoo(tiny: Path, train: Examples) -> None:
-    from routeyard.pipelines import encoders
+    from routeyard.pipelines.common import encoders
 
     texts = list(train.queries.prompts[:40])
     encoder = Encoder(str(tiny), 32)
@@ -254,7 +252,7 @@ def test_a_folder_that_was_trained_again_is_embedded_again(
 ) -> None:
     from safetensors.numpy import load_file, save_file
 
-    from routeyard.pipelines.embed import embed
+    from routeyard.pipelines.common.encoders import embed
 
     folder, queries = tmp_path / "encoder", read_release(release)["queries"].slice(0, 8)
     shutil.copytree(tiny, folder)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.tuning.settings import TuningSettings
-from routeyard.pipelines.tuning.size import memory, size_of
+from routeyard.extensions.tuning.encoder import TuningSettings, memory
+from routeyard.extensions.tuning.encoder import encoder_size_of as size_of
+from routeyard.pipelines.common.errors import SourceError
 
 
 def test_parameters_are_those_of_the_weights(tiny: Path) -> None:

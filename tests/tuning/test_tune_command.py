@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.pipelines.errors import BadInput, Unsafe
+from routeyard.pipelines.common.errors import BadInput, Unsafe
 from routeyard.pipelines.routers import saved
 
 ROOT = Path(__file__).parents[2]
@@ -150,7 +150,7 @@ def test_a_plan_loads_no_weights_and_trains_nothing(
     release: Path, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    from routeyard.pipelines import encoders
+    from routeyard.pipelines.common import encoders
 
     def refuse(encoder: str) -> Any:
         raise AssertionError(f"{encoder} was loaded")

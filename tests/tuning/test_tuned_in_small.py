@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.flows.evaluation.reproduced import tuning
-from routeyard.flows.evaluation.reproduced.stands import stands_of
 from routeyard.papers import PAPERS
+from routeyard.papers import commands as tuning
+from routeyard.papers.commands import stands_of
 from routeyard.papers.paper import SmallTuning
 from routeyard.papers.reproduction import reproduction
-from routeyard.pipelines import encoders
+from routeyard.pipelines.common import encoders
 
 
 def test_tables_of_trained_encoders_are_there_in_kind(
     release: Path, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tuning, "ENCODER", str(tiny))
+    monkeypatch.setattr(tuning, "TUNING_ENCODER", str(tiny))
     small = SmallTuning(routers=("mlp",), layers=1, rows=(30, 60), tokens=32)
     paper = PAPERS.get("routing_plateau")
     items = {name: paper.items[name] for name in ("Table 6", "Table 13", "Figure 5")}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.zoo.choose import asked, shares
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.zoo.run import asked, shares
 
 SCORES = np.array([[0.9, 0.5, 0.2], [0.5, 0.6, 0.1], [0.8, 0.1, 0.7], [0.2, 0.3, 0.9]])
 COST = np.array([10.0, 2.0, 1.0])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.zoo.facts import facts, lines
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.zoo.report import facts, lines
 
 N, M = 600, 6
 

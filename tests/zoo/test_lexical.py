@@ -7,8 +7,8 @@ import pytest
 import sklearn.decomposition  # noqa: F401  (a limit holds for the libraries that are loaded)
 from threadpoolctl import threadpool_limits
 
-from routeyard.flows.evaluation.vectors import kept_tfidf
-from routeyard.pipelines.lexical import fitted, tfidf
+from routeyard.flows.evaluation.released import kept_tfidf
+from routeyard.pipelines.common.encoders import fitted, tfidf
 
 
 def test_vectors_do_not_depend_on_the_number_of_threads() -> None:
@@ -33,7 +33,7 @@ def test_vectors_are_kept_in_the_cache_until_a_text_or_the_split_changes(
         made.append(len(texts))
         return tfidf(texts, fit_on)
 
-    monkeypatch.setattr("routeyard.pipelines.lexical.tfidf", counted)
+    monkeypatch.setattr("routeyard.pipelines.common.encoders.tfidf", counted)
     texts = [f"how many apples are {k} and {k % 7} pears" for k in range(60)]
     train = np.arange(60) % 3 > 0
     first = kept_tfidf(texts, train, tmp_path)

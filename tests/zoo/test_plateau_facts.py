@@ -1,7 +1,7 @@
 """The plateau study's facts on recorded matrices: which hold here, and which do not.
 
 Six quick routers with one setting each read TF-IDF, which needs no weights; the full protocol with
-real encoders stands in pipelines/zoo/results.
+real encoders stands in pipelines/evaluate/zoo/results.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 from benchmarks.zoo.matrices import MATRICES
-from routeyard.pipelines.embed import text_of
-from routeyard.pipelines.experiment.entrants import registered
-from routeyard.pipelines.experiment.fit import Fit
-from routeyard.pipelines.lexical import tfidf
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.zoo.facts import facts, lines
+from routeyard.pipelines.common.encoders import text_of, tfidf
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.experiment import registered
+from routeyard.pipelines.evaluate.fit import Fit
+from routeyard.pipelines.evaluate.zoo.report import facts, lines
 
 SETTINGS = {
     "avengers-pro": {"clusters": 25},

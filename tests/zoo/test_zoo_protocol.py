@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.experiment.settings import FIRST_SEED, MORE_SEEDS
-from routeyard.pipelines.zoo.protocol import (
+from routeyard.pipelines.evaluate.experiment import FIRST_SEED, MORE_SEEDS
+from routeyard.pipelines.evaluate.zoo.run import (
     CellResult,
     ZooCell,
     first_stage,

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.held_out.unseen import Answering
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.fit import Fit
+from routeyard.pipelines.evaluate.held_out import Answering
 from routeyard.pipelines.evaluate.run import Evaluation, evaluate
-from routeyard.pipelines.experiment.fit import Fit
-from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.routers.base import Examples, Router
 
 

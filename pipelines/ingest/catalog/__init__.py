@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from routeyard.pipelines.errors import RecipeError, UnknownName, did_you_mean
+from routeyard.pipelines.common.errors import RecipeError, UnknownName, did_you_mean
 from routeyard.schemas.recipe import Source
 
 #: Keys of an entry that are no part of a source.

@@ -1,12 +1,12 @@
 """Importers: existing routing benchmarks and evaluations as they are published → a workspace.
 
-To add one: an entry in `importers.yaml`, and a file here of the same name with its reader.
+To add one: an entry in `importers.yaml`, whose `reader` names a file here and its importer.
 """
 
 from __future__ import annotations
 
-from routeyard.pipelines.ingest.importers.spec import FORMATS
-from routeyard.pipelines.registry import Registry
+from routeyard.pipelines.common.registry import Registry
+from routeyard.pipelines.ingest.importers.reading import FORMATS
 
 #: Format → its importer.
 IMPORTERS = Registry(

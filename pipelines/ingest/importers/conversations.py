@@ -3,14 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.trajectories import iso_time, prefix_hashes
+from routeyard.pipelines.common.usage import TokenUsage
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.spec import ImportResult
-from routeyard.pipelines.token_usage import TokenUsage
-from routeyard.pipelines.trajectories.chains import prefix_hashes
-from routeyard.pipelines.trajectories.times import iso_time
+from routeyard.pipelines.ingest.importers import reading as spec
+from routeyard.pipelines.ingest.importers.reading import ImportResult
+
+# What importers of agents share: sums over steps, and reports of the SWE-bench harness.
+
+#: Counts of an answer that are those of its steps together.
+TOKENS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+def sums_of(steps: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    """Column → sum over all steps; None as soon as one is unknown."""
+    values = {name: [step[name] for step in steps] for name in names}
+    return {
+        name: None if not found or None in found else sum(found) for name, found in values.items()
+    }
+
+
+def harness_reports(paths: Sequence[Path], result: spec.ImportResult) -> dict[str, bool]:
+    """Instance → whether it was resolved, from the SWE-bench harness's reports among the files."""
+    resolved: dict[str, bool] = {}
+    for path in paths:
+        if path.suffix != ".json" or path.name.endswith(".traj.json"):
+            continue
+        content = reading.load_json(path)
+        if not isinstance(content, dict) or not isinstance(content.get("resolved_ids"), list):
+            result.skip("files that are not of the format", path.name)
+            continue
+        judged = content.get("completed_ids") or content.get("submitted_ids") or []
+        resolved |= dict.fromkeys(map(str, judged), False)
+        resolved |= dict.fromkeys(map(str, content["resolved_ids"]), True)
+    if not resolved:
+        result.doubts.append(
+            "whether instances were resolved is not known: put the harness's report, with "
+            "`resolved_ids`, beside the trajectories"
+        )
+    return resolved
 
 
 def steps_of(
@@ -21,7 +56,6 @@ def steps_of(
     where: str,
     *,
     tokens: Callable[[Mapping[str, Any]], TokenUsage] | None = None,
-    tools: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Rows of `steps`: each assistant's message with the prompt that all earlier ones are.
 
@@ -29,7 +63,6 @@ def steps_of(
         key: `query_id`, `model_id` and `sample` of the trajectory.
         tokens: Token classes that a message states; messages without a prompt count are no calls,
             such as a greeting that the harness wrote, if another message has one.
-        tools: Names of the tools that were offered.
     """
     hashes = prefix_hashes([_asked(message) for message in messages]) if messages else []
     found: list[dict[str, Any]] = []
@@ -58,7 +91,7 @@ def steps_of(
                 "requested_at": iso_time(message.get("timestamp"), where),
                 "parent": len(found) - 1 if found else None,
                 "prefix_hash": hashes[place - 1] if place else None,
-                "tools_offered": None if tools is None else list(tools),
+                "tools_offered": None,
                 "tools_called": called,
                 "outcome": outcome,
             }

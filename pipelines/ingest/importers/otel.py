@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.ingest.importers import reading, spec
-from routeyard.pipelines.ingest.importers.trajectory_sums import TOKENS, sums_of
-from routeyard.pipelines.trajectories.times import iso_time
+from routeyard.pipelines.common.trajectories import iso_time
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers import reading as spec
+from routeyard.pipelines.ingest.importers.conversations import TOKENS, sums_of
 
 _CALLS = ("chat", "text_completion", "generate_content", "responses")
 #: Attribute of an evaluation's outcome, on any span of the trajectory.
@@ -234,8 +235,8 @@ def _plain(value: Any) -> Any:
 
 
 def _seconds(span: Mapping[str, Any], nano: str, iso: str, where: str) -> Any:
-    from routeyard.pipelines.errors import SourceError
-    from routeyard.pipelines.trajectories.times import epoch
+    from routeyard.pipelines.common.errors import SourceError
+    from routeyard.pipelines.common.trajectories import epoch
 
     value = span.get(nano)
     found = int(value) / 1e9 if value is not None else epoch(span.get(iso))

@@ -5,16 +5,165 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from routeyard.pipelines.errors import SourceError, did_you_mean
-from routeyard.pipelines.ingest.importers.spec import ImportResult
-from routeyard.pipelines.io import files
-from routeyard.pipelines.io.untrusted import regular
-from routeyard.pipelines.token_usage import TokenUsage
-from routeyard.pipelines.usage import usage_of
+import yaml
+
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.errors import SourceError, Unsafe
+from routeyard.pipelines.common.untrusted import regular
+from routeyard.pipelines.common.usage import TokenUsage, usage_of
+from routeyard.schemas.errors import did_you_mean
+
+# What an importer is: a declaration, and a reader that yields answers and adds questions.
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedQuestion:
+    """One question; `id` is its name inside the source."""
+
+    id: str
+    question: str
+    task: str
+    prompt: str | None = None
+    choices: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    domain: str = "general"
+    scorer: str = "given"
+    split: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedAnswer:
+    """One answer of one model; None is not known, never zero."""
+
+    query: str
+    model: str
+    sample: int = 0
+    text: str | None = None
+    score: float | None = None
+    graded_against: tuple[str, ...] | None = None
+    finish_reason: str | None = None
+    served_model: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cost_usd: float | None = None
+    latency_s: float | None = None
+    #: Calls to models that the answer took; None where it is one or not known.
+    calls: int | None = None
+    status: str | None = None
+    error: str | None = None
+
+
+@dataclass
+class ImportResult:
+    """The questions of an import and what was left out; filled while the source is read.
+
+    Attributes:
+        source: The file or folder that is imported.
+        left_out: Reason → number of records that were not taken.
+        skipped: Reason → names of whole files that were not taken.
+        samples: (question, model) → answers so far, in formats that repeat them.
+        doubts: What a person has to know or to decide, one sentence each.
+        choices: What was chosen where the source leaves it open, one sentence each.
+        steps: Rows of `steps` with the questions' own ids; written beside the answers.
+    """
+
+    source: Path
+    questions: dict[str, ImportedQuestion] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    skipped: dict[str, list[str]] = field(default_factory=dict)
+    samples: Counter[tuple[str, str]] = field(default_factory=Counter)
+    doubts: list[str] = field(default_factory=list)
+    choices: list[str] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+
+    def skip(self, why: str, file: str) -> None:
+        """Leave a whole file out, by name."""
+        self.skipped.setdefault(why, []).append(file)
+
+    def reasons(self) -> dict[str, int]:
+        """What was not taken: reason, with the names of whole files, → count."""
+        named = {}
+        for why, names in self.skipped.items():
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            named[f"{why} ({', '.join(sorted(names)[:5])}{more})"] = len(names)
+        return dict(sorted((self.left_out + Counter(named)).items()))
+
+    def ask(self, question: ImportedQuestion, where: str) -> None:
+        """Add a question.
+
+        Raises:
+            SourceError: another question has the same id.
+        """
+        if self.questions.setdefault(question.id, question) != question:
+            raise SourceError(
+                f"the id {question.id!r} belongs to two different questions",
+                where=where,
+                next_step="import the files one by one, or mend the ids in the source",
+            )
+
+    def next_sample(self, query: str, model: str) -> int:
+        """Number of the model's next answer to a question, from 0."""
+        self.samples[query, model] += 1
+        return self.samples[query, model] - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """One format: where it comes from, what it lacks, and how it is read.
+
+    Attributes:
+        layout: What `PATH` must hold, in one sentence for an error.
+        files: Patterns of the format's files below a folder.
+        license: As stated upstream; NOASSERTION when nothing is stated.
+        lacks: What the source does not record at all.
+        read: `read(paths, result)` yields the answers in these files, and adds their questions
+            and what is left out to `result`.
+        newest_first: The time in a file's name; `read` gets the newest file first.
+        sizes_in_names: Model names state sizes (`…-7b-…`), which then become `params_b`.
+    """
+
+    name: str
+    title: str
+    url: str
+    license: str
+    layout: str
+    files: tuple[str, ...]
+    lacks: tuple[str, ...]
+    read: Callable[[Sequence[Path], ImportResult], Iterable[ImportedAnswer]]
+    newest_first: re.Pattern[str] | None = None
+    sizes_in_names: bool = False
+
+
+def importer(
+    name: str,
+    read: Callable[[Sequence[Path], ImportResult], Iterable[ImportedAnswer]],
+    *,
+    newest_first: re.Pattern[str] | None = None,
+) -> Importer:
+    """The importer of a format that `importers.yaml` describes."""
+    if name not in FORMATS:
+        raise LookupError(f"describe {name!r} in pipelines/ingest/importers/importers.yaml first")
+    about: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in FORMATS[name].items()
+        if key != "reader"
+    }
+    return Importer(name=name, read=read, newest_first=newest_first, **about)
+
+
+#: What `importers.yaml` says of each format; `reader` is the module and name of its importer.
+FORMATS = yaml.safe_load(Path(__file__).with_name("importers.yaml").read_text(encoding="utf-8"))
+
 
 #: More tokens than any call takes or gives.
 MOST_TOKENS = 100_000_000
@@ -297,3 +446,94 @@ def options(value: Any) -> tuple[str, ...]:
     if isinstance(value, list):
         value = ["" if item is None else item for item in value]
     return texts(value)
+
+
+# Members of a zip file, within limits: a small archive can unfold into a full disk.
+
+MAX_BYTES = 4_000_000_000
+MAX_MEMBERS = 200_000
+#: JSON compresses about tenfold; a bomb does so a thousandfold.
+MAX_RATIO = 200
+_BLOCK = 1 << 20
+#: What a damaged, cut or encrypted archive raises (OSError: its Zstandard stream).
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+)
+#: Zstandard's number among the compressions of a zip file; zipfile cannot read it before 3.14.
+_ZSTANDARD = 93
+
+
+def members(path: Path, ending: str, *, max_bytes: int = MAX_BYTES) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of the members that end in `ending`, in order of name.
+
+    Nothing is written to disk. The declared sizes are not believed: bytes are
+    counted while they are unfolded.
+
+    Raises:
+        Unsafe: the archive unfolds to more than any dataset would.
+        SourceError: it is damaged or encrypted.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = sorted(archive.infolist(), key=lambda entry: entry.filename)
+            if len(entries) > MAX_MEMBERS:
+                raise _bomb(path, f"it has {len(entries):,} members")
+            total = 0
+            for entry in entries:
+                if entry.is_dir() or not entry.filename.endswith(ending):
+                    continue
+                room = min(max_bytes - total, max(entry.compress_size, 5_000) * MAX_RATIO)
+                content = _read(archive, entry, room, path)
+                total += len(content)
+                yield entry.filename, content
+    except _DAMAGED as error:
+        raise SourceError(
+            f"the archive cannot be read: {error}",
+            where=str(path),
+            next_step="fetch the file again",
+        ) from error
+
+
+def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, room: int, path: Path) -> bytes:
+    blocks: list[bytes] = []
+    size = 0
+    with _opened(archive, entry, path) as stream:
+        while block := stream.read(_BLOCK):
+            size += len(block)
+            if size > room:
+                raise _bomb(path, f"{entry.filename} unfolds to more than {room:,} bytes")
+            blocks.append(block)
+    content = b"".join(blocks)
+    if entry.compress_type == _ZSTANDARD and zlib.crc32(content) != entry.CRC:
+        raise zipfile.BadZipFile(f"the checksum of {entry.filename} is wrong")
+    return content
+
+
+def _opened(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path) -> IO[bytes] | Any:
+    """Stream of a member's content, unfolded as it is read."""
+    if entry.compress_type != _ZSTANDARD:
+        return archive.open(entry)
+    import pyarrow as pa
+
+    with path.open("rb") as file:
+        file.seek(entry.header_offset)
+        head = file.read(30)
+        if head[:4] != b"PK\x03\x04" or entry.flag_bits & 1:
+            raise zipfile.BadZipFile(f"{entry.filename} has no readable header")
+        # A name and an extra field of the lengths given there precede the content.
+        file.seek(int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), 1)
+        packed = file.read(entry.compress_size)
+    return pa.CompressedInputStream(pa.BufferReader(packed), "zstd")
+
+
+def _bomb(path: Path, what: str) -> Unsafe:
+    return Unsafe(
+        f"the archive is refused: {what}",
+        where=str(path),
+        next_step="unpack it yourself if you trust it, and import the folder",
+    )

@@ -1,8 +1,738 @@
-"""A stranger's results, whatever their layout, as the normal form of `schemas/recording.py`."""
+"""A stranger's results, whatever their layout, as the normal form of `schemas/release.py`."""
 
 from __future__ import annotations
 
-from routeyard.pipelines.ingest.results.read import AggregatesOnly, Results, read_results
-from routeyard.pipelines.ingest.results.values import ReadingNote
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.untrusted import too_large
+from routeyard.pipelines.common.usage import APART, usage_of
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers.reading import (
+    ImportedAnswer,
+    ImportedQuestion,
+    ImportResult,
+    newest_first,
+)
+from routeyard.pipelines.ingest.results.arms import Assigned, unmelted, why_aggregate, why_pairs
+from routeyard.pipelines.ingest.results.beside import (
+    ApiCalls,
+    StatedFigure,
+    call_notes,
+    calls_of,
+    figure_notes,
+    figures_of,
+    path_notes,
+    stated_notes,
+)
+from routeyard.pipelines.ingest.results.keys import assign, keyed, words_of_scores
+from routeyard.pipelines.ingest.results.record_sets import (
+    DOCUMENT,
+    TOTAL,
+    AnswerSet,
+    Group,
+    documents,
+    files_of,
+    groups_of,
+    merged,
+)
+from routeyard.pipelines.ingest.results.values import (
+    ASKED,
+    CACHED,
+    ReadingNote,
+    ScoreScale,
+    amount,
+    cached_notes,
+    factor,
+    is_weak,
+    numbers,
+    plain,
+    scale_of,
+    snake_case,
+    texts,
+    unknown_words,
+)
+from routeyard.schemas.errors import RouteyardError
+from routeyard.schemas.release import recording
+
+# Logs of known harnesses, recognised by what they hold and read by their importers.
+
+#: Bytes of a file's start that are looked at.
+_START = 1 << 16
+#: Columns of the normal form that are a field of each answer → the field.
+_OF_ANSWER = {"arm": "model", "question": "query"} | {
+    name: name
+    for name in (
+        "sample", "score", "error", "cost_usd", "prompt_tokens", "completion_tokens", "latency_s",
+        "served_model", "text",
+    )
+}  # fmt: skip
+
+
+def harness_of(paths: Sequence[Path]) -> tuple[str, list[Path]] | None:
+    """The harness that wrote these files, and its files among them; None where no known one did."""
+    runs = [path for path in paths if path.name == "per_instance_stats.json"]
+    if runs:
+        return "helm", runs
+    samples = [path for path in paths if path.suffix == ".jsonl" and _holds(
+        path, b'"doc_id"', b'"arguments"', b'"resps"', b'"filtered_resps"')]  # fmt: skip
+    if samples:
+        return "lm_eval", samples
+    logs = [path for path in paths if path.suffix == ".eval" or (path.suffix == ".json" and _holds(
+        path, b'"eval"', b'"run_id"', b'"task_id"', b'"dataset"'))]  # fmt: skip
+    return ("inspect", logs) if logs else None
+
+
+def _holds(path: Path, *keys: bytes) -> bool:
+    with path.open("rb") as stream:
+        start = stream.read(_START)
+        if path.suffix == ".jsonl":  # a first line may be long
+            start += stream.readline(1 << 20)
+    return all(key in start for key in keys)
+
+
+def read_harness(
+    name: str, paths: Sequence[Path], root: Path
+) -> tuple[pa.Table, list[ReadingNote], ImportResult]:
+    """Normal form of a harness's logs, notes, and what its importer found.
+
+    Raises:
+        SourceError, Unsafe: as the importer does.
+    """
+    importer = IMPORTERS.get(name)
+    ordered = newest_first(paths, importer.newest_first) if importer.newest_first else list(paths)
+    result = ImportResult(root)
+    answers = list(importer.read(ordered, result))
+    notes = [
+        ReadingNote("left_out", f"{reason}: {n:,}", n) for reason, n in result.reasons().items()
+    ]
+    notes += [ReadingNote("choice", choice) for choice in result.choices]
+    notes += [ReadingNote("status", doubt) for doubt in result.doubts]
+    read = [one for one in answers if one.cache_read_tokens]
+    notes += cached_notes(
+        sum(one.cache_read_tokens or 0 for one in read),
+        sum(one.prompt_tokens or 0 for one in read),
+        len(read),
+    )
+    return _normal(answers, result), notes, result
+
+
+def _normal(answers: Sequence[ImportedAnswer], result: ImportResult) -> pa.Table:
+    asked = [result.questions[one.query] for one in answers]
+    columns: dict[str, list[object]] = {
+        name: [getattr(one, field) for one in answers] for name, field in _OF_ANSWER.items()
+    }
+    columns |= {
+        "suite": [one.task for one in asked],
+        "status": [one.status or one.finish_reason for one in answers],
+        "prompt": [_prompt(one) for one in asked],
+        "reference": ["\n".join(one.references) or None for one in asked],
+        "split": [one.split for one in asked],
+        "at": [f"{one.query}, {one.model}" for one in answers],
+    }
+    return recording(columns)
+
+
+def _prompt(question: ImportedQuestion) -> str | None:
+    return question.question if question.question != question.id else None
+
+
+# A group of records with known roles as the normal form.
+
+#: Texts that are taken as they are: role → column of the normal form.
+_TEXTS = {"text": "text", "prompt": "prompt", "reference": "reference", "status": "status",
+          "error": "error", "served_model": "served_model", "split": "split"}  # fmt: skip
+_NUMBERS = {"cost": "cost_usd", "prompt_tokens": "prompt_tokens",
+            "completion_tokens": "completion_tokens", "latency": "latency_s"}  # fmt: skip
+_SHOWN = 3
+#: Seconds that no answer takes, and seconds from which a number may be of milliseconds.
+_EPOCH, _LONG = 1e8, 600.0
+
+
+def named_rows(done: Assigned) -> None:
+    """Leave out rows that name no model or no question, and note how many."""
+    keep = None
+    for role in ("arm", "question"):
+        if role in done.roles:
+            there = done.table.column(done.roles[role]).is_valid()
+            if (missing := there.length() - pc.sum(there).as_py()) > 0:
+                done.note("left_out", f"{missing:,} rows name no {role}", role, missing)
+                keep = there if keep is None else pc.and_(keep, there)
+    if keep is not None:
+        done.table = done.table.filter(keep)
+
+
+def with_missing(table: pa.Table, totals: dict[str, int]) -> tuple[pa.Table, list[ReadingNote]]:
+    """The table with a row for each question that an arm's lists of ids do not name.
+
+    Args:
+        totals: Arm → number of questions that its file counts, of which it lists only some: the
+            others count as wrong there. They are named where the lists of all arms name as many.
+    """
+    notes, rows = [], []
+    keys = table.select(["arm", "question", "suite"]).to_pylist()
+    every = {row["question"]: row["suite"] for row in keys}
+    for arm in sorted(totals):
+        have = {row["question"] for row in keys if row["arm"] == arm}
+        missing = totals[arm] - len(have)
+        if missing <= 0:
+            continue
+        absent = sorted(every.keys() - have) if len(every) == totals[arm] else []
+        says = f"{arm} lists {len(have):,} of the {totals[arm]:,} questions that it counts"
+        if absent:
+            says += "; the others count as wrong, with the status `unanswered`"
+            rows += [
+                {"arm": arm, "question": q, "suite": every[q], "sample": 0, "score": 0.0,
+                 "status": "unanswered", "at": f"{arm}: in no list"}
+                for q in absent
+            ]  # fmt: skip
+        else:
+            says += " and the others are not named: its share of successes is of those listed"
+        notes.append(ReadingNote("status", says, missing, (), arm))
+    if rows:
+        table = pa.concat_tables([table, pa.Table.from_pylist(rows, schema=table.schema)])
+    return table, notes
+
+
+def with_unlisted(table: pa.Table) -> tuple[pa.Table, list[ReadingNote]]:
+    """The table of lists of successes with a row of score 0 for each question that others solved.
+
+    Questions that no arm solved are in no list, so that all accuracies are too high.
+    """
+    keys = table.select(["arm", "question", "suite"]).to_pylist()
+    every = {row["question"]: row["suite"] for row in keys}
+    have = {(row["arm"], row["question"]) for row in keys}
+    rows = [
+        {"arm": arm, "question": q, "suite": every[q], "sample": 0, "score": 0.0,
+         "at": f"{arm}: in no list"}
+        for arm in arms(table) for q in sorted(every) if (arm, q) not in have
+    ]  # fmt: skip
+    says = (
+        f"the lists name who succeeded, and not which questions there were: of the {len(every):,} "
+        "that any arm solved or reports, those in no list of an arm count as wrong; questions that "
+        "nobody solved are missing, and every accuracy is too high"
+    )
+    table = pa.concat_tables([table, pa.Table.from_pylist(rows, schema=table.schema)])
+    return table, [ReadingNote("status", says, len(rows), (), "score")]
+
+
+def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Array]]:
+    """The normal form of a group, and its further scores by name.
+
+    Scores of percent, points and words become 1 for right and 0 for wrong; one outside stays as it
+    is and is noted. Costs become USD and times seconds where a name states another unit.
+    """
+    named_rows(done)
+    columns: dict[str, pa.Array | pa.ChunkedArray] = dict(keyed(done, around))
+    table = done.table
+    columns["at"] = table.column("(at)")
+    if "score" in done.roles and "status" not in done.roles:
+        columns |= words_of_scores(done)
+    for role, name in _TEXTS.items():
+        if role in done.roles:
+            columns[name] = texts(table.column(done.roles[role]))
+    for role, name in _NUMBERS.items():
+        if role in done.roles:
+            source = done.roles[role]
+            values = numbers(table.column(source), amount)
+            if values is None:
+                continue
+            if role == "prompt_tokens":
+                values = _with_cached(done, source, values)
+            if role == "latency" and _is_time_of_day(done, source, values):
+                continue
+            by = factor(source, role)
+            if by != 1:
+                done.note("choice", f"{source!r} is multiplied by {by:g}", name)
+            columns[name] = pa.array(values * by, from_pandas=True)
+    others: dict[str, pa.Array] = {}
+    if "score" in done.roles:
+        groups = [columns["arm"], columns["suite"]]
+        score = scored(done, done.roles["score"], groups, aloud=True)
+        if score is None:
+            del done.roles["score"]
+        else:
+            columns["score"] = score
+        for name in done.others:
+            if (more := scored(done, name, groups, aloud=False)) is not None:
+                others[name] = more
+    found = recording(columns)
+    done.notes += unread_columns(done, around)
+    if "status" not in done.roles and "error" not in done.roles:
+        _unread_status(done, around, found)
+    for word, rows in unknown_words(found).items():
+        done.note(
+            "question",
+            f"{rows:,} empty answers end as {word!r}, which is no known status: are they missing? "
+            f"Write `statuses: {{{word}: error}}` (or ok, refused, …) beside their `fields`",
+            "status", rows,
+        )  # fmt: skip
+    for word, rows in unknown_words(found, wrong=True).items():
+        done.note(
+            "question",
+            f"{rows:,} empty answers of score 0 end as {word!r}, which is no known status: are "
+            "they missing? They count as wrong, as their source counts them",
+            "status", rows,
+        )  # fmt: skip
+    return found, others
+
+
+#: Different words of a column of statuses, at most.
+_WORDS_OF_STATUS = 40
+#: Columns that were not read which a note names, and those under one key that it names as one.
+_NAMED, _TOGETHER = 30, 3
+
+
+def _unread_status(done: Assigned, around: set[str], found: pa.Table) -> None:
+    """Ask of a column that nobody read and that tells all empty answers from the others."""
+    text = pc.utf8_trim_whitespace(found.column("text"))
+    blank = pc.equal(pc.fill_null(text, ""), "").combine_chunks()
+    number = pc.sum(blank).as_py() or 0
+    if not 0 < number < len(blank):
+        return
+    read = {*done.roles.values(), *done.others, *done.used, *around}
+    for name in (n for n in done.table.column_names if n not in read and n[:1] != "("):
+        words = texts(done.table.column(name)).combine_chunks()
+        beside = words.filter(blank)
+        seen = pc.unique(beside).to_pylist()
+        others = pc.unique(words.filter(pc.invert(blank))).to_pylist()
+        short = all(one and len(one) <= 80 for one in seen)
+        few = len(seen) + len(others) <= min(_WORDS_OF_STATUS, len(blank) // 2)
+        if short and few and not {*seen} & {*others}:
+            done.note(
+                "question",
+                f"{name!r} says {', '.join(map(repr, sorted(seen)[:3]))} of the {number:,} empty "
+                "answers, and of no other: does it say that they are missing? It was not read: "
+                "call it status",
+                "status", number,
+            )  # fmt: skip
+
+
+def unread_columns(done: Assigned, around: set[str]) -> list[ReadingNote]:
+    """A note that names the columns that hold something and of which nothing was read."""
+    read = {*done.roles.values(), *done.others, *done.used, *around, done.of_status}
+    free = [n for n in done.table.column_names if n not in read and not n.startswith("(")]
+    told = " ".join(note.says for note in done.notes if note.about != "arm")
+    free = [n for n in free if done.table.column(n).null_count < done.table.num_rows
+            and repr(n) not in told]  # fmt: skip
+    inside = Counter(name.rpartition(".")[0] for name in free)
+    names = list(dict.fromkeys(
+        f"{key}.*" if (key := name.rpartition(".")[0]) and inside[key] >= _TOGETHER else name
+        for name in free
+    ))  # fmt: skip
+    if not names:
+        return []
+    shown = ", ".join(map(repr, names[:_NAMED]))
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return [ReadingNote("columns", f"columns that were not read: {shown}{more}")]
+
+
+def _with_cached(done: Assigned, name: str, values: np.ndarray) -> np.ndarray:
+    """Prompt tokens with those of the cache, where the counts beside them leave these out.
+
+    What was read from the cache is noted.
+    """
+    before, dot, own = name.rpartition(".")
+    inside = {n: n.removeprefix(before + dot) for n in done.table.column_names
+              if n.startswith(before + dot) and not n.startswith("(")}  # fmt: skip
+    done.used |= {
+        n for n, k in inside.items() if k in APART or plain(k.rpartition(".")[2]) in CACHED
+    }
+    whole = _whole_prompts(done, {n: k for n, k in inside.items() if k in APART or k == own})
+    if whole is None:
+        whole = values
+    elif np.nansum(np.abs(whole - np.nan_to_num(values))) > 0:
+        says = f"{name!r} leaves out what the cache had, which is added to it"
+        done.note("choice", says, "prompt_tokens")
+    read = next((n for n in inside if plain(n.rpartition(".")[2]) in CACHED), None)
+    cached = None if read is None else numbers(done.table.column(read), amount)
+    if cached is not None:
+        done.notes += cached_notes(np.nansum(cached), np.nansum(whole), int(np.sum(cached > 0)))
+    return whole
+
+
+def _whole_prompts(done: Assigned, keys: dict[str, str]) -> np.ndarray | None:
+    """(rows,) prompt tokens of usage records of these columns; None of one column, or of words."""
+    counts = [numbers(done.table.column(n), amount) for n in keys]
+    columns = [one.tolist() for one in counts if one is not None]
+    if len(columns) < max(2, len(counts)):
+        return None
+    said = ({k: v for k, v in zip(keys.values(), row, strict=True) if v == v}
+            for row in zip(*columns, strict=True))  # fmt: skip
+    return np.array([usage_of(one).prompt for one in said], float)  # None is NaN
+
+
+def _is_time_of_day(done: Assigned, name: str, values: np.ndarray) -> bool:
+    """Whether numbers are times since 1970; asks where seconds may be milliseconds."""
+    there = values[~np.isnan(values)]
+    middle = float(np.median(there)) if len(there) else 0.0
+    if middle > _EPOCH:
+        done.note("left_out", f"{name!r} holds times of day, not how long an answer took")
+        return True
+    if middle >= _LONG and factor(name, "latency") == 1 and not _says_seconds(name):
+        done.note(
+            "question",
+            f"{name!r} has a median of {middle:,.0f}: seconds, or milliseconds? It is taken for "
+            "seconds",
+            "latency",
+        )
+    return False
+
+
+def _says_seconds(name: str) -> bool:
+    return snake_case(name).endswith(("seconds", "_s", "_sec", "_secs"))
+
+
+def scored(
+    done: Assigned, name: str, groups: Sequence[pa.ChunkedArray] = (), *, aloud: bool
+) -> pa.Array | None:
+    """A column of scores in [0, 1], null where missing.
+
+    Args:
+        groups: Arm and suite of each row: one of them may have another scale than the others.
+        aloud: Note the scale, and rows outside it.
+    """
+    values = numbers(done.table.column(name))
+    if values is None:
+        return None
+    label = done.roles.get("score", name) if name.startswith("(") else name
+    scale = scale_of(values, label) or ScoreScale(0, 1, "")
+    if scale.absent is not None:
+        values = np.where(values == scale.absent, np.nan, values)
+    found = (values - scale.low) / (scale.high - scale.low)
+    if scale.low == 0 and scale.high > 1:
+        for which in groups:
+            for group, rows in _as_shares(values, scale.high, which):
+                found[rows] = values[rows]
+                if aloud:
+                    done.note(
+                        "question",
+                        f"scores of {group!r} lie in 0 to 1 and those of others in 0 to "
+                        f"{scale.high:g}: they are read as shares",
+                        "score", len(rows),
+                    )  # fmt: skip
+    if aloud:
+        if scale.words:
+            done.note(
+                "choice" if scale.sure else "question",
+                f"{label.strip('()')!r} is read as {scale.words}",
+                "score",
+            )
+        outside = np.flatnonzero((found < 0) | (found > 1))
+        if len(outside):
+            at = done.table.column("(at)").take(pa.array(outside[:_SHOWN])).to_pylist()
+            done.notes.append(
+                ReadingNote(
+                    "value",
+                    f"{len(outside):,} scores are not in [0, 1] "
+                    f"({', '.join(f'{values[i]:g}' for i in outside[:_SHOWN])})",
+                    len(outside), tuple(at), "score",
+                )
+            )  # fmt: skip
+    return pa.array(found, from_pandas=True)
+
+
+#: Scores of a group from which its own scale is known, and share of them that are above 0.
+_OWN_SCALE, _ABOVE = 10, 0.1
+
+
+def _as_shares(
+    values: np.ndarray, high: float, groups: pa.ChunkedArray
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Groups whose scores all lie in [0, 1], many above 0, where others reach far beyond."""
+    coded = groups.combine_chunks().dictionary_encode()
+    code = np.asarray(coded.indices.fill_null(-1))
+    names = coded.dictionary.to_pylist()
+    own = [np.flatnonzero((code == k) & ~np.isnan(values)) for k in range(len(names))]
+    if len(names) < 2 or not any(len(rows) and values[rows].max() > high / 5 for rows in own):
+        return
+    for name, rows in zip(names, own, strict=True):
+        inside = len(rows) >= _OWN_SCALE and 0 <= values[rows].min() <= values[rows].max() <= 1
+        if inside and np.mean(values[rows] > 0) >= _ABOVE:
+            yield name, rows
+
+
+def arms(table: pa.Table) -> list[str]:
+    """Names of the arms, in order."""
+    return sorted(pc.unique(table.column("arm").drop_null()).to_pylist())
+
+
+# Reads anybody's results: a file, a folder or an archive becomes one row per answer.
+
+
+class AggregatesOnly(SourceError):
+    """The files hold figures of many questions each, and no answer to a question.
+
+    Attributes:
+        notes: What is odd in the figures.
+    """
+
+    notes: tuple[ReadingNote, ...] = ()
+
+
+@dataclass(slots=True)
+class _Beside:
+    """What is beside the answers: groups without any, API calls and figures of whole arms."""
+
+    refused: list[_Refused] = field(default_factory=list)
+    calls: list[ApiCalls] = field(default_factory=list)
+    figures: set[StatedFigure] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Results in their normal form, and what a person has to know of how they were read.
+
+    Attributes:
+        table: One row per answer: `schemas.release.RECORDING`; suite, question, arm and sample
+            are unique together.
+        columns: Column of the normal form → what it was read from.
+        notes: Choices, questions to a person, values that make no sense, and what was left out.
+        other_scores: Name of a further score → its values, one per row of `table`.
+        layout: How the files were recognised.
+    """
+
+    table: pa.Table
+    columns: dict[str, str]
+    notes: tuple[ReadingNote, ...]
+    other_scores: dict[str, pa.Array] = field(default_factory=dict)
+    layout: str = "table"
+
+    @property
+    def questions(self) -> list[str]:
+        """What a person has to confirm."""
+        return [note.says for note in self.notes if note.kind in ASKED]
+
+
+def read_results(path: Path, given: Mapping[str, str] | None = None) -> Results:
+    """A stranger's file, folder or archive of results as the normal form, by its structure alone.
+
+    Read are JSON, JSON lines, CSV, TSV, Parquet, YAML and zip files: a row per answer, a column per
+    model, maps of model and question, lists of ids per outcome, one file per answer; model and
+    suite from a column, a key or the path; and the logs of Inspect, lm-evaluation-harness and HELM.
+
+    Args:
+        path: File or folder, as it is.
+        given: `arm`, `question`, `suite`, `sample`, `score`, `text`, `prompt`, `reference`, `cost`,
+            `prompt_tokens`, `completion_tokens`, `latency`, `status`, `error`, `split` → column,
+            where a person knows better.
+
+    Raises:
+        AggregatesOnly: the files hold figures of many questions each.
+        SourceError, Unsafe: nothing can be read, or a file is damaged or too large.
+    """
+    try:
+        return _results(path, given or {})
+    except RouteyardError:
+        raise
+    except MemoryError as error:
+        raise too_large(path, "needs more memory than there is") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError,
+            NotImplementedError) as error:  # fmt: skip
+        raise SourceError(
+            f"the results hold a value that cannot be read: {type(error).__name__}: "
+            f"{str(error)[:300]!r}",
+            where=str(path),
+            next_step="name one file after the other to find it",
+        ) from error
+
+
+def _results(path: Path, given: Mapping[str, str]) -> Results:
+    paths, others = files_of(path)
+    harness = harness_of(paths) if not given else None
+    if harness is not None:
+        return _of_harness(*harness, path, len(paths))
+    sets: list[AnswerSet] = []
+    beside = _Beside()
+    for group in groups_of(documents(paths, path)):
+        _read(group, given, sets, beside)
+    if not sets:
+        raise _refusal(beside.refused, path)
+    left = f"{len(others)} file{'s' if len(others) != 1 else ''} of other kinds: not read"
+    notes = [ReadingNote("left_out", left)] if others else []
+    notes += [*_unread_rows(beside.refused), *path_notes(paths, path)]
+    table, columns, more, scores = merged(_not_twice(sets))
+    told = call_notes(beside.calls, arms(table))
+    stated = list(stated_notes(beside.figures, table))
+    _refuse_one_kind(table, stated, path)
+    found = (*notes, *more, *told, *stated)
+    return Results(table, columns, found, scores)
+
+
+def _refuse_one_kind(table: pa.Table, stated: Sequence[ReadingNote], path: Path) -> None:
+    """Refuse rows that are all wrong, or all right, where the files state other accuracies."""
+    scores = pc.unique(table.column("score").drop_null()).to_pylist()
+    off = next((note for note in stated if "accuracy" in note.says), None)
+    if off is not None and len(scores) == 1 and scores[0] in (0, 1):
+        kind = "right" if scores[0] else "wrong"
+        raise SourceError(
+            f"the rows list only {kind} answers: {off.says}",
+            where=str(path),
+            next_step="add the results of the other questions",
+        )
+
+
+def _of_harness(name: str, logs: list[Path], path: Path, files: int) -> Results:
+    """Results of a known harness's logs."""
+    table, notes, result = read_harness(name, logs, path)
+    if table.num_rows == 0:
+        left_out = "; ".join(f"{why}: {n:,}" for why, n in result.reasons().items())
+        raise SourceError(
+            "the logs hold no answer" + (f" (left out: {left_out})" if left_out else ""),
+            where=str(path),
+            next_step="name a folder with logs that hold samples",
+        )
+    if files > len(logs):
+        says = f"{files - len(logs)} files that are no logs of samples of {name}"
+        notes.append(ReadingNote("left_out", says))
+    notes += path_notes(logs, path)
+    return Results(table, {"layout": name}, tuple(notes), layout=name)
+
+
+def _not_twice(sets: list[AnswerSet]) -> list[AnswerSet]:
+    """The sets without whole documents as separate records, where sets inside are answers."""
+    inner = {name for one in sets if one.group.trail != DOCUMENT for name in one.group.files}
+    return [one for one in sets if one.group.trail != DOCUMENT or not inner & {*one.group.files}]
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A group that holds no answers, and why."""
+
+    group: Group
+    why: str
+    aggregate: bool = False
+    notes: tuple[ReadingNote, ...] = ()
+
+
+def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside: _Beside) -> None:
+    """Add a group to the sets of answers, or to those that hold none."""
+    table, told = unmelted(group.table())
+    if group.trail == DOCUMENT and len(group.parts) < 2:
+        return
+    around = {name for name in group.around if not name.startswith("(key")}
+    if (why := why_pairs(table)) and not given:
+        beside.refused.append(_Refused(group, why))
+        return
+    done = assign(table, around, given)
+    done.notes += (*group.notes, *told)
+    if why := why_aggregate(done, around):
+        beside.figures |= figures_of(done, [n for n in done.table.column_names if n[0] != "("])
+        notes = tuple(_odd_figures(group, done.roles.get("arm")))
+        beside.refused.append(_Refused(group, why, aggregate=True, notes=notes))
+        return
+    if why := _lacking(done, group):
+        beside.refused.append(_Refused(group, why))
+        # A message inside another record belongs to that.
+        if len(group.trail) <= 1 and (calls := calls_of(done)) is not None:
+            beside.calls.append(calls)
+        return
+    normal_form, others = normal(done, around)
+    beside.figures |= figures_of(done, sorted(around - set(done.roles.values())))
+    if group.trail[-1:] == ("(lists of ids)",):
+        totals = _totals(done, around)
+        if not totals and pc.all(done.table.column("only_successes")).as_py():
+            if len(arms(normal_form)) < 2:
+                why = "lists name who succeeded, and not which questions there were"
+                beside.refused.append(_Refused(group, why))
+                return
+            normal_form, more = with_unlisted(normal_form)
+        else:
+            normal_form, more = with_missing(normal_form, totals)
+        done.notes += more
+        others = {}
+    empty = all(normal_form.column(n).null_count == normal_form.num_rows for n in ("score", "text"))
+    if empty:
+        beside.refused.append(_Refused(group, "no row has a score or an answer"))
+        return
+    sets.append(AnswerSet(group, done, normal_form, others))
+
+
+#: Rows in the mean of a file from which those of a group are worth a word.
+_FEW = 5
+
+
+def _unread_rows(refused: Sequence[_Refused]) -> Iterator[ReadingNote]:
+    """Rows of files that are beside the answers and were not read, and why."""
+    for one in refused:
+        group = one.group
+        if group.trail in ((), ("(list)",)) and group.rows >= _FEW * len(group.files):
+            files = ", ".join(list(dict.fromkeys(group.files))[:2])
+            says = f"{group.rows:,} rows of {files} were not read: {one.why}"
+            yield ReadingNote("left_out", says, group.rows)
+
+
+def _lacking(done: Assigned, group: Group) -> str:
+    """Why a group's rows are no answers of models; empty where they are."""
+    if group.trail == DOCUMENT and done.roles.get("question") == "(row)":
+        return "each file is one record with figures of several models"
+    lacks = ["question's id"] if "question" not in done.roles else []
+    if not {"score", "text"} & done.roles.keys():
+        lacks.append("score or the answer")
+    unsure = "score" not in done.roles and any(n.about == "arm" for n in done.notes)
+    if not lacks and unsure and is_weak(done.roles["text"]):
+        lacks.append("model: these are questions with their answers")
+    if not lacks:
+        return ""
+    unread = [f"; {note.says}" for note in done.notes if note.kind == "unread"]
+    return f"no column is the {', nor the '.join(lacks)}{''.join(unread)}"
+
+
+def _odd_figures(group: Group, arm: str | None) -> Iterator[ReadingNote]:
+    """What is odd in the figures of each file: files of one layout may be of two benchmarks."""
+    for name, part in zip(group.files, group.parts, strict=True):
+        for note in figure_notes(part, arm):
+            yield replace(note, says=f"{name}: {note.says}")
+
+
+def _totals(done: Assigned, around: set[str]) -> dict[str, int]:
+    """Arm → number of questions that its file counts; empty where no figure says it."""
+    names = [name for name in sorted(around) if TOTAL.search(name.rpartition(".")[2])]
+    table = done.table
+    if not names or "arm" not in done.roles:
+        return {}
+    arms = texts(table.column(done.roles["arm"])).to_pylist()
+    return {
+        arm: int(total)
+        for arm, total in zip(arms, table.column(names[0]).to_pylist(), strict=True)
+        if isinstance(total, int | float)
+    }
+
+
+def _refusal(refused: list[_Refused], path: Path) -> SourceError:
+    """Why nothing was read: `AggregatesOnly` where figures of many questions were found."""
+    aggregates = [one for one in refused if one.aggregate]
+    if aggregates:
+        most = max(aggregates, key=lambda one: one.group.rows)
+        error = AggregatesOnly(
+            f"the figures are aggregates, not answers to questions: {most.why}",
+            where=f"{path} ({most.group.files[0]})",
+            next_step="a benchmark needs one score per question and model: ask the publisher for "
+            "the per-question results",
+        )
+        error.notes = tuple(dict.fromkeys(note for one in aggregates for note in one.notes))
+        return error
+    most_rows = max(
+        refused, key=lambda one: (len(one.group.trail) <= 1, one.group.rows), default=None
+    )
+    why, where = "", str(path)
+    if most_rows is not None:
+        columns = ", ".join(sorted(most_rows.group.columns)[:20])
+        why = f": {most_rows.why}"
+        where = f"{path} ({most_rows.group.files[0]}; columns {columns})"
+    return SourceError(
+        f"no answers of models were found{why}",
+        where=where,
+        next_step="a table needs the model, the question's id and a score or an answer; name "
+        "their columns where they have other names",
+    )
+
 
 __all__ = ["AggregatesOnly", "ReadingNote", "Results", "read_results"]

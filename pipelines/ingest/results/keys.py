@@ -3,24 +3,180 @@
 from __future__ import annotations
 
 import re
+import warnings
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.results.arms import Assigned
-from routeyard.pipelines.ingest.results.ids import (
-    are_runs,
-    as_often,
-    common_start,
-    distinct,
-    is_finer_id,
-    spelled_alike,
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.ingest.results.arms import Assigned, find_arm
+from routeyard.pipelines.ingest.results.values import (
+    ABSENT,
+    ABSTAINED,
+    COMPARED,
+    ENDING,
+    FOREIGN,
+    RATE,
+    WORDS,
+    Candidate,
+    amount,
+    candidates,
+    constant,
+    is_judges,
+    is_negated,
+    is_of_error,
+    is_right_or_wrong,
+    is_weak,
+    looks_like_money,
+    numbers,
+    plain,
+    rank_of,
+    scale_of,
+    snake_case,
+    some,
+    texts,
 )
-from routeyard.pipelines.ingest.results.roles import candidates, constant, rank_of
-from routeyard.pipelines.ingest.results.values import amount, numbers, plain, some, texts
-from routeyard.schemas.statuses import status_of
+from routeyard.schemas.statuses import ANSWERLESS, FAILED, says_failed, status_of
+
+# Ids of questions: the column that names what all models were asked, spelled in one way.
+
+#: Fewest questions, and rows of one arm and question that may be samples.
+_FEWEST, _SAMPLES = 5, 10
+
+
+def distinct(columns: list[pa.ChunkedArray]) -> int:
+    """Number of different combinations of values of some columns."""
+    table = pa.table({str(n): column for n, column in enumerate(columns)})
+    return int(table.group_by(table.column_names).aggregate([]).num_rows)
+
+
+def shared_id(done: Assigned, fits: list[str]) -> str:
+    """Of columns that may be the question's id the first, or one that several arms have in common.
+
+    An id that names each answer, as those of runs do, joins no two models.
+    """
+    table, first = done.table, fits[0]
+    if done.unique("arm") < 2 or done.per_question:
+        return first
+    arm = texts(table.column(done.roles["arm"]))
+    if distinct([arm, texts(table.column(first))]) > distinct([texts(table.column(first))]):
+        return first
+    asked = [texts(table.column(c.column)) for c in candidates(table, "prompt")]
+    for name in fits[1:]:
+        own = texts(table.column(name))
+        ids, pairs = distinct([own]), distinct([own, arm])
+        apart = ids >= _FEWEST and pairs >= 1.5 * ids and table.num_rows <= _SAMPLES * pairs
+        of_one = all(distinct([own, one]) <= 1.02 * ids for one in asked if not constant(one))
+        if apart and of_one and not _counts(own):
+            done.note(
+                "question",
+                f"each {first!r} is of one model alone: {name!r}, which they have in common, is "
+                "taken for the question",
+                "question",
+            )
+            return name
+    return first
+
+
+def _counts(values: pa.ChunkedArray) -> bool:
+    """Whether values are numbers of rows."""
+    return bool(pc.all(pc.match_substring_regex(values.drop_null(), r"^\d+$")).as_py())
+
+
+def misnumbered(done: Assigned) -> None:
+    """Take the question's text for its id, where models have the same texts under other ids."""
+    table, name = done.table, done.roles.get("question")
+    if name is None or done.unique("arm") < 2 or done.per_question:
+        return
+    ids, arm = texts(table.column(name)), texts(table.column(done.roles["arm"]))
+    for one in candidates(table, "prompt", frozenset({name})):
+        if one.column.startswith("(path"):
+            continue
+        text = texts(table.column(one.column))
+        if text.null_count or constant(text):
+            continue
+        asked, known = distinct([text]), distinct([ids])
+        pairs, shared = distinct([ids, text]), distinct([text, arm])
+        # A text that other models have, under several ids; ids of several suites may be alike.
+        if shared < 1.5 * asked or pairs < 1.2 * max(asked, known) or asked < _FEWEST:
+            continue
+        suites = [texts(table.column(c.column)) for c in candidates(table, "suite")]
+        suites += [texts(table.column(n)) for n in table.column_names if n.startswith("(path")]
+        if any(distinct([s, ids]) >= pairs and distinct([s, arm]) > distinct([arm])
+               for s in suites if not constant(s)):  # fmt: skip
+            continue
+        done.roles["question"] = done.roles["prompt"] = one.column
+        done.note(
+            "question",
+            f"models have other texts in {one.column!r} under the same {name!r}, and the same "
+            "texts under others: the text is taken for the question",
+            "question",
+        )
+        return
+
+
+def spelled_alike(question: pa.ChunkedArray, arm: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids without spaces around them; whole numbers as `7`, where models write `7.0` or `007`."""
+    question = pc.utf8_trim_whitespace(question)
+    whole = pc.match_substring_regex(question.drop_null(), r"^\d+(?:\.0+)?$")
+    if not pc.all(whole).as_py():
+        return question
+    short = pc.replace_substring_regex(question, r"^0*(\d+)(?:\.0+)?$", r"\1")
+    fewer = 1.2 * distinct([short]) <= distinct([question])
+    return short if fewer and distinct([short, arm]) == distinct([question, arm]) else question
+
+
+#: Parts of a path that name a run: a date, a time, or the number of a run.
+_RUN = re.compile(
+    r"(?:19|20)\d\d[-_.]?[01]\d[-_.]?[0-3]\d|(?:run|seed|trial|attempt|epoch|iter(?:ation)?|"
+    r"repeat|rep)[-_ ]?\d+", re.IGNORECASE,
+)  # fmt: skip
+
+
+def are_runs(column: pa.ChunkedArray) -> bool:
+    """Whether parts of paths are alike but for the date or the number of a run."""
+    seen = {str(value) for value in some(column, 500)}
+    runs = {_RUN.sub("#", one) for one in seen}
+    return len(seen) >= 2 and all(_RUN.search(one) for one in seen) and (
+        2 * len({re.sub(r"\d+", "", one) for one in runs}) <= len(seen)
+    )  # fmt: skip
+
+
+def common_start(question: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Starts of ids such as `AIME_112` and `django__django-11532`; None where ids are not so."""
+    parts = pc.extract_regex(question, r"^(?P<start>.*[A-Za-z].*?)[_\-/#:. ]+[0-9]+$")
+    start = pc.struct_field(parts, "start")
+    if start.null_count:
+        return None
+    pairs = pa.table({"s": start, "q": question}).group_by(["s", "q"]).aggregate([])
+    sizes = pairs.group_by("s").aggregate([("q", "count")]).column("q_count").to_numpy()
+    return start if 2 <= len(sizes) <= 500 and (sizes >= 2).mean() >= 0.8 else None
+
+
+def is_finer_id(
+    table: pa.Table, name: str, arm: pa.ChunkedArray, question: pa.ChunkedArray
+) -> bool:
+    """Whether a column's values are ids of finer questions, which several arms answer.
+
+    The number of a sample recurs under every question; the id of a part of one does not.
+    """
+    there = table.column(name).is_valid()
+    values = texts(table.column(name)).filter(there)
+    asked = question.filter(there)
+    ids = distinct([values])
+    if distinct([values, asked]) != ids or ids <= distinct([asked]):
+        return False
+    return distinct([values, arm.filter(there)]) > 1.5 * ids
+
+
+def as_often(key: list[pa.ChunkedArray]) -> bool:
+    """Whether every key has equally many rows, as samples have and copied rows have not."""
+    table = pa.table({str(n): column for n, column in enumerate(key)})
+    counts = table.group_by(table.column_names).aggregate([([], "count_all")])["count_all"]
+    return len(pc.unique(counts)) == 1
+
 
 #: A folder that names an attempt.
 _ATTEMPT = re.compile(r"(?:attempt|retry|try)[-_ ]?\d+", re.IGNORECASE)
@@ -481,3 +637,578 @@ def _counted(key: list[pa.ChunkedArray]) -> pa.ChunkedArray:
     found = np.zeros(len(rows), np.int32)
     found[rows] = np.arange(len(rows)) - starts
     return pa.chunked_array([pa.array(found, pa.int32())])
+
+
+# Which column of a group of records is the score: named, negated, or the words of a status.
+
+#: Names of columns that say which metric a score is of.
+_METRICS = ("metric", "metricname", "scorer", "grader", "evaluator", "scoretype", "metrictype")
+
+
+def taken(done: Assigned) -> frozenset[str]:
+    """Columns that have a role already."""
+    return frozenset({*done.roles.values(), *done.others, "(at)"})
+
+
+def find_score(done: Assigned, around: set[str]) -> None:
+    """Give the score a column; one that says what is wrong, or a status, where no other fits."""
+    if "score" in done.roles:
+        return
+    table = done.table
+    found = [c for c in candidates(table, "score", taken(done) | frozenset(around))
+             if not c.column.startswith("(path")]  # fmt: skip
+    if not found:
+        if not (_scores_counted(done) or _negated(done, around) or _of_status(done, around)):
+            _unread(done, around)
+        return
+
+    def order(one: object) -> tuple[bool, bool, bool, float, str]:
+        column = table.column(one.column)  # type: ignore[attr-defined]
+        values = numbers(column)
+        scale = None if values is None else scale_of(values, one.column)  # type: ignore[attr-defined]
+        unsure = scale is None or not scale.sure
+        seldom = 2 * column.null_count > len(column)
+        return (seldom, constant(column), unsure, one.rank, one.column)  # type: ignore[attr-defined]
+
+    _several_metrics(done)
+    ranked = sorted(found, key=order)
+    best = ranked[0]
+    done.roles["score"] = best.column
+    done.others = [c.column for c in ranked[1:]]
+    _of_total(done, best.column)
+    _scores_attempts(done, best.column)
+    flags = [c for c in ranked[1:] if c.rank < 20 and constant(table.column(c.column))]
+    for one in flags:
+        value = some(table.column(one.column), 1)
+        done.note(
+            "choice",
+            f"{one.column!r} is {value[0] if value else None} in every row and is not taken for "
+            f"the score, {best.column!r} is",
+            "score",
+        )
+    if constant(table.column(best.column)) and table.num_rows >= 20:
+        done.note(
+            "question",
+            f"{best.column!r} says the same in all {table.num_rows:,} rows: does it say that the "
+            "answer is right, or only that there is one?",
+            "score",
+        )
+
+
+#: Columns of the most that a number of points, tests or right samples can be.
+_MOST = ("max{}", "{}max", "total{}", "{}total", "possible{}", "{}possible", "{}outof", "max",
+         "outof", "maxscore", "maxpoints", "totalpoints", "totaltests", "numtests")  # fmt: skip
+
+
+def _of_total(done: Assigned, name: str) -> None:
+    """Divide a number of points or tests by the most that there can be, where a column says it."""
+    values, table = numbers(done.table.column(name)), done.table
+    before, _, leaf = name.rpartition(".")
+    stems = plain(leaf), plain(leaf.rstrip("s"))
+    called = {one.format(stem) for one in _MOST for stem in stems}
+    for most in (n for n in table.column_names if n != name and n.rpartition(".")[0] == before):
+        whole = numbers(table.column(most)) if plain(most.rpartition(".")[2]) in called else None
+        if whole is None or values is None or np.nanmax(whole, initial=0) <= 1:
+            continue
+        if not np.all((whole > 0) & ((values <= whole) | np.isnan(values))):
+            continue
+        share = pa.array(values / whole, from_pandas=True)
+        done.table = table.append_column("(score)", share)
+        done.roles["score"] = "(score)"
+        done.used |= {name, most}
+        done.note("choice", f"{name!r} is divided by {most!r}", "score")
+        return
+
+
+def _scores_counted(done: Assigned) -> bool:
+    """Take `c` right ones of `n` samples for the score, as pass@k is computed; false without."""
+    columns = [numbers(done.table.column(x)) for x in ("c", "n") if x in done.table.column_names]
+    right, whole = columns if len(columns) == 2 else (None, None)
+    if right is None or whole is None or not np.all((right <= whole) & (right >= 0) & (whole >= 1)):
+        return False
+    done.table = done.table.append_column("(score)", pa.array(right / whole))
+    done.roles["score"] = "(score)"
+    done.used |= {"c", "n"}
+    done.note("choice", "'c' right ones of 'n' samples are taken for the score", "score")
+    return True
+
+
+def _scores_attempts(done: Assigned, best: str) -> None:
+    """Ask where columns that differ in a number alone are further attempts at the same question."""
+    form = re.sub(r"\d+", "#", best)
+    own = [n for n in done.others if n != best and re.sub(r"\d+", "#", n) == form]
+    if form == best or not own:
+        return
+    every = [values for n in (best, *own) if (values := numbers(done.table.column(n))) is not None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a row without any
+        any_of, first = np.nanmax(np.stack(every), axis=0), every[0]
+    done.note(
+        "question",
+        f"{best!r} is taken for the score ({np.nanmean(first):.1%} in the mean) and "
+        f"{', '.join(own[:3])} are further ones of the same answer: the best of them is "
+        f"{np.nanmean(any_of):.1%}",
+        "score",
+    )
+
+
+def _several_metrics(done: Assigned) -> None:
+    """Note a column that names several metrics of the scores beside it."""
+    for name in done.table.column_names:
+        if plain(name.rpartition(".")[2]) not in _METRICS or name.startswith("("):
+            continue
+        seen = sorted({str(value) for value in some(done.table.column(name), 2000)})
+        if 1 < len(seen) <= 50 and all(len(one) <= 40 for one in seen):
+            shown = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
+            done.note(
+                "choice",
+                f"{name!r} names {len(seen)} metrics ({shown}): scores of several kinds are in "
+                "one column, and a mean over suites mixes them",
+                "score",
+            )
+
+
+def _negated(done: Assigned, around: set[str]) -> bool:
+    """Take 1 minus a column of 0 and 1 that says that an answer is wrong; false without one."""
+    free = [n for n in done.table.column_names if n not in taken(done) | around]
+    name = next((n for n in free if is_negated(n.rpartition(".")[2])
+                 and is_right_or_wrong(done.table.column(n))), None)  # fmt: skip
+    if name is None:
+        return False
+    values = numbers(done.table.column(name))
+    done.table = done.table.append_column("(score)", pa.array(1 - values, from_pandas=True))  # type: ignore[operator]
+    done.roles["score"] = "(score)"
+    done.used.add(name)
+    done.note("choice", f"{name!r} says that an answer is wrong: the score is 1 minus it", "score")
+    return True
+
+
+def _of_status(done: Assigned, around: set[str]) -> bool:
+    """Take a status that says of nearly every row whether it succeeded; false without one."""
+    for one in candidates(done.table, "status", taken(done) | frozenset(around)):
+        values = numbers(done.table.column(one.column))
+        if values is None or not {0.0, 1.0} <= {*values[~np.isnan(values)]} <= {0.0, 0.5, 1.0}:
+            continue
+        done.table = done.table.append_column("(score)", pa.array(values, from_pandas=True))
+        done.roles["score"] = "(score)"
+        done.of_status = one.column
+        done.note("question", f"{one.column!r} is taken for the score: its words are right or "
+                  "wrong", "score")  # fmt: skip
+        return True
+    return False
+
+
+def no_status_as_score(done: Assigned) -> None:
+    """Take a status that says how calls ended for no score, once texts and references are known.
+
+    `failed` beside answers that references can grade, or beside no answer alone, is no score of 0.
+    """
+    name = done.of_status
+    if name is None:
+        _no_call_as_score(done)
+    if name is None or done.roles.get("score") != "(score)" or "text" not in done.roles:
+        return
+    words = pc.unique(done.table.column(name).drop_null()).to_pylist()
+    if not all(status_of(word) for word in words) or not {
+        *map(str.lower, map(str.strip, map(str, words)))
+    } & {*FAILED}:
+        return
+    text = pc.utf8_trim_whitespace(texts(done.table.column(done.roles["text"])))
+    blank = pc.equal(pc.fill_null(text, ""), "")
+    wrong = pc.equal(done.table.column("(score)"), 0)
+    unanswered = pc.all(pc.equal(pc.and_(wrong, blank), wrong)).as_py()
+    if "reference" not in done.roles and not unanswered:
+        return
+    del done.roles["score"]
+    done.notes = [one for one in done.notes if one.about != "score" or repr(name) not in one.says]
+    done.note(
+        "choice",
+        f"{name!r} says how answers ended and is no score: "
+        + ("the answers are graded by their references" if "reference" in done.roles
+           else "no answer is beside those that failed"),
+        "score",
+    )  # fmt: skip
+
+
+#: Names of columns of 0 and 1 that say of a call as well as of an answer that it succeeded.
+_OF_CALLS = ("success", "succeeded", "successful", "issuccess", "issuccessful", "ok", "isok",
+             "valid", "isvalid", "failed", "isfailed", "isfailure", "unsuccessful")  # fmt: skip
+
+
+def _no_call_as_score(done: Assigned) -> None:
+    """Take `success: false` for how a call ended where references grade, and no answer is wrong.
+
+    A score says of some answer that is there that it is wrong; this is 0 beside none.
+    """
+    score = done.roles.get("score", "")
+    own = [n for n in ({*done.used} if score == "(score)" else {score})
+           if plain(n.rpartition(".")[2]) in _OF_CALLS]  # fmt: skip
+    if len(own) != 1 or not {"text", "reference"} <= {*done.roles}:
+        return
+    name, table = own[0], done.table
+    if done.others or not is_right_or_wrong(table.column(score)):
+        return
+    text = pc.utf8_trim_whitespace(texts(table.column(done.roles["text"]))).fill_null("")
+    wrong = pa.chunked_array([pa.array(numbers(table.column(score)) == 0)])
+    beside = pc.unique(text.filter(wrong)).to_pylist()
+    if not beside or not all(not one or says_failed(one) for one in beside):
+        return
+    said = [c.column for c in candidates(table, "status", taken(done))][:1]
+    other = texts(table.column(said[0])) if said else pa.scalar(None, pa.string())
+    done.table = table.append_column("(status)", pc.if_else(wrong, "failed", other))
+    done.used |= {name, *said}
+    done.roles["status"] = "(status)"
+    del done.roles["score"]
+    done.notes = [one for one in done.notes if one.about != "score"]
+    done.note(
+        "choice",
+        f"{name!r} says how calls ended and is no score: the answers are graded by their "
+        f"references, and the {pc.sum(wrong).as_py():,} that failed are missing",
+        "score",
+    )
+
+
+#: Ranks of names that are those of scores, and hardly of anything else; most grades of a scale.
+CLEAR, _GRADES = 20.0, 12
+
+
+def _unread(done: Assigned, around: set[str]) -> None:
+    """Note columns that are called scores and hold what no scale of scores has."""
+    for name in done.table.column_names:
+        rank = rank_of(name, "score")
+        if rank is None or rank >= 2 * CLEAR or name in taken(done) | around:
+            continue
+        seen = sorted({str(value)[:40] for value in some(done.table.column(name), 2000)})
+        grades = len(seen) <= _GRADES and all(len(one) <= 20 for one in seen)
+        if (is_weak(name, "score") or rank >= CLEAR) and not grades:
+            continue
+        if any(one.strip() for one in seen):
+            shown = ", ".join(seen[:3]) + (f" and {len(seen) - 3} more" if len(seen) > 3 else "")
+            done.note(
+                "unread",
+                f"{name!r} is called a score and holds what no scale of scores has ({shown}): "
+                "it was not read",
+                "score", done.table.num_rows,
+            )  # fmt: skip
+
+
+#: Words of a score that say nothing.
+_NOTHING = ("nan", "none", "null", "na", "nil", "", "missing", "unknown")
+
+
+def _says_none(word: str, short: str) -> bool:
+    """Whether a word of a score says that the score is missing."""
+    return short in ABSENT or (short not in WORDS and status_of(word) in ANSWERLESS)
+
+
+def words_of_scores(done: Assigned) -> dict[str, pa.ChunkedArray]:
+    """The words of a score that are neither right nor wrong, as a status, and a note of them."""
+    name = done.roles["score"]
+    column = done.table.column(name)
+    if not pa.types.is_string(column.type):
+        return {}
+    coded = column.combine_chunks().dictionary_encode()
+    words = coded.dictionary.to_pylist()
+    short = [plain(word or "") for word in words]
+    if compared := {*short} & {*COMPARED}:
+        said = ", ".join(sorted(compared))
+        note = f"{name!r} says who won ({said}), not whether an answer is right: is it the score?"
+        done.note("question", note, "score")
+    kept = [word if k in ABSTAINED or (k not in _NOTHING and _says_none(word, k)) else None
+            for word, k in zip(words, short, strict=True)]  # fmt: skip
+    status = pa.array(kept, pa.string()).take(coded.indices)
+    for word in filter(None, kept):
+        rows = int(pc.sum(pc.equal(status, word)).as_py() or 0)
+        counted = "wrong" if plain(word) in ABSTAINED else "missing, and not wrong"
+        done.note("question", f"{rows:,} answers with {name!r} {word!r} count as {counted}",
+                  "score", rows)  # fmt: skip
+    return {"status": pa.chunked_array([status])} if any(kept) else {}
+
+
+# Which column of a group of records is the arm, the question, the score and so on.
+
+#: Roles of values that a row has of itself: values around a set are not taken for them.
+_OF_ROWS = (
+    "cost", "prompt_tokens", "completion_tokens", "latency", "error", "status", "served_model",
+    "attempt",
+)  # fmt: skip
+
+
+def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assigned:
+    """Roles of a group's columns; a role that no column fits is left out."""
+    done = Assigned(
+        table, {role: name for role, name in given.items() if name in table.column_names}
+    )
+    find_arm(done, around)
+    find_score(done, around)
+    _question(done, around)
+    if "question" not in given:
+        misnumbered(done)
+    _no_reference(done, given)
+    _texts_of(done, around)
+    no_status_as_score(done)
+    _error_objects(done, around)
+    for role in _OF_ROWS:
+        if role not in done.roles:
+            found = candidates(done.table, role, taken(done) | frozenset(around))
+            if found:
+                best = next(
+                    (c for c in found if not constant(done.table.column(c.column))), found[0]
+                )
+                done.roles[role] = best.column
+    if "stricter" in table.column_names and (
+        stricter := [v for v in some(table.column("stricter")) if v]
+    ):
+        done.note(
+            "question",
+            f"is an id a success by the list {some(table.column('success_list'), 1)[0]!r}, or "
+            f"only by {stricter[0]}, which is part of it? The first is taken",
+            "score",
+        )
+    _unread_usage(done, around)
+    found = candidates(done.table, "split", frozenset(done.roles.values()))
+    if found and "split" not in done.roles:
+        done.roles["split"] = found[0].column
+    return done
+
+
+def _error_objects(done: Assigned, around: set[str]) -> None:
+    """Take the parts of errors' objects for the error, as one text."""
+    table = done.table
+    free = [n for n in table.column_names if n not in taken(done) | around and n[:1] != "("]
+    parts = [n for n in free if is_of_error(n)]
+    if "error" in done.roles or not parts:
+        return
+    # Some rows may hold a text where others have an object.
+    plainly = [c.column for c in candidates(table, "error", taken(done) | around)][:1]
+    columns = [texts(table.column(name)).combine_chunks().fill_null("")
+               for name in dict.fromkeys([*plainly, *parts])]  # fmt: skip
+    said = pc.utf8_trim_whitespace(pc.binary_join_element_wise(*columns, " "))
+    text = pc.if_else(pc.equal(said, ""), pa.scalar(None, pa.string()), said)
+    done.table = table.append_column("(error)", text)
+    done.roles["error"] = "(error)"
+    done.used |= {*plainly, *parts}
+
+
+def _no_reference(done: Assigned, given: Mapping[str, str]) -> None:
+    """Take another score than one that says the same of every model's answer to a question."""
+    name = done.roles.get("score")
+    if name is None or "score" in given or not _is_reference(done, name):
+        return
+    done.others = [one for one in done.others if not _is_reference(done, one)]
+    says = f"{name!r} says the same of all models' answers to each question"
+    if done.others:
+        done.roles["score"] = done.others.pop(0)
+        taken_for = f"{done.roles['score']!r} is taken for the score"
+        done.note("choice", f"{says}: {taken_for}", "score")
+        return
+    told = {str(one) for one in some(done.table.column(name))}
+    answers = [c.column for c in candidates(done.table, "text", taken(done))]
+    if any({str(v) for v in some(done.table.column(c))} <= told for c in answers):
+        del done.roles["score"]
+        done.roles.setdefault("reference", name)
+        done.note("choice", f"{says}: it is the reference of the answers, and no score", "score")
+    else:
+        done.note("question", f"{says}: is it the score, or the right answer?", "score")
+
+
+def _is_reference(done: Assigned, name: str) -> bool:
+    """Whether each question of ten and more has one value of several in all models' rows."""
+    if done.unique("question") < 10 or done.unique("arm") < 2:
+        return False
+    return not constant(done.table.column(name)) and _of_question(done, name)
+
+
+def _unread_usage(done: Assigned, around: set[str]) -> None:
+    """Note columns that are called costs, tokens or times and were not read."""
+    for role in ("cost", "prompt_tokens", "completion_tokens", "latency"):
+        if role in done.roles:
+            continue
+        for name in done.table.column_names:
+            known = name in around or name.startswith("(") or not some(done.table.column(name), 1)
+            if known or name in taken(done):
+                continue
+            if (reason := _why_unread(name, role)) is not None:
+                says = f"{name!r} {reason}: it was not read"
+                done.note("left_out", says, role, done.table.num_rows)
+            elif role == "cost" and looks_like_money(name) and not is_judges(name):
+                says = f"{name!r} looks like a cost and was not read: call it cost_usd "
+                done.note("unpriced", says + "or MODEL_cost_usd", role, done.table.num_rows)
+
+
+def _why_unread(name: str, role: str) -> str | None:
+    """Why a column of such a name was not read; None where it is called otherwise."""
+    snake = snake_case(name)
+    if role == "cost" and looks_like_money(name):
+        if FOREIGN.search(snake):
+            return "is not in US dollars"
+        if RATE.search(snake):
+            return "is a price, not what an answer cost"
+    rank = rank_of(name, role)
+    return None if rank is None or rank >= CLEAR else "holds texts that are no amounts"
+
+
+def _question(done: Assigned, around: set[str]) -> None:
+    if "question" in done.roles:
+        return
+    table, arm = done.table, done.roles.get("arm")
+    used = taken(done) | frozenset(around)
+    keys = [n for n in table.column_names if n.startswith("(key") and n != arm and n not in used]
+    if keys:
+        key = max(keys, key=lambda n: len(pc.unique(table.column(n))))
+        # Of a table below each key the rows are the questions, and the key their suite.
+        pairs = done.per_question and distinct([texts(table.column(n)) for n in (str(arm), key)])
+        rows = done.per_question and pairs < table.num_rows
+        done.roles["question"] = "(row)" if rows else key
+        return
+    found = [
+        c.column for c in candidates(table, "question", used) if not c.column.startswith("(path")
+    ]
+    fits = [name for name in found if _identifies(done, name)]
+    if fits:
+        done.roles["question"] = shared_id(done, fits)
+        return
+    if done.per_question:
+        done.roles["question"] = "(row)"
+        return
+    if arm is not None and _transposed(done, arm, around):
+        return
+    _unnamed_question(done, used, around)
+
+
+def _unnamed_question(done: Assigned, used: frozenset[str], around: set[str]) -> None:
+    """Take the value around lists of answers, a text or a part of the path for the question."""
+    table, outer = done.table, frozenset(done.roles.values())
+    if found := [c for c in candidates(table, "question", outer) if _of_list(done, c, around)]:
+        done.roles["question"] = found[0].column
+        return
+    asked = [c.column for c in candidates(table, "prompt", used) if _identifies(done, c.column)]
+    if asked:
+        done.roles["question"] = done.roles["prompt"] = asked[0]
+    elif (part := _path_of_questions(done)) is not None:
+        done.roles["question"] = part
+        done.note("choice", "the question is named only in the path of the file", "question")
+
+
+def _of_list(done: Assigned, one: Candidate, around: set[str]) -> bool:
+    """Whether a column around lists of answers is the id of the question that each list is of."""
+    column = done.table.column(one.column)
+    pairs = [n for n in (done.roles.get("arm"), one.column) if n is not None]
+    rows = done.table.select(pairs).group_by(pairs).aggregate([]).num_rows
+    return one.column in around and one.rank < ENDING and not constant(column) and (
+        rows == done.table.num_rows
+    )  # fmt: skip
+
+
+def _path_of_questions(done: Assigned) -> str | None:
+    """The part of the files' paths that tells an arm's rows apart, and that other arms have too."""
+    table, arm = done.table, done.roles.get("arm")
+    if arm is None or "score" not in done.roles:
+        return None
+    for name in (n for n in table.column_names if n.startswith("(path") and n != arm):
+        pairs = table.select([arm, name]).group_by([arm, name]).aggregate([]).num_rows
+        parts = len(pc.unique(table.column(name)))
+        if pairs == table.num_rows > parts >= 2 and pairs > 1.5 * parts:
+            return str(name)
+    return None
+
+
+def _transposed(done: Assigned, arm: str, around: set[str]) -> bool:
+    """Turn a table with a row per model and a column of 0 and 1 per question; false for another."""
+    table = done.table
+    if len(pc.unique(table.column(arm))) < table.num_rows or table.num_rows < 2:
+        return False
+    own = [n for n in table.column_names if n != arm and n not in around and not n.startswith("(")]
+    asked = _of_one_parent([n for n in own if is_right_or_wrong(table.column(n))])
+    if len(asked) < 5 or 2 * len(asked) < len(own):
+        return False
+    kept = table.select([n for n in table.column_names if n not in asked])
+    parts = []
+    for name in asked:
+        values = pa.array(numbers(table.column(name)), from_pandas=True)
+        part = kept.append_column("(question)", pa.array([name] * table.num_rows, pa.string()))
+        parts.append(part.append_column("(score)", values))
+    done.table = pa.concat_tables(parts)
+    done.roles |= {"question": "(question)", "score": "(score)"}
+    done.others = []
+    done.note(
+        "choice", f"the {len(asked):,} columns of 0 and 1 are taken for questions", "question"
+    )
+    return True
+
+
+def _of_one_parent(names: list[str]) -> list[str]:
+    """The columns of the key that holds most of them; a setting of 0 beside them is no question."""
+    parents = [name.partition(".")[0] if "." in name else "" for name in names]
+    most = max(parents, key=parents.count, default="")
+    return [name for name, parent in zip(names, parents, strict=True) if parent == most]
+
+
+def _identifies(done: Assigned, name: str) -> bool:
+    """Whether a column's values can be those of questions: several, that other arms have too."""
+    column = done.table.column(name)
+    unique = len(pc.unique(column.drop_null()))
+    if unique < 2 and done.table.num_rows > max(1, done.unique("arm")):
+        return False
+    arms = done.unique("arm")
+    if arms < 2 or done.per_question:
+        return unique >= 1
+    if unique < done.table.num_rows:
+        return True
+    # Each value once: a number of the row, unless no other arm was asked the same.
+    prompts = candidates(done.table, "prompt", frozenset())
+    return (
+        not any(len(pc.unique(done.table.column(c.column))) < 0.9 * unique for c in prompts)
+        and (rank_of(name, "question") or 0) < 20
+    )
+
+
+def _texts_of(done: Assigned, around: set[str]) -> None:
+    """The answer, the question's text and the reference; `answer` can be either of two."""
+    for role in ("text", "prompt", "reference"):
+        if role in done.roles:
+            continue
+        free = taken(done) | frozenset(around)
+        if role != "text" and done.roles.get("question") in around:
+            free = taken(done)  # the value around a question's answers is the question's
+        if role == "prompt":
+            free = free - {done.roles.get("question", "")}
+        found = candidates(done.table, role, free)
+        if found := _fitting(done, role, [c for c in found if not c.column.startswith("(path")]):
+            done.roles[role] = found[0].column
+
+
+def _fitting(done: Assigned, role: str, found: list[Candidate]) -> list[Candidate]:
+    """Of columns of texts those that differ by answer, or for a question's own do not."""
+    if role == "text":
+        of_answers = [c for c in found if not _of_question(done, c.column)]
+        # All arms may say the same; beside a reference of its own such a column holds answers.
+        named = {c.column for c in found}
+        other = any(c.column not in named for c in candidates(done.table, "reference"))
+        alone = done.unique("arm") < 2 or other
+        return of_answers or ([c for c in found if not is_weak(c.column)] if alone else [])
+    whole = role == "prompt" and done.per_question
+    return [c for c in found if whole or _of_question(done, c.column, otherwise=True)]
+
+
+def _of_question(done: Assigned, name: str, *, otherwise: bool = False) -> bool:
+    """Whether a column says the same for all answers to a question, so that it is no answer.
+
+    Args:
+        otherwise: The message where no question has two answers.
+    """
+    if "question" not in done.roles or done.unique("arm") < 2:
+        return otherwise
+    pairs = pa.table(
+        {
+            "q": texts(done.table.column(done.roles["question"])),
+            "v": texts(done.table.column(name)),
+        }
+    )
+    pairs = pairs.filter(pairs.column("v").is_valid())
+    unique = pairs.group_by(["q", "v"]).aggregate([]).num_rows
+    questions = len(pc.unique(pairs.column("q")))
+    if pairs.num_rows < 1.5 * questions:
+        return otherwise
+    # Ids of several suites may be alike: of one id there may be a few texts, not one per answer.
+    return unique <= 1.02 * questions or (otherwise and 2 * unique <= pairs.num_rows)

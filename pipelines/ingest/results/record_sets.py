@@ -6,22 +6,153 @@ alike, with its keys as a column; the values around a set are true of each of it
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.ingest.results.columns import MAX_COLUMNS
-from routeyard.pipelines.ingest.results.id_lists import id_lists, outcomes
-from routeyard.pipelines.ingest.results.json_tables import (
+import pyarrow as pa
+import yaml
+
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.untrusted import MAX_RATIO, reading, regular, too_large
+from routeyard.pipelines.ingest.importers.reading import inside, members, parse_json
+from routeyard.pipelines.ingest.results.arms import Assigned
+from routeyard.pipelines.ingest.results.values import (
+    MAX_COLUMNS,
+    ReadingNote,
     columns_of_lists,
     named_values,
     of_objects,
+    one_spelling,
+    plain_columns,
     plain_map,
     plain_maps,
+    plainly_named,
+    point_for_comma,
+    same_types,
+    table_of,
     table_rows,
 )
+
+# Lists of ids per outcome (`resolved`, `error_ids`, …) as one record per id.
+
+#: Name of a list → what it says of its ids; the first pattern that fits counts.
+_KINDS = (
+    ("failed", re.compile(r"unresolved|unsolved|incorrect|not_|(?:^|_)(?:fail|wrong|regress)")),
+    ("error", re.compile(r"error|exception|crash|infra|invalid")),
+    ("timeout", re.compile(r"time_?out|timed_out|unstopped")),
+    ("empty", re.compile(r"empty")),
+    ("unanswered", re.compile(r"incomplete|missing|skipped|not_?submitted|pending|no_generation")),
+    ("ran", re.compile(r"submitted|completed|all|total|attempted|applied|generated|with_logs")),
+)
+_SUCCESS = re.compile(r"resolved|solved|passed|pass|success|succeeded|correct|right|accepted|won")
+#: Names of figures that count all questions.
+TOTAL = re.compile(r"^total(?:_(?:instances|tasks|questions|samples|problems))?$")
+#: Names of figures that state the share of successes.
+_STATED = re.compile(r"score|accuracy|acc|(?:resolved?|pass|success|solve)_?(?:rate|pct|percent)")
+
+
+def id_lists(value: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The lists of ids in an object; empty unless one of them says who succeeded."""
+    lists = {
+        key: one
+        for key, one in value.items()
+        if isinstance(one, list) and all(isinstance(x, str | int) for x in one)
+    }
+    names = [key for key in lists if _kind(key) == "success"]
+    full = [key for key, one in lists.items() if one]
+    if not names or len(lists) < 2 or not full:
+        return {}
+    return {key: [str(x) for x in one] for key, one in lists.items()}
+
+
+def _kind(name: str) -> str:
+    plain = name.lower()
+    for kind, pattern in _KINDS:
+        if pattern.search(plain):
+            return kind
+    return "success" if _SUCCESS.search(plain) else "other"
+
+
+def outcomes(
+    value: Mapping[str, Any], lists: Mapping[str, list[str]], around: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """One record per id: the list that says most of it, and whether it succeeded by each of them.
+
+    Ids are successes by the list that gives the share of successes that the file states; where it
+    states none, by the shortest list that is named so.
+    """
+    positive = {n: set(ids) for n, ids in lists.items() if _kind(n) in ("success", "other")}
+    chosen = success_list(
+        positive, {**around, **value}, len({x for ids in lists.values() for x in ids})
+    )
+    said: dict[str, str] = {}
+    status: dict[str, str] = {}
+    all_named = any(_kind(name) in ("failed", "ran") for name in lists)
+    order = [*lists]
+    for name in sorted(order, key=lambda n: _RANK[_kind(n)]):
+        for one in lists[name]:
+            said[one] = name
+            if _kind(name) not in ("ran", "success", "other"):
+                status[one] = name.removesuffix("_ids").removesuffix("_instances")
+    return [
+        {
+            "instance_id": one,
+            "succeeded": one in positive.get(chosen, ()),
+            "outcome": status.get(one),
+            "listed_in": name,
+            "only_successes": not all_named,
+            "success_list": chosen,
+            "stricter": ", ".join(
+                n for n, ids in positive.items() if ids and ids < positive.get(chosen, set())
+            ),
+            **{f"in_list.{n}": one in ids for n, ids in positive.items() if n != chosen and ids},
+        }
+        for one, name in said.items()
+    ]
+
+
+#: Lists that say more of an id overrule those that say less.
+_RANK = {name: n for n, name in enumerate(
+    ("ran", "other", "success", "failed", "unanswered", "empty", "timeout", "error")
+)}  # fmt: skip
+
+
+def success_list(positive: Mapping[str, set[str]], about: Mapping[str, Any], listed: int) -> str:
+    """Name of the list that counts as success."""
+    named = [name for name in positive if _kind(name) == "success"]
+    stated = _stated(about)
+    total = next((v for k, v in _numbers(about) if TOTAL.search(k)), listed)
+    if stated is not None and total:
+        exact = [n for n, ids in positive.items() if abs(100 * len(ids) / total - stated) < 0.006]
+        exact = [n for n in exact if positive[n]] or exact
+        if exact:
+            return min(exact, key=lambda n: (_kind(n) != "success", n))
+    return min(named, key=lambda n: (not positive[n], len(positive[n]), n))
+
+
+def _numbers(value: Mapping[str, Any]) -> list[tuple[str, float]]:
+    return [
+        (str(k).lower().rpartition(".")[2], float(v))
+        for k, v in value.items()
+        if isinstance(v, int | float) and not isinstance(v, bool)
+    ]
+
+
+def _stated(about: Mapping[str, Any]) -> float | None:
+    """The share of successes in percent that a file states; None where it states none."""
+    for name, number in _numbers(about):
+        if _STATED.fullmatch(name) and 0 <= number <= 100:
+            return number * 100 if number <= 1 and not float(number).is_integer() else number
+    return None
+
 
 #: Trail of a document that is one record.
 DOCUMENT = ("(document)",)
@@ -273,3 +404,517 @@ def _unlisted(value: Any) -> Any:
     if not inner:
         return None
     return json.dumps(value, ensure_ascii=False, default=str)[:_LONGEST]
+
+
+# Documents of a stranger's folder, file or archive: JSON values, and tables of CSV or Parquet.
+
+#: Ends of names that are read; `.gz` may follow those of text.
+ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet", ".yaml", ".yml", ".zip")
+#: Workbooks and databases, and what to do with them.
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers", ".sqlite", ".sqlite3", ".db", ".duckdb")
+_OTHERWISE = "save each sheet or table as CSV or Parquet, in one folder"
+#: Files of one folder, and bytes of all of them.
+MAX_FILES, MAX_TOTAL = 100_000, 20_000_000_000
+#: A YAML list of a leaderboard is short; the parser is slow, and what aliases unfold to is not.
+_LONGEST_YAML = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One file, or one member of an archive.
+
+    Attributes:
+        place: Its path in parts, without the ending: below the folder that was named, and the last
+            parts that lead to that.
+        name: Its path as a person finds it.
+        rows: A table, or the objects of JSON lines; None for a JSON value.
+        value: The JSON value.
+        notes: What a person should know of how it was read.
+    """
+
+    place: tuple[str, ...]
+    name: str
+    rows: pa.Table | list[dict[str, Any]] | None = None
+    value: Any = None
+    notes: tuple[ReadingNote, ...] = ()
+
+
+def files_of(path: Path) -> tuple[list[Path], list[str]]:
+    """The files at a path that are read, in order of name, and the names of the others.
+
+    Raises:
+        SourceError: nothing is there, there are too many files, or a link leads out.
+    """
+    if not path.exists():
+        raise SourceError(
+            f"there is nothing at {path}", where=str(path), next_step="name a file or a folder"
+        )
+    if path.is_file() and files.ends(path).lower() in _SHEETS:
+        raise SourceError(
+            "workbooks and databases are not read", where=str(path), next_step=_OTHERWISE
+        )
+    if path.is_file():
+        return [path], []
+    found, others, total = [], [], 0
+    for one in sorted(path.rglob("*")):
+        if any(part.startswith(".") for part in one.relative_to(path).parts) or not one.is_file():
+            continue
+        if files.ends(one).lower() not in (*ENDINGS, ".eval"):
+            others.append(one.relative_to(path).as_posix())
+            continue
+        inside(one, path)
+        found.append(one)
+        total += one.stat().st_size
+        if len(found) > MAX_FILES or total > MAX_TOTAL:
+            raise too_large(path, f"holds more than {MAX_FILES:,} files or {MAX_TOTAL:,} bytes")
+    if not found:
+        raise SourceError(
+            "no file holds results",
+            where=str(path),
+            next_step=_OTHERWISE
+            if any(files.ends(Path(one)).lower() in _SHEETS for one in others)
+            else "files that are read: " + ", ".join(f"*{end}" for end in ENDINGS),
+        )
+    return found, others
+
+
+def documents(paths: list[Path], root: Path) -> Iterator[Document]:
+    """Documents of these files, in their order; those of an archive in the order of its names.
+
+    Raises:
+        SourceError: a file is damaged, or no text where text is expected.
+        Unsafe: an archive unfolds to more than any dataset would.
+    """
+    base = root if root.is_dir() else root.parent
+    # A file alone may have its model's name in the path that leads to it.
+    above = base.resolve().parts[1:][-6 if root.is_file() else -1 :]
+    for path in paths:
+        name = path.relative_to(base).as_posix()
+        if path.suffix == ".zip":
+            for ending in (".json", ".jsonl", ".csv", ".tsv"):
+                for member, data in members(path, ending):
+                    place, where = (*above, *_place(f"{name}/{member}")), f"{name}:{member}"
+                    if ending in (".csv", ".tsv"):
+                        with io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="") as stream:
+                            found = files.csv_rows(stream, Path(where), short_rows=True)
+                            yield _table(found, place, where)
+                    else:
+                        yield _parsed(data, place, where)
+        else:
+            yield _document(path, (*above, *_place(name)), name)
+
+
+def _place(name: str) -> tuple[str, ...]:
+    *folders, last = name.split("/")
+    for end in (".gz", *ENDINGS):
+        last = last.removesuffix(end)
+    return (*folders, last)
+
+
+def _document(path: Path, place: tuple[str, ...], name: str) -> Document:
+    ending = files.ends(path).lower()
+    if ending == ".parquet":
+        return Document(place, name, rows=_parquet(path))
+    if ending in (".csv", ".tsv"):
+        return _table(files.rows(path, "csv", short_rows=True), place, name)
+    if ending in (".yaml", ".yml"):
+        return Document(place, name, value=_yaml(path))
+    if ending == ".json" and path.suffix == ".gz":
+        return _parsed(files.json_text(path).encode(), place, name)
+    if ending == ".json":
+        regular(path)
+        if path.stat().st_size > files.LONGEST_DOCUMENT:
+            raise SourceError("the file is too large for one JSON document", where=str(path))
+        return _parsed(path.read_bytes(), place, name)
+    return Document(place, name, rows=list(files.rows(path, "jsonl")))
+
+
+def _parsed(data: bytes, place: tuple[str, ...], name: str) -> Document:
+    """A document of bytes: one JSON value, else JSON lines."""
+    try:
+        return Document(place, name, value=parse_json(data, name))
+    except SourceError:
+        lines = [line for line in data.splitlines() if line.strip()]
+        if len(lines) < 2:
+            raise
+        rows = [parse_json(line, f"{name}:{n}") for n, line in enumerate(lines, start=1)]
+        if not all(isinstance(row, dict) for row in rows):
+            raise
+        return Document(place, name, rows=rows)
+
+
+#: Rows with lists of records that are unfolded.
+_MOST_NESTED = 200_000
+
+
+def _of_answers(field: pa.Field) -> bool:
+    """Whether a column holds lists of records, which are no turns of a conversation."""
+    if not (pa.types.is_list(field.type) or pa.types.is_large_list(field.type)):
+        return False
+    inner = field.type.value_type
+    named = {one.name for one in inner} if pa.types.is_struct(inner) else set()
+    return len(named) >= 2 and not named & {"role", "from", "content"}
+
+
+def _parquet(path: Path) -> pa.Table | list[dict[str, Any]]:
+    from routeyard.pipelines.common.isolation.parquet_file import batches
+
+    regular(path)
+    with (
+        reading(path, MAX_RATIO) as (worker, most, limits),
+        closing(worker.stream(batches, str(path.absolute()), most, limits=limits)) as stream,
+    ):
+        found = list(stream)
+    if not found:
+        return pa.table({})
+    table = pa.Table.from_batches(found)
+    if table.num_rows <= _MOST_NESTED and any(map(_of_answers, table.schema)):
+        return list(table.to_pylist())
+    return plain_columns(table)
+
+
+def _table(found: Iterator[dict[str, str | None]], place: tuple[str, ...], name: str) -> Document:
+    """Rows of a CSV; all columns are texts: what they hold is decided with all of one in view."""
+    columns: dict[str, list[str | None]] = {}
+    short: list[int] = []
+    for number, row in enumerate(found, start=1):
+        for key, value in row.items():
+            columns.setdefault(key or "unnamed", []).append(value)
+        if None in row.values():
+            short.append(number)
+    table = pa.table({key: point_for_comma(pa.array(values, pa.string()))
+                      for key, values in columns.items()})  # fmt: skip
+    if not short:
+        return Document(place, name, rows=table)
+    says = f"{len(short):,} rows of {name} end before the last column: what they lack is unknown"
+    at = tuple(f"{name}, row {number}" for number in short[:3])
+    return Document(place, name, table, notes=(ReadingNote("status", says, len(short), at, name),))
+
+
+def _yaml(path: Path) -> Any:
+    regular(path)
+    if path.stat().st_size > _LONGEST_YAML:
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.CSafeLoader)):
+            return None
+        return yaml.load(text, yaml.CSafeLoader)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError):
+        return None
+
+
+# Sets of records of one kind in all documents of a folder, as one table each.
+
+#: Columns of the place of a row, its number in the file, and the parts of the path from its end.
+AT, ROW, PATH = "(at)", "(row)", "(path {})"
+#: What precedes the name of a setting that the path states.
+NAMED = "(name)."
+#: Parts of a path that are looked at.
+_PARTS = 10
+_SETTING = re.compile(r"(?:^|[-_])([A-Za-z]+)=([^=]+)$")
+
+
+@dataclass(slots=True)
+class Group:
+    """Records of one kind, from one or several documents.
+
+    Attributes:
+        trail: Keys that lead to them; empty for the rows of a file.
+        parts: A table per document.
+        around: Columns that are true of a whole set, and not of a row.
+        files: Names of the documents.
+        columns: All columns of the parts.
+        notes: What a person should know of how they were read.
+    """
+
+    trail: tuple[str, ...]
+    parts: list[pa.Table] = field(default_factory=list)
+    around: set[str] = field(default_factory=set)
+    files: list[str] = field(default_factory=list)
+    columns: set[str] = field(default_factory=set)
+    notes: list[ReadingNote] = field(default_factory=list)
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return sum(part.num_rows for part in self.parts)
+
+    def table(self) -> pa.Table:
+        """All records; a column that is text in some parts is text in all."""
+        return one_spelling(pa.concat_tables(same_types(self.parts), promote_options="permissive"))
+
+
+def groups_of(found: Iterable[Document]) -> list[Group]:
+    """All sets of records in these documents; sets of one trail with like columns are one group."""
+    groups: dict[tuple[tuple[str, ...], str], list[Group]] = {}
+    for document in found:
+        for trail, table, around, kind in _tables(document):
+            alike = groups.setdefault((trail, kind), [])
+            columns = {n for n in table.column_names if not n.startswith("(") and n not in around}
+            group = next((one for one in alike if _alike(one.columns, columns)), None)
+            if group is None:
+                group = Group(trail)
+                alike.append(group)
+            group.parts.append(table)
+            group.around |= around
+            group.columns |= columns
+            group.files.append(document.name)
+            group.notes += document.notes
+    return [group for alike in groups.values() for group in alike]
+
+
+def _alike(have: set[str], columns: set[str]) -> bool:
+    """Whether two tables are of one kind: most of the smaller one's columns are the other's too."""
+    return 2 * len(have & columns) > min(len(have), len(columns)) and 3 * len(
+        have & columns
+    ) >= len(have | columns)
+
+
+_Set = tuple[tuple[str, ...], pa.Table, set[str], str]
+
+
+def _tables(document: Document) -> Iterable[_Set]:
+    """(trail, table, columns from around it, kind of rows) of each set in one document."""
+    if isinstance(document.rows, pa.Table):
+        n = document.rows.num_rows
+        if n:
+            places = [f"{document.name}, row {i}" for i in range(1, n + 1)]
+            yield (), _placed(plainly_named(document.rows), document, pa.array(places)), set(), ""
+        return
+    if document.rows is not None:
+        for kind, own in kinds_of([flat(row) for row in document.rows]).items():
+            places = [f"{document.name}, row {i + 1}" for i, _ in own]
+            table = plainly_named(table_of([row for _, row in own]))
+            yield (), _placed(table, document, pa.array(places)), set(), kind
+        # Lines that hold a list of answers each, and files of one object.
+        if len(document.rows) == 1:
+            yield from _sets(document, document.rows[0])
+        elif any(map(_holds_records, document.rows[:5])):
+            inner = _sets(document, document.rows)
+            yield from (one for one in inner if one[0] != ("(list)",))
+        return
+    yield from _sets(document, document.value)
+
+
+def _holds_records(row: Any) -> bool:
+    """Whether a line holds a list of two objects or more that are no turns of a conversation."""
+    return isinstance(row, dict) and any(
+        isinstance(one, list) and len(one) >= 2 and not named_values(one) and all(
+            isinstance(x, dict) and "role" not in x and len(x) >= 2 for x in one
+        ) for one in row.values()
+    )  # fmt: skip
+
+
+def _sets(document: Document, value: Any) -> Iterable[_Set]:
+    own_key = str(next(iter(value))) if isinstance(value, dict) and len(value) == 1 else None
+    if own_key in document.place and isinstance(value[own_key], dict):
+        # A file of one answer under its id, which its folder has too.
+        record = {"(key 0)": own_key, **flat(value[own_key])}
+        yield DOCUMENT, _placed(table_of([record]), document, pa.array([document.name])), set(), ""
+        return
+    for one in record_sets(value):
+        table = table_of(one.records)
+        around = {k: v for k, v in one.around.items() if k not in table.column_names}
+        for name, known in around.items():
+            table = table.append_column(name, pa.array([known] * table.num_rows))
+        places = pa.array([f"{document.name}{at}" for at in one.at], pa.string())
+        yield _erased(one), _placed(table, document, places), set(around), ""
+
+
+def _erased(one: RecordSet) -> tuple[str, ...]:
+    return one.trail or ("(list)",)
+
+
+def _placed(table: pa.Table, document: Document, places: pa.Array) -> pa.Table:
+    """The table with its rows' places, the parts of the file's path, and settings in its name."""
+    n = table.num_rows
+    for part in (piece for name in document.place for piece in re.split(r"[,:]", name)):
+        if (stated := _SETTING.search(part)) and (
+            name := NAMED + stated[1]
+        ) not in table.column_names:
+            table = table.append_column(name, pa.array([stated[2]] * n, pa.string()))
+    for number, part in enumerate(reversed(document.place[-_PARTS:]), start=1):
+        column = pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int32()), [part])
+        table = table.append_column(PATH.format(number), column.cast(pa.string()))
+    table = table.append_column(ROW, pa.array(range(1, n + 1), pa.int64()))
+    return table.append_column(AT, places)
+
+
+# Groups of one source put together: more answers, texts of answers, or the same once more.
+
+#: Scored answers that are compared with another set; beyond, sets are put side by side.
+_COMPARED = 2_000_000
+#: What a second set of the same answers may add to the first.
+FILLED = ("text", "prompt", "reference", "status", "error", "served_model", "cost_usd",
+          "prompt_tokens", "completion_tokens", "latency_s")  # fmt: skip
+
+
+@dataclass(slots=True)
+class AnswerSet:
+    """The answers of one group in the normal form, and its further scores."""
+
+    group: Group
+    done: Assigned
+    table: pa.Table
+    others: dict[str, pa.Array] = field(default_factory=dict)
+
+    @property
+    def scored(self) -> int:
+        """Number of answers with a score."""
+        return int(self.table.num_rows - self.table.column("score").null_count)
+
+    @property
+    def files(self) -> str:
+        """Names of the first files."""
+        return ", ".join(list(dict.fromkeys(self.group.files))[:2])
+
+
+def merged(
+    answers: Sequence[AnswerSet],
+) -> tuple[pa.Table, dict[str, str], list[ReadingNote], dict[str, pa.Array]]:
+    """All answers once: table, columns, notes, further scores.
+
+    The set with most scores counts; another that scores the same questions is compared with it,
+    one that has texts alone gives it texts, and one with other answers is put beside it.
+    """
+    ordered = sorted(
+        answers,
+        key=lambda one: (-one.scored, -one.table.num_rows, -len(one.done.roles), one.group.trail),
+    )
+    first = ordered[0]
+    tables, others = [first.table], [first.others]
+    columns, notes = dict(first.done.roles), [*first.done.notes]
+    for one in ordered[1:]:
+        if one.scored == 0 and first.scored > 0:
+            tables, told = _with_texts(tables, one)
+            notes.append(told)
+            continue
+        share, same = _overlap(pa.concat_tables(tables), one.table)
+        if share >= 0.5 and same == 1:
+            tables, filled = _filled(tables, one)
+            notes += filled
+        if share >= 0.5 or not _beside(first.group.trail, one.group.trail):
+            notes += _left_out(one, first, share, same)
+            continue
+        tables.append(one.table)
+        others.append(one.others)
+        notes += one.done.notes
+        columns = {**one.done.roles, **columns}
+    table = pa.concat_tables(tables)
+    return table, columns, list(dict.fromkeys(notes)), _others(others, tables)
+
+
+def _left_out(
+    one: AnswerSet, first: AnswerSet, share: float, same: float | None
+) -> Iterable[ReadingNote]:
+    n = one.table.num_rows
+    if share < 0.5:
+        yield ReadingNote("left_out", f"{n:,} records of another kind in {one.files}", n)
+        return
+    agreed = "" if same is None else f", {same:.1%} of them with the same score"
+    says = f"{n:,} rows of {one.files} repeat questions that were read already{agreed}"
+    yield ReadingNote("left_out", says, n)
+    if same is not None and same < 1:
+        says = f"{one.files} states other scores than {first.group.files[0]} for some answers"
+        yield ReadingNote("question", says, n)
+
+
+def _beside(first: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether two kinds of sets are answers of one source: rows of files, or lists of ids."""
+    plain = all(len(one) <= 1 and one != DOCUMENT for one in (first, other))
+    return first == other or plain or (first[-1:] == other[-1:] == ("(lists of ids)",))
+
+
+def _others(found: list[dict[str, pa.Array]], tables: list[pa.Table]) -> dict[str, pa.Array]:
+    names = dict.fromkeys(name for one in found for name in one)
+    empty = [pa.nulls(table.num_rows, pa.float64()) for table in tables]
+    return {
+        name: pa.concat_arrays([one.get(name, no) for one, no in zip(found, empty, strict=True)])
+        for name in names
+    }
+
+
+def _keys(table: pa.Table, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+
+
+def _overlap(have: pa.Table, more: pa.Table) -> tuple[float, float | None]:
+    """Share of further answers that were read already, and the share of those that agree."""
+    if have.num_rows > _COMPARED:
+        return 0.0, None
+    scores = dict(zip(_short(have), have.column("score").to_pylist(), strict=True))
+    mine = zip(_short(more), more.column("score").to_pylist(), strict=True)
+    known = [(scores[key], score) for key, score in mine if key in scores]
+    both = [(a, b) for a, b in known if a is not None and b is not None]
+    agree = sum(abs(a - b) < 1e-9 for a, b in both) / len(both) if both else None
+    return len(known) / max(1, more.num_rows), agree
+
+
+def _short(table: pa.Table) -> list[tuple[str, str]]:
+    """(end of the arm's name, question): a provider before the name does not count."""
+    return [
+        ((arm or "").rpartition("/")[2], question)
+        for arm, question in _keys(table, ("arm", "question"))
+    ]
+
+
+def _with_texts(tables: list[pa.Table], one: AnswerSet) -> tuple[list[pa.Table], ReadingNote]:
+    """The tables with the texts of a set without scores, joined by arm and question.
+
+    Where the arms are named otherwise, files of one folder are of one arm.
+    """
+    said = _keys(one.table, ("text", "prompt"))
+    by_arm = dict(zip(_keys(one.table, ("arm", "question")), said, strict=True))
+    asked = one.table.column("question").to_pylist()
+    by_folder = dict(zip(zip(_folders(one.table), asked, strict=True), said, strict=True))
+    near = {folder for folder, _ in by_folder if folder}
+    found, joined = [], 0
+    for table in tables:
+        told = []
+        rows = _keys(table, ("arm", "question", "text", "prompt"))
+        for (arm, question, *own), folder in zip(rows, _folders(table), strict=True):
+            more = by_arm.get((arm, question)) or next(
+                (by_folder[f, question] for f in near
+                 if folder and (folder.startswith(f) or f.startswith(folder))
+                 and (f, question) in by_folder), None,
+            )  # fmt: skip
+            joined += more is not None
+            told.append([a if a is not None else b for a, b in zip(own, more or own, strict=True)])
+        for n, name in enumerate(("text", "prompt")):
+            column = pa.array([pair[n] for pair in told], pa.string())
+            table = table.set_column(table.column_names.index(name), name, column)
+        found.append(table)
+    if joined:
+        says = f"texts of {joined:,} answers come from {one.files}"
+        return found, ReadingNote("choice", says, joined)
+    says = f"{one.table.num_rows:,} texts of {one.files} belong to no scored answer"
+    return found, ReadingNote("left_out", says, one.table.num_rows)
+
+
+def _filled(tables: list[pa.Table], one: AnswerSet) -> tuple[list[pa.Table], list[ReadingNote]]:
+    """The tables with what they lack, and a set of the same answers with the same scores states."""
+    lacks = [
+        name for name in FILLED
+        if one.table.column(name).null_count < one.table.num_rows
+        and all(table.column(name).null_count == table.num_rows for table in tables)
+    ]  # fmt: skip
+    if not lacks:
+        return tables, []
+    stated = dict(zip(_short(one.table), _keys(one.table, tuple(lacks)), strict=True))
+    none = (None,) * len(lacks)
+    found = []
+    for table in tables:
+        rows = [stated.get(key, none) for key in _short(table)]
+        for name, values in zip(lacks, zip(*rows, strict=True), strict=True):
+            at = table.column_names.index(name)
+            table = table.set_column(at, name, pa.array(values, table.schema.field(name).type))
+        found.append(table)
+    says = f"{', '.join(lacks)} of the answers come from {one.files}"
+    return found, [ReadingNote("choice", says, one.table.num_rows)]
+
+
+def _folders(table: pa.Table) -> list[str]:
+    """Folder of each row's file."""
+    places = table.column("at").to_pylist()
+    return [(one or "").partition(", row ")[0].rpartition("/")[0] for one in places]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import yaml
 
 from routeyard.schemas.statuses import ANSWERLESS, status_of
 
@@ -324,3 +327,474 @@ def texts(column: Column) -> pa.ChunkedArray:
             column = column.cast(pa.int64(), safe=False)
     found = column.cast(pa.string())
     return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+
+
+# Records and tables of a stranger as Arrow columns of plain types.
+
+#: Columns of one table.
+MAX_COLUMNS = 20_000
+
+
+def table_of(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    """Records as a table; a column of several kinds holds texts."""
+    names = list(dict.fromkeys(name for row in rows for name in row))[:MAX_COLUMNS]
+    return pa.table({name: column_of([row.get(name) for row in rows]) for name in names})
+
+
+def plainly_named(table: pa.Table) -> pa.Table:
+    """The table without names in brackets, which are ours: `('m', 'score')` becomes `m.score`."""
+    names: list[str] = []
+    for name in table.column_names:
+        parts = re.findall(r"'([^']*)'|\"([^\"]*)\"", name) if name.startswith("('") else []
+        short = ".".join(a or b for a, b in parts if a or b) or name
+        short = short.removeprefix("(").removesuffix(")") if short.startswith("(") else short
+        names.append(short if short not in names and short else f"{short}_{len(names)}")
+    return table if names == table.column_names else table.rename_columns(names)
+
+
+def column_of(values: list[Any]) -> pa.Array:
+    """Values as a column, as texts where they are of several kinds."""
+    kinds = {type(one) for one in values} - {type(None)}
+    if kinds <= {bool} or kinds <= {int, float} or kinds <= {str}:
+        try:
+            return pa.array(values)
+        except (pa.ArrowInvalid, OverflowError, pa.ArrowTypeError):
+            pass
+    return pa.array([_text(one) for one in values], pa.string())
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def same_types(parts: list[pa.Table]) -> list[pa.Table]:
+    """The tables with columns of one type each: text where the types do not agree."""
+    kinds: dict[str, set[pa.DataType]] = {}
+    for part in parts:
+        for one in part.schema:
+            if not pa.types.is_null(one.type):
+                kinds.setdefault(one.name, set()).add(one.type)
+    numeric = (pa.types.is_integer, pa.types.is_floating)
+    mixed = {
+        name
+        for name, types in kinds.items()
+        if len(types) > 1 and not all(any(test(t) for test in numeric) for t in types)
+    }
+    found = []
+    for part in parts:
+        for name in mixed & set(part.column_names):
+            at = part.column_names.index(name)
+            values = part.column(name)
+            if not pa.types.is_string(values.type):
+                texts = pa.array([_text(v) for v in values.to_pylist()], pa.string())
+                part = part.set_column(at, name, texts)
+        found.append(part)
+    return found
+
+
+def one_spelling(table: pa.Table) -> pa.Table:
+    """The table with columns that are spelled alike but for case and signs as one column.
+
+    Only where no row has a value in two of them: `pass@1` of some files, `Pass@1` of others.
+    """
+    spelled: dict[str, list[str]] = {}
+    for name in table.column_names:
+        if not name.startswith("("):
+            spelled.setdefault(plain(name), []).append(name)
+    for names in spelled.values():
+        columns = [table.column(name) for name in names]
+        there = sum(len(one) - one.null_count for one in columns)
+        if len(names) < 2 or len({one.type for one in columns}) > 1:
+            continue
+        merged = pc.coalesce(*columns)
+        if len(merged) - merged.null_count == there:
+            at = table.column_names.index(names[0])
+            table = table.set_column(at, names[0], merged).drop_columns(names[1:])
+    return table
+
+
+#: Numbers with a comma before their decimals, or with commas for thousands.
+_COMMA, _THOUSANDS = r"^ *[-−+]?\d+(,\d+)? *%?$", r"^ *[-−+]?[1-9]\d{0,2}(,\d{3})+ *%?$"
+
+
+def point_for_comma(column: pa.Array) -> pa.Array:
+    """Texts with a decimal comma as texts with a point, where all are such numbers.
+
+    `1,250` alone is a thousand; beside `0,5`, or `1,25`, the comma precedes decimals.
+    """
+    there = pc.utf8_trim_whitespace(column.drop_null())
+    there = there.filter(pc.not_equal(there, ""))
+    comma = there.filter(pc.match_substring(there, ","))
+    if not len(comma) or not pc.all(pc.match_substring_regex(there, _COMMA)).as_py():
+        return column
+    if pc.all(pc.match_substring_regex(comma, _THOUSANDS)).as_py():
+        return column
+    return pc.replace_substring(column, ",", ".")
+
+
+def plain_columns(table: pa.Table) -> pa.Table:
+    """A table without structs, dictionaries and lists: nested names are joined by dots."""
+    while any(pa.types.is_struct(field.type) for field in table.schema):
+        table = table.flatten()
+    for at, one in enumerate(table.schema):
+        if pa.types.is_dictionary(one.type):
+            values = table.column(at).cast(one.type.value_type)
+            if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
+                values = values.cast(pa.string())
+        elif pa.types.is_nested(one.type) or pa.types.is_binary(one.type):
+            found = table.column(at).to_pylist()
+            if not _are_numbers(found):
+                found = [_single(value) for value in found]
+            values = pa.chunked_array([column_of(found)])
+        elif pa.types.is_temporal(one.type) or pa.types.is_large_string(one.type):
+            values = table.column(at).cast(pa.string())
+        else:
+            continue
+        table = table.set_column(at, one.name, values)
+    return table
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    """Whether values are lists of numbers, some of them of several: ids of tokens, not a number."""
+    lists = [one for one in values if isinstance(one, list)]
+    return any(len(one) > 1 and not isinstance(one[0], str | dict | list) for one in lists)
+
+
+def _single(value: Any) -> Any:
+    """A list of one plain value as that value."""
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value
+
+
+# Which column of a set of records says what: by its name, then by its values.
+
+_TABLE: dict[str, dict[str, Any]] = yaml.safe_load(
+    files(__package__).joinpath("roles.yaml").read_text(encoding="utf-8")
+)
+#: Role → names of its columns in other languages.
+LANGUAGES: dict[str, list[str]] = {
+    role: about["languages"] for role, about in _TABLE.items() if "languages" in about
+}
+for _role, _names in LANGUAGES.items():
+    _TABLE[_role]["names"] += _names
+#: What names of columns say of money.
+_MONEYED = re.compile(
+    r"(?:^|_)(?:\w*costs?|price[ds]?|spen[dt]|charged?|usd|dollars?|cents?|fees?|bill(?:ed|ing)?|"
+    rf"expenses?|paid|payment|money|{'|'.join(LANGUAGES['cost'])})(?:_|$)"
+)
+#: Families that names of models hold.
+FAMILY = re.compile(
+    r"gpt|claude|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|\bphi-?\d|command-?r|grok|falcon|"
+    r"vicuna|zephyr|\byi-\d|olmo|\bnova\b|sonnet|opus|haiku|codex|davinci|pythia|bloom|glm|kimi|"
+    r"minimax|nemotron|granite|jamba|wizard|solar|internlm|baichuan|starcoder|codestral|\bo[134]\b|"
+    r"\bo[134]-(?:mini|preview|pro)|\d(?:\.\d)?b\b",
+    re.IGNORECASE,
+)
+_SPLITS = {
+    "train",
+    "training",
+    "validation",
+    "valid",
+    "val",
+    "dev",
+    "test",
+    "testing",
+    "ood",
+    "eval",
+}
+
+
+#: Rank of a name that only ends as those of a role do, and of any figure under `metrics`.
+ENDING, METRIC = 60.0, 45.0
+_METRICS = ("metric", "metrics", "scores")
+_SPREAD = re.compile(r"std|_ci|variance|^n$|_n$|count|num_|total", re.IGNORECASE)
+
+
+def _other_figure(name: str) -> bool:
+    """Whether a figure under `metrics` is no score, but a cost, tokens, a time or a number."""
+    others = (*_OF_MODELS[2:], "sample", "attempt", "aggregate", "question")
+    return _SPREAD.search(name.rpartition(".")[2]) is not None or any(
+        rank_of(name, role) is not None for role in others
+    )
+
+
+def _labels(column: Column) -> bool:
+    seen = some(column, 300)
+    return bool(seen) and all(
+        (isinstance(v, str | int) or (isinstance(v, float) and v.is_integer()))
+        and len(str(v)) <= 200
+        for v in seen
+    )
+
+
+def _ids(column: Column) -> bool:
+    seen = some(column, 300)
+    whole = all(not isinstance(v, float) or v.is_integer() for v in seen)
+    return bool(seen) and whole and not any(isinstance(v, bool) for v in seen) and (
+        len(column) - column.null_count >= 0.8 * len(column)
+    ) and sum(len(str(v)) for v in seen) / len(seen) <= 200  # fmt: skip
+
+
+def _repeated(column: Column) -> bool:
+    seen = some(column, 2000)
+    short = all(len(str(v)) <= 120 for v in seen)
+    return bool(seen) and short and len({*map(str, seen)}) <= max(1, len(seen) // 2)
+
+
+def _texts(column: Column) -> bool:
+    return bool(seen := some(column, 100)) and all(isinstance(v, str) for v in seen)
+
+
+def _numbers(column: Column) -> bool:
+    found = numbers(column)
+    return found is not None and not bool(np.isnan(found).all())
+
+
+def _amounts(column: Column) -> bool:
+    found = numbers(column, amount)
+    return found is not None and not bool(np.isnan(found).all())
+
+
+def _scores(column: Column) -> bool:
+    found = numbers(column)
+    return found is not None and scale_of(found, "rate") is not None
+
+
+def _splits(column: Column) -> bool:
+    return bool(seen := {str(v).lower() for v in some(column, 500)}) and seen <= _SPLITS
+
+
+_TESTS: dict[str, Callable[[Column], bool]] = {
+    "anything": lambda column: column.null_count < len(column),
+    "labels": _labels,
+    "ids": _ids,
+    "repeated": _repeated,
+    "texts": _texts,
+    "amounts": _amounts,
+    "numbers": _numbers,
+    "scores": _scores,
+    "splits": _splits,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A column that may have a role; the smaller `rank`, the better its name."""
+
+    column: str
+    rank: float
+
+
+def candidates(
+    table: pa.Table, role: str, without: frozenset[str] = frozenset()
+) -> list[Candidate]:
+    """Columns whose names and values fit a role, the best name first."""
+    about = _TABLE[role]
+    test = _TESTS[about["values"]]
+    ranked = [
+        (rank, name)
+        for name in table.column_names
+        if name not in without
+        and (not name.startswith("(") or name.startswith("(name)."))
+        and (rank := rank_of(name, role)) is not None
+    ]
+    return [
+        Candidate(name, rank)
+        for rank, name in sorted(ranked)
+        if test(table.column(name))
+        and not (role == "text" and rank >= ENDING and _numbers(table.column(name)))
+    ]
+
+
+def _is_otherwise(name: str, parts: list[str], role: str) -> bool:
+    """Whether a name fits a role by a word of it alone, and says that it is something else."""
+    if role not in ("error", "status") and is_of_error(name):
+        return True
+    if role == "score":
+        return is_negated(parts[-1])
+    if role in _OF_MODELS and is_judges(name):
+        return True
+    if role in ("text", "prompt") and any(_METERED.search(snake_case(p)) for p in parts[:-1]):
+        return True  # `token_count.prompt`, `cost.completion`
+    if role in ("question", "suite", "prompt"):
+        return "[0]" in name  # of a part of the record
+    snake = snake_case(name)
+    return role == "cost" and bool(RATE.search(snake) or FOREIGN.search(snake))
+
+
+def is_of_error(name: str) -> bool:
+    """Whether a column is a part of an error's object, as `error.type` is."""
+    return any(plain(part) in _TABLE["error"]["names"] for part in name.split(".")[:-1])
+
+
+def rank_of(name: str, role: str) -> float | None:
+    """How well a column's name fits a role, the smaller the better; None where it does not."""
+    about = _TABLE[role]
+    parts = name.split(".")
+    depth = len(parts) - 1 + 2 * name.startswith("(name).") + 3 * name.count("[0]")
+    if _is_otherwise(name, parts, role):
+        return None
+    leaf = plain(re.sub(r"_(?:by|per)_\w+$", "", parts[-1]))
+    leaves = {leaf, leaf.removesuffix("s")}
+    joined = plain("".join(parts[-2:]))
+    for place, known in enumerate(about["names"]):
+        if known in leaves or (depth and joined == known):
+            return place + 3.0 * depth
+    if role == "score":
+        if len(parts) > 1 and plain(parts[-2]) in _METRICS and not _other_figure(name):
+            return METRIC + 3.0 * depth
+        if leaf.startswith("score") and not _SPREAD.search(name):
+            return ENDING + len(about["endings"]) + 3.0 * depth  # `score_match`, `score_f1`
+    ends = about.get("endings", ())
+    for place, known in enumerate(ends):
+        if leaf.endswith(known):
+            return ENDING + place + 3.0 * depth
+    return None
+
+
+#: What a part of a name says of figures below it.
+_METERED = re.compile(r"token|usage|cost|pric|latenc|timing|count|length")
+#: Roles of what the model did, and names of what a judge of its answers did.
+_OF_MODELS = ("arm", "text", "cost", "prompt_tokens", "completion_tokens", "latency")
+_JUDGES = re.compile(
+    r"judge(?!d|ment)|grader|annotator|rater(?:$|_)|evaluator|(?:^|_)(?:evaluation|eval|grading|scoring)_?(?:cost|"
+    r"tokens|time|latency|duration|model)(?:_|$)"
+)
+
+
+def is_judges(name: str) -> bool:
+    """Whether a column is of a judge of answers, and not of the model that gave them."""
+    parts = [snake_case(part) for part in name.split(".")]
+    return any(_JUDGES.search(part) for part in parts) and plain(name) not in _JUDGED_ARM
+
+
+#: What logs of evaluations call the model that is evaluated.
+_JUDGED_ARM = ("evalmodel",)
+
+
+#: Names of columns that say that an answer is wrong.
+_NEGATED = re.compile(
+    r"(?:is|was|are|num|n)?(?:incorrect|wrong|notcorrect|uncorrect|unresolved|unsolved|unsuccessful|"
+    r"notresolved|notsolved|failed|isfailure|mistake)s?"
+)
+
+
+def looks_like_money(name: str) -> bool:
+    """Whether a column's name speaks of costs, in any currency."""
+    snake = snake_case(name)
+    return _MONEYED.search(snake) is not None or FOREIGN.search(snake) is not None
+
+
+def is_negated(name: str) -> bool:
+    """Whether a column of this name says that an answer is wrong."""
+    return _NEGATED.fullmatch(plain(name)) is not None
+
+
+def is_weak(name: str, role: str = "text") -> bool:
+    """Whether a column that may hold answers or scores may as well be a question's own."""
+    return plain(name.rpartition(".")[2]) in _TABLE[role]["weak"]
+
+
+def constant(column: Column) -> bool:
+    """Whether a column says the same in every row that has a value."""
+    return len(pc.unique(column.drop_null())) <= 1
+
+
+# Tables inside JSON: rows of data frames, columns as lists, maps and lists of named values.
+
+#: Fewest rows of columns that are lists.
+_ROWS = 10
+
+
+def table_rows(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of a table as data frames are written; empty for other values.
+
+    Names of columns beside a list of lists, or column → row number → value.
+    """
+    names = next((value[k] for k in ("columns", "header", "headers") if k in value), ())
+    cells = next((value[k] for k in ("data", "rows", "values") if k in value), ())
+    listed = isinstance(cells, list) and bool(cells) and _strings(names)
+    if listed and all(isinstance(row, list) and len(row) == len(names) for row in cells):
+        return [dict(zip(names, row, strict=True)) for row in cells]
+    if not of_objects(value):
+        return []
+    first = next(iter(value.values()))
+    if list(first) != [str(n) for n in range(len(first))] or len(first) < 2:
+        return []
+    if any(part.keys() != first.keys() for part in value.values()):
+        return []
+    return [{name: part[n] for name, part in value.items()} for n in first]
+
+
+def _strings(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+def columns_of_lists(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of an object whose lists of one length are columns; empty for other objects.
+
+    One of the lists has to be named as scores or answers are, or most of them as models are.
+    """
+    lists = {k: one for k, one in value.items() if isinstance(one, list) and one}
+    rows = {len(one) for one in lists.values()}
+    if len(lists) < 2 or len(rows) > 1:
+        return []
+    if any(isinstance(x, list | dict) for one in lists.values() for x in one[:_ROWS]):
+        return []
+    of_models = 2 * sum(FAMILY.search(k) is not None for k in lists) >= len(lists)
+    if not of_models and min(rows) < _ROWS:
+        return []
+    if not of_models and all(rank_of(k, r) is None for k in lists for r in ("score", "text")):
+        return []
+    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+
+
+def of_objects(value: Mapping[str, Any]) -> bool:
+    """Whether each of several values is an object that holds something."""
+    return len(value) >= 2 and all(isinstance(one, dict) and one for one in value.values())
+
+
+def plain_map(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Values of a map from keys to numbers, truths or words, or to lists of one of them."""
+    if len(value) < 2:
+        return None
+    plain = {
+        key: one[0] if isinstance(one, list) and len(one) == 1 else one
+        for key, one in value.items()
+    }
+    kinds = {type(one) for one in plain.values()} - {type(None)}
+    fits = kinds and (kinds <= {bool} or kinds <= {int, float} or kinds <= {str})
+    return plain if fits else None
+
+
+def plain_maps(value: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+    """(outer key, inner key, value) of a map of maps of numbers that have other keys each.
+
+    Suite → question → right or wrong; empty for other maps.
+    """
+    inner = [plain_map(one) if isinstance(one, dict) else None for one in value.values()]
+    if len(inner) < 2 or any(one is None or len(one) < _ROWS // 2 for one in inner):
+        return []
+    kinds = {type(v) for one in inner for v in (one or {}).values()} - {type(None)}
+    every = [key for one in inner for key in one or ()]
+    if not kinds <= {bool, int, float} or len(set(every)) < 0.5 * len(every):
+        return []
+    return [(a, b, v) for a, one in zip(value, inner, strict=True) for b, v in (one or {}).items()]
+
+
+def named_values(value: Sequence[Any]) -> dict[str, Any]:
+    """Name → value of a list of objects that name one plain value each; empty for other lists."""
+    found: dict[str, Any] = {}
+    for one in value if len(value) <= 50 else ():
+        keys = {plain(key): key for key in one} if isinstance(one, dict) else {}
+        name = next((one[keys[k]] for k in FIGURE_NAMES if k in keys), None)
+        key = next((k for k in FIGURE_VALUES if k in keys), "")
+        if not isinstance(name, str) or not key or name in found or len(name) > 60:
+            return {}
+        if (key == "score" and len(value) < 2) or isinstance(one[keys[key]], dict | list):
+            return {}
+        found[name] = one[keys[key]]
+    return found

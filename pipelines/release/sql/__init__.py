@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from routeyard.schemas.stored import statements
+from routeyard.schemas.contracts import statements
 
 
 def sql_of(purpose: str) -> dict[str, str]:

@@ -1,6 +1,6 @@
 -- Summaries of a release over `labels`, `responses`, `queries`, `models` with their numbers, in the
--- order in which one needs another; and at the end the rows that models are metered by, and `outcomes`,
--- for a release made before it existed. A word of `bits` holds 64 queries.
+-- order in which one needs another; and at the end the rows that models are metered by.
+-- A word of `bits` holds 64 queries.
 
 -- name: queries
 SELECT (row_number() OVER (ORDER BY query_id) - 1)::INTEGER AS query_no, *
@@ -73,24 +73,3 @@ SELECT {number} AS model_no, count(*) AS responses, avg(prompt_tokens) AS prompt
        avg(completion_tokens) AS completion_tokens, sum(cost_usd) AS known_cost_usd,
        count(cost_usd) AS priced, median(latency_s) AS median_latency_s
 FROM {responses}
-
--- name: outcomes
-WITH paid AS (
-    SELECT query_id, model_id, count(*)::INTEGER AS n_responses,
-           CASE WHEN count(cost_usd) = count(*) THEN sum(cost_usd) END AS cost_usd,
-           CASE WHEN count(prompt_tokens) = count(*)
-                THEN sum(prompt_tokens) END::BIGINT AS prompt_tokens,
-           CASE WHEN count(completion_tokens) = count(*)
-                THEN sum(completion_tokens) END::BIGINT AS completion_tokens,
-           CASE WHEN count(reasoning_tokens) = count(*)
-                THEN sum(reasoning_tokens) END::BIGINT AS reasoning_tokens,
-           CASE WHEN count(latency_s) = count(*)
-                THEN avg(latency_s) END::FLOAT AS latency_s
-    FROM {responses} GROUP BY ALL)
-SELECT query_no, model_no, query_id, model_id, score, correct, decided_by, cost_usd,
-       prompt_tokens, completion_tokens, reasoning_tokens, latency_s, n_samples,
-       coalesce(n_responses, 0) AS n_responses, contested
-FROM labels FULL JOIN paid USING (query_id, model_id)
-JOIN (SELECT query_no, query_id FROM numbered.queries) USING (query_id)
-JOIN (SELECT model_no, model_id FROM numbered.models) USING (model_id)
-ORDER BY query_no, model_no

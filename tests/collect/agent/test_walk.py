@@ -10,17 +10,14 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from routeyard.pipelines.collect.agent.rounds import walk
-from routeyard.pipelines.collect.agent.search import Corpus, Passage, corpus_of
-from routeyard.pipelines.collect.agent.tables import tables_of
+from routeyard.pipelines.audit.metering import as_answers
+from routeyard.pipelines.collect.agent import Corpus, Passage, corpus_of, tables_of, walk
 from routeyard.pipelines.collect.collect import collect as collect_answers
 from routeyard.pipelines.collect.plan import plan
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
-from routeyard.pipelines.metering.steps import as_answers
+from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.schemas import QUERIES
 from routeyard.schemas.recipe import Recipe
-from routeyard.schemas.recipe.agent import Agent, Search
-from routeyard.schemas.recipe.collect import Budget, Collect, Retry
+from routeyard.schemas.recipe.collect import Agent, Budget, Collect, Retry, Search
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Loopback, answer, completion
 

@@ -9,12 +9,21 @@ from itertools import combinations
 
 import pytest
 
-from routeyard.datacards.charts import bars, grids, lines
-from routeyard.datacards.charts.colours import COLOURS, colours
-from routeyard.datacards.charts.draw import PAGE
-from routeyard.datacards.charts.labels import SIDES, _box, place
-from routeyard.datacards.charts.models import accuracy_bars, cost_accuracy, frontier
-from routeyard.datacards.charts.words import short
+from routeyard.datacards import charts as bars
+from routeyard.datacards import charts as grids
+from routeyard.datacards import charts as lines
+from routeyard.datacards.charts import (
+    COLOURS,
+    PAGE,
+    SIDES,
+    _box,
+    accuracy_bars,
+    colours,
+    cost_accuracy,
+    frontier,
+    place,
+    short,
+)
 
 NASTY = "\x00\x1b\ufffe</svg><script>alert(1)</script> clip1 url(#clip1) 'x' \"y\" \\ {{7*7}}"
 

@@ -14,9 +14,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from routeyard.datacards.site import answers, shards
-from routeyard.datacards.site.answers import questions
-from routeyard.datacards.site.shards import write_shards
+from routeyard.datacards.site import shards
+from routeyard.datacards.site import shards as answers
+from routeyard.datacards.site.shards import questions, write_shards
 
 
 def unpacked(path: Path) -> Any:

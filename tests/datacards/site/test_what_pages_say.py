@@ -8,14 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.datacards.charts.bars import bars
-from routeyard.datacards.charts.draw import PAGE
-from routeyard.datacards.site.evaluation_tables import EvaluationTables
-from routeyard.datacards.site.figure_rows import pair_rows
-from routeyard.datacards.site.figures import specialised
-from routeyard.datacards.site.headline import headline
+from routeyard.datacards.charts import PAGE, bars
+from routeyard.datacards.site.evaluation import EvaluationTables, headline, pair_rows
 from routeyard.datacards.site.language import powers, scorer
-from routeyard.pipelines.evaluate.rows import column_metric
+from routeyard.datacards.site.release import specialised
+from routeyard.pipelines.evaluate.sweep import column_metric
 
 POOL = [{"model_id": name} for name in "ab"]
 

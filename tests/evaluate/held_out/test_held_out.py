@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from routeyard.pipelines.evaluate.held_out.ood import held_out_groups
+from routeyard.pipelines.common.arrays import ranked
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.held_out import held_out_groups
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.matrix.ranking import ranked
 
 
 def holed(seed: int) -> Core:

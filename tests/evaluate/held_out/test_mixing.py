@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from routeyard.pipelines.arrays import Floats
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.evaluate.held_out.ood import between
+from routeyard.pipelines.common.arrays import Floats
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.held_out import between
 from routeyard.pipelines.evaluate.run.mixing import across, alike, few, mixed, trained_elsewhere
-from routeyard.pipelines.matrix.core import Core
 from routeyard.pipelines.routers import Examples, Queries
 
 

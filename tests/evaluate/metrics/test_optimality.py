@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.flows.evaluation.submission import robust
-from routeyard.pipelines.errors import BadInput
+from routeyard.flows.evaluation.released import robust
+from routeyard.pipelines.common.errors import BadInput
 
 
 def written(path: Path, rows: dict[str, str], second: str = "model_id") -> Path:

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.evaluate.metrics import METRICS
+from routeyard.pipelines.evaluate.metrics.selection import penalties
+from routeyard.pipelines.evaluate.metrics.single import arena_score
+from routeyard.pipelines.evaluate.metrics.spec import MetricSpec
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.matrix.core import Core
-from routeyard.pipelines.metrics import METRICS
-from routeyard.pipelines.metrics.arena import arena_score
-from routeyard.pipelines.metrics.selection import penalties
-from routeyard.pipelines.metrics.spec import MetricSpec
 from tests.evaluate.metrics.plain_loops import PLAIN, Case
 
 README = (

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from routeyard.pipelines.evaluate.metrics import METRICS
+from routeyard.pipelines.evaluate.metrics.areas import aiq, aiq_as_written, perf_gain
+from routeyard.pipelines.evaluate.metrics.single import BINS, ece, entropies
+from routeyard.pipelines.evaluate.metrics.spec import Routed, SharedFacts
 from routeyard.pipelines.evaluate.run import evaluate
-from routeyard.pipelines.metrics import METRICS
-from routeyard.pipelines.metrics.areas import aiq, aiq_as_written
-from routeyard.pipelines.metrics.calibration import BINS, ece
-from routeyard.pipelines.metrics.frontier import perf_gain
-from routeyard.pipelines.metrics.routereval import entropies
-from routeyard.pipelines.metrics.spec import Routed, SharedFacts
 from tests.evaluate.metrics.test_registry import Fixed, awkward
 
 #: Of models that cost nothing and spend nothing.

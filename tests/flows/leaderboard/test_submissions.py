@@ -20,17 +20,16 @@ import yaml
 
 from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
+from routeyard.extensions.leaderboard.bundle import PREDICTIONS, SUBMISSION, submissions_of, take
+from routeyard.extensions.leaderboard.commands import board, scored_submissions
+from routeyard.extensions.leaderboard.submit import spec_of, submit
 from routeyard.flows.evaluation.released import read_release
-from routeyard.flows.leaderboard.board import board, scored_submissions
-from routeyard.flows.leaderboard.bundle import PREDICTIONS, SUBMISSION
-from routeyard.flows.leaderboard.places import submissions_of, take
-from routeyard.flows.leaderboard.submit import spec_of, submit
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.io.files import sha256
-from routeyard.pipelines.matrix.reading import core_of
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.files import sha256
+from routeyard.pipelines.common.matrix import core_of
 from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.exporters import EXPORTERS
-from routeyard.pipelines.release.exporters.bundle import export
+from routeyard.pipelines.release.exporters.router_tables import export
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.reader import open_release
 from routeyard.schemas import CONTRACTS
@@ -266,7 +265,7 @@ def test_nothing_of_a_bundle_is_run(own: Path, place: tuple[Path, Path], tmp_pat
     for name in ("router.py", "conftest.py", "sitecustomize.py"):
         (folder / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     done = subprocess.run(
-        [sys.executable, "-c", "from routeyard.flows.leaderboard.bundle import read_bundle; "
+        [sys.executable, "-c", "from routeyard.extensions.leaderboard.bundle import read_bundle; "
          f"import pathlib; print(read_bundle(pathlib.Path({str(folder)!r}), 'a', '1').key)"],
         cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"},
         capture_output=True, text=True, check=False,
@@ -330,13 +329,13 @@ def test_a_router_that_looks_at_the_whole_batch_is_told_apart(
 
 WORKFLOWS = {
     path.name: yaml.safe_load(path.read_text())
-    for path in sorted((ROOT / "flows/leaderboard/ci").glob("*.yml"))
+    for path in sorted((ROOT / "extensions/leaderboard/ci").glob("*.yml"))
 }
 
 
 def test_the_job_that_runs_a_submission_has_no_secret_and_the_other_runs_nothing_of_it() -> None:
     untrusted, trusted = WORKFLOWS["submission.yml"], WORKFLOWS["score.yml"]
-    text = (ROOT / "flows/leaderboard/ci/submission.yml").read_text()
+    text = (ROOT / "extensions/leaderboard/ci/submission.yml").read_text()
     assert "${{" not in text  # no secret, and nothing of an event in a script
     assert untrusted["permissions"] == {"contents": "read"}
     assert untrusted[True] == {"pull_request": {"paths": ["submissions/**"]}}
@@ -390,10 +389,10 @@ def test_the_steps_of_both_jobs_run(
 
 
 def test_the_workflows_are_in_the_package(tmp_path: Path) -> None:
-    from routeyard.flows.cli.leaderboard import command
+    from routeyard.extensions.leaderboard.commands import leaderboard_command as command
 
     command(workflow=tmp_path / "ci")
     assert {p.name for p in (tmp_path / "ci").iterdir()} == set(WORKFLOWS)
-    assert files("routeyard.flows").joinpath("leaderboard/ci/score.yml").is_file()
+    assert files("routeyard.extensions.leaderboard").joinpath("ci/score.yml").is_file()
     with pytest.raises(BadInput, match="there already"):
         command(workflow=tmp_path / "ci")

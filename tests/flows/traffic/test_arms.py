@@ -11,7 +11,7 @@ from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
 from routeyard.flows.cli import run
 from routeyard.flows.recipe import load
-from routeyard.pipelines.pool import models_table
+from routeyard.pipelines.common.pool import models_table
 from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import MODELS
 from tests.support.small_release import RECIPE, SOURCES, tiny_tables

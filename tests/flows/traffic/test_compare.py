@@ -11,13 +11,13 @@ import pytest
 
 from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
+from routeyard.extensions.traffic.compare import compare_routers
 from routeyard.flows.cli import run
-from routeyard.flows.traffic.compare import compare_routers
-from routeyard.pipelines.errors import BadInput, UnknownName
+from routeyard.pipelines.common.errors import BadInput, UnknownName
 from routeyard.pipelines.release.build import write_release
 from routeyard.pipelines.release.reader import open_release
 from routeyard.schemas import RESPONSES
-from routeyard.schemas.split_files import usual_scheme
+from routeyard.schemas.release import usual_scheme
 from tests.support.small_release import RECIPE, SOURCES, qid, tiny_tables
 
 

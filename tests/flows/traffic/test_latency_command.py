@@ -11,9 +11,9 @@ import pytest
 
 from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
+from routeyard.extensions.traffic.latency import latency_report
 from routeyard.flows.cli import run
-from routeyard.flows.traffic.latency import latency_report
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import RESPONSES
 from tests.support.small_release import RECIPE, SOURCES, tiny_tables

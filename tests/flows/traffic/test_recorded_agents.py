@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from routeyard.flows.audits.anything import audit_path
-from routeyard.flows.traffic.replay import replay_steps
+from routeyard.extensions.traffic.compare import replay_steps
+from routeyard.flows.audits import audit_path
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import routeyard
+from routeyard.extensions.traffic.compare import replay_steps
+from routeyard.extensions.traffic.shadow import shadow
 from routeyard.flows.cli import run
-from routeyard.flows.traffic.replay import replay_steps
-from routeyard.flows.traffic.shadow import shadow
-from routeyard.pipelines.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput
 from tests.support.worded_release import worded_release
 
 PRICES = {"large": 10.0, "small": 1.0}

@@ -13,9 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[3]
 ASKED = """
 import json, sys
-from routeyard.flows.workspace.code import made_by
+from routeyard.flows.workspace import made_by
 from routeyard.flows.tasks import label
-found = made_by(label.decide_labels, ["routeyard.pipelines.scorers.numeric"])
+found = made_by(label.decide_labels, ["routeyard.pipelines.label.scorers.numeric"])
 print(json.dumps(found))
 """
 
@@ -38,18 +38,18 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_comment_makes_nothing_stale_and_code_does(tree: Path) -> None:
     before = asked(tree)
-    aggregate, jail = tree / "pipelines/label/aggregate.py", tree / "pipelines/metering/audit.py"
+    aggregate, jail = tree / "pipelines/label/policies.py", tree / "pipelines/audit/metering.py"
     aggregate.write_text(
         '"""Another first line."""\n# A comment.\n\n\n' + _without_docstring(aggregate)
     )
     jail.write_text(jail.read_text() + "\nX = 1\n")
     # Reworded and out of reach: the same. A figure further down the imports: another.
     assert asked(tree) == before
-    shared = tree / "pipelines/errors.py"
+    shared = tree / "pipelines/common/errors.py"
     shared.write_text(shared.read_text() + "\nX = 1\n")
     after = asked(tree)
     assert {name for name in before if before[name] != after[name]} == {
-        "routeyard.pipelines.errors"
+        "routeyard.pipelines.common.errors"
     }
 
 
@@ -59,21 +59,21 @@ def _without_docstring(path: Path) -> str:
 
 
 def test_a_module_that_reads_its_own_folder_depends_on_all_of_it() -> None:
-    from routeyard.flows.workspace.code import module_hash, reach
+    from routeyard.flows.workspace import module_hash, reach
 
     # The jail's programs are read as files and started; no import shows them.
-    assert "routeyard.pipelines.isolation.jail.host" in reach(
-        frozenset({"routeyard.pipelines.scorers.code"})
+    assert "routeyard.pipelines.common.isolation.jail.host" in reach(
+        frozenset({"routeyard.pipelines.label.scorers.code"})
     )
-    assert "routeyard.pipelines.scorers.comparison.latex_equality" in reach(
-        frozenset({"routeyard.pipelines.scorers.math"})
+    assert "routeyard.pipelines.label.scorers.latex_equality" in reach(
+        frozenset({"routeyard.pipelines.label.scorers.math"})
     )
-    assert module_hash("routeyard.pipelines.isolation.jail.host")
+    assert module_hash("routeyard.pipelines.common.isolation.jail.host")
 
 
 HASHES = """
 import sys
-from routeyard.flows.workspace import code
+from routeyard.flows import workspace as code
 print(*(code.module_hash(name) for name in sys.argv[1:]), code.reached_code(code.CARD))
 """
 
@@ -81,7 +81,7 @@ print(*(code.module_hash(name) for name in sys.argv[1:]), code.reached_code(code
 def test_a_module_depends_on_the_files_that_it_names_and_the_card_on_its_templates(
     tree: Path,
 ) -> None:
-    named = "routeyard.pipelines.routers.listed", "routeyard.pipelines.curate.health_duplicates"
+    named = "routeyard.pipelines.routers.listed", "routeyard.pipelines.curate.health"
 
     def hashes() -> list[str]:
         command = [sys.executable, "-c", HASHES, *named]
@@ -89,9 +89,9 @@ def test_a_module_depends_on_the_files_that_it_names_and_the_card_on_its_templat
 
     before = hashes()
     (tree / "pipelines/curate/beside.yaml").write_text("a: 1\n")
-    (tree / "pipelines/routers/listed/beside.yaml").write_text("a: 1\n")
+    (tree / "pipelines/routers/beside.yaml").write_text("a: 1\n")
     assert hashes() == before
-    listed = tree / "pipelines/routers/listed/routers.yaml"
+    listed = tree / "pipelines/routers/routers.yaml"
     listed.write_text(listed.read_text() + "\n# A comment counts: a text is not parsed.\n")
     template = tree / "datacards/templates/card.md.j2"
     template.write_text(template.read_text() + "More.\n")
@@ -103,8 +103,8 @@ STAGES = """
 import sys
 from pathlib import Path
 from routeyard.flows.build import build
-from routeyard.flows.workspace.code import reach
-import routeyard.flows.workspace.stage_folders as folders
+from routeyard.flows.workspace import reach
+import routeyard.flows.workspace as folders
 
 reached = set()
 real = folders.made_by
@@ -136,13 +136,13 @@ def test_what_a_build_really_loads_is_within_what_was_computed(tmp_path: Path) -
     beside = (
         "routeyard.pipelines.ledger",
         "routeyard.pipelines.calls",
-        "routeyard.pipelines.io.staging",
-        "routeyard.pipelines.equivalence_types",
-        "routeyard.pipelines.metering.list_prices",
-        "routeyard.pipelines.metering.price_tables",
-        "routeyard.pipelines.model_sizes",
+        "routeyard.pipelines.common.staging",
+        "routeyard.pipelines.curate.entailment",
+        "routeyard.pipelines.collect.prices",
+        "routeyard.pipelines.collect.prices",
+        "routeyard.pipelines.common.pool",
     )
     # The form in which the audit looks at the tables before they become a release.
-    beside += ("routeyard.pipelines.io.plain_yaml", "routeyard.schemas.recording")
+    beside += ("routeyard.pipelines.common.files", "routeyard.schemas.release")
     missed = [n for n in done.stdout.split() if not n.startswith(beside)]
     assert missed == []

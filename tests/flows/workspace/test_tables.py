@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from routeyard.flows.workspace.tables import keeping, of_models, read_all
+from routeyard.flows.workspace import keeping, of_models, read_all
 from routeyard.schemas import SPLITS
 
 

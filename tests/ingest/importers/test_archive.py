@@ -4,8 +4,8 @@ import zipfile
 
 import pytest
 
-from routeyard.pipelines.errors import SourceError, Unsafe
-from routeyard.pipelines.ingest.importers.archive import members
+from routeyard.pipelines.common.errors import SourceError, Unsafe
+from routeyard.pipelines.ingest.importers.reading import members
 
 
 def test_a_zip_bomb_is_refused_before_it_unfolds(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,13 +19,13 @@ import pytest
 import yaml
 
 from routeyard.flows.recipe import load
-from routeyard.pipelines.errors import SourceError, UnknownName
+from routeyard.pipelines.common.errors import SourceError, UnknownName
 from routeyard.pipelines.ingest import ingest
-from routeyard.pipelines.ingest.guessing.scorers import ScorerAgreement
+from routeyard.pipelines.ingest.guess_scorers import ScorerAgreement
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import ImportExists, ImportReport, run_import
-from routeyard.pipelines.scorers import SCORERS
-from routeyard.pipelines.scorers.scorer import ScoringInput
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
 
 
 def _import(name: str, path: Path, tmp_path: Path) -> tuple[ImportReport, list[dict], list[dict]]:
@@ -55,9 +56,11 @@ def _csv(path: Path, rows: list[dict]) -> None:
 def test_every_importer_is_listed():
     folder = Path(__file__).parents[3] / "pipelines/ingest/importers"
     defined = {
-        p.stem for p in folder.glob("[!_]*.py") if "IMPORTER = spec.importer(" in p.read_text()
+        f"{file.stem}:{name}"
+        for file in folder.glob("[!_]*.py")
+        for name in re.findall(r"^(\w+) = (?:\w+\.)?importer\(", file.read_text(), re.MULTILINE)
     }
-    listed = {target.partition(":")[0].rpartition(".")[2] for target in IMPORTERS.builtin.values()}
+    listed = {target.rpartition(".")[2] for target in IMPORTERS.builtin.values()}
     assert defined == listed
     for name in IMPORTERS.names():
         importer = IMPORTERS.get(name)

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import SourceError, Unsafe
+from routeyard.pipelines.common.errors import SourceError, Unsafe
 from routeyard.pipelines.ingest.importers import IMPORTERS
-from routeyard.pipelines.ingest.importers.archive import members
+from routeyard.pipelines.ingest.importers.reading import members
 from routeyard.pipelines.ingest.importers.write import ImportReport, run_import
 
 

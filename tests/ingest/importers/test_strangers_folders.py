@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
 
@@ -77,7 +77,7 @@ def test_memory_that_is_not_there_is_said(
         raise MemoryError
 
     (folder / SAMPLES).write_text(json.dumps(ROW) + "\n")
-    monkeypatch.setattr("routeyard.pipelines.ingest.importers.lm_eval.files.rows", short)
+    monkeypatch.setattr("routeyard.pipelines.ingest.importers.harnesses.files.rows", short)
     with pytest.raises(SourceError, match="more memory than there is"):
         read(folder, tmp_path)
 

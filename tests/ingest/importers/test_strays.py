@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.importers import IMPORTERS, spec
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.ingest.importers import IMPORTERS
+from routeyard.pipelines.ingest.importers import reading as spec
 from routeyard.pipelines.ingest.importers.write import ImportReport, run_import
 
 

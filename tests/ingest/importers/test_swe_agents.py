@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from routeyard.extensions.traffic.replay import audit_steps
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
-from routeyard.pipelines.trajectories.audit import audit_steps
 from routeyard.schemas import STEPS
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.flows.audits.anything import audit_path
-from routeyard.pipelines.errors import SourceError
+from routeyard.flows.audits import audit_path
+from routeyard.pipelines.audit.metering import audit
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.usage import usage_of
 from routeyard.pipelines.ingest.importers import IMPORTERS
-from routeyard.pipelines.ingest.importers.twin_router_bench import TIERS
+from routeyard.pipelines.ingest.importers.agents import TIERS
 from routeyard.pipelines.ingest.importers.write import run_import
-from routeyard.pipelines.metering.audit import audit
-from routeyard.pipelines.usage import usage_of
 from routeyard.schemas import MODELS, RESPONSES, STEPS
 
 TALK: list[dict[str, Any]] = [

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from routeyard.pipelines.ingest.logs.read import read_log
+from routeyard.pipelines.ingest.logs import read_log
 
 CHAT = {"prompt_tokens": 50, "completion_tokens": 5, "total_tokens": 55,
         "prompt_tokens_details": {"cached_tokens": 32}}  # fmt: skip

@@ -9,11 +9,10 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from routeyard.pipelines.errors import SourceError
-from routeyard.pipelines.ingest.logs.read import read_log
-from routeyard.pipelines.token_usage import TokenUsage
-from routeyard.pipelines.trajectories.audit import audit_steps
-from routeyard.pipelines.usage import usage_of
+from routeyard.extensions.traffic.replay import audit_steps
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.usage import TokenUsage, usage_of
+from routeyard.pipelines.ingest.logs import read_log
 
 
 def written(path: Path, *records: dict[str, Any]) -> Path:

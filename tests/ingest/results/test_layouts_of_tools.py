@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.errors import SourceError
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest.results import AggregatesOnly, Results, read_results
 from tests.ingest.results.made import ARMS, SHARES, N, dump, right, table
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from routeyard.flows.audits.anything import audit_path
-from routeyard.pipelines.errors import SourceError
+from routeyard.flows.audits import audit_path
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest.results import AggregatesOnly, Results, read_results
 from tests.ingest.results.test_unknown_layouts import ARMS, SHARES, N, dump, right, table
 

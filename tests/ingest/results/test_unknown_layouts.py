@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from routeyard.flows.audits.anything import audit_path
-from routeyard.pipelines.errors import RouteyardError, SourceError
+from routeyard.flows.audits import audit_path
+from routeyard.pipelines.common.errors import RouteyardError, SourceError
 from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
 ARMS = ("gpt-4o", "llama-3-8b")

@@ -14,15 +14,19 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.ledger.charges import Execute
-from routeyard.pipelines.ledger.group_commit import Appended, GroupCommit
-from routeyard.pipelines.ledger.held_lease import HeldLease
-from routeyard.pipelines.ledger.lease import Clocks, Lease
-from routeyard.pipelines.ledger.ledger import Ledger
-from routeyard.pipelines.ledger.postgres import PostgresLedger, connect
-from routeyard.pipelines.ledger.sqlite import SqliteLedger
-from routeyard.pipelines.ledger.statements import Dialect
+from routeyard.pipelines.collect.ledger import (
+    Appended,
+    Clocks,
+    Dialect,
+    Execute,
+    GroupCommit,
+    HeldLease,
+    Lease,
+    Ledger,
+)
+from routeyard.pipelines.collect.postgres import PostgresLedger, connect
+from routeyard.pipelines.collect.sqlite import SqliteLedger
+from routeyard.pipelines.common.errors import BadInput
 
 if TYPE_CHECKING:
     from tests.ledger.simulated.world import Process, World
@@ -151,7 +155,7 @@ class SimulatedSqlite(_Simulated, SqliteLedger):
 class ModelOfPostgres(SimulatedSqlite):
     _dialect = dataclasses.replace(
         SqliteLedger._dialect,
-        clock=("clock_timestamp()", tuple),
+        clock="clock_timestamp()",
         beat="clock_timestamp()",
         silence="clock_timestamp() - seen",
     )

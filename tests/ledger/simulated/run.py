@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from unittest import mock
 
-from routeyard.pipelines.calls import claims
-from routeyard.pipelines.ledger.lease import Lease
+from routeyard.pipelines.collect import attempts as claims
+from routeyard.pipelines.collect.ledger import Lease
 from tests.ledger.simulated.ledgers import ModelOfPostgres, SimulatedSqlite, SqliteDatabase
 from tests.ledger.simulated.world import HEARTBEAT_S, LEASE_S, World
 

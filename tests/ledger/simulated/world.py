@@ -15,15 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from routeyard.pipelines.calls.budget import BudgetLedger
-from routeyard.pipelines.calls.client import TimedReply
-from routeyard.pipelines.calls.limits import Gate
-from routeyard.pipelines.calls.model_queue import ModelQueue
-from routeyard.pipelines.calls.pricing import Price
-from routeyard.pipelines.calls.reply import CallFault, ModelReply, ReplyChoice, Usage
-from routeyard.pipelines.calls.request import CHAT_COMPLETIONS, Request, RequestSettings
-from routeyard.pipelines.calls.worker import ModelWorker, RequestRun
-from routeyard.pipelines.ledger.attempt import Attempt
+from routeyard.pipelines.collect.budget import BudgetLedger, Price
+from routeyard.pipelines.collect.client import TimedReply
+from routeyard.pipelines.collect.ledger import Attempt
+from routeyard.pipelines.collect.reply import CallFault, ModelReply, ReplyChoice, Usage
+from routeyard.pipelines.collect.request import CHAT_COMPLETIONS, Request, RequestSettings
+from routeyard.pipelines.collect.runner import Gate, ModelQueue, ModelWorker, RequestRun
 from routeyard.schemas.recipe.collect import Budget, RateLimits, Retry
 from routeyard.schemas.recipe.pool import Provider
 from tests.ledger.simulated.ledgers import Crashed

@@ -8,13 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from routeyard.flows.evaluation.study import reference
-from routeyard.papers.triple_perspective.agents.curve import choices_of
-from routeyard.papers.triple_perspective.agents.handing_over import relays, states
-from routeyard.pipelines.errors import BadInput
-from routeyard.pipelines.studies import STUDIES
-from routeyard.pipelines.studies.context import StudyContext
-from routeyard.pipelines.studies.needs import check
+from routeyard.flows.evaluation.evaluate import reference
+from routeyard.papers.triple_perspective.studies import choices_of, relays, states
+from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.evaluate.studies import STUDIES
+from routeyard.pipelines.evaluate.studies.needs import check
+from routeyard.pipelines.evaluate.studies.study import StudyContext
 from routeyard.schemas import LABELS, MODELS, QUERIES, RESPONSES, SPLITS, STEPS
 
 N = 400

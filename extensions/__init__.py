@@ -1,0 +1,1 @@
+"""Parts outside the core: traffic of gateways, tuned encoders, the leaderboard."""

@@ -1,0 +1,1 @@
+"""Bundles that router authors submit, and the board made of them."""

@@ -1,0 +1,1 @@
+"""Logs of gateways and agents: replay, shadow, latency, online and off-policy evaluation."""

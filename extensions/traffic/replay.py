@@ -1,0 +1,548 @@
+"""What steps would have cost under another policy of arms, with each provider's prompt cache.
+
+The trajectory is taken to be the same under every policy: the same steps, prompts and times. That
+says nothing of whether the other arm would have got as far.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.common.arrays import Bools, Floats, Ints
+from routeyard.pipelines.common.trajectories import ArmPrice, cache_rule, seconds
+from routeyard.schemas.contracts import statements
+from routeyard.schemas.errors import BadInput, did_you_mean
+
+# The table `steps` as arrays, in the order of trajectory and step.
+
+_KEY = ("query_id", "model_id", "sample", "step")
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """n steps; a number that is not known is NaN.
+
+    Attributes:
+        tasks: Names of the tasks; trials of a task are resampled together.
+        arms: Names of the arms, sorted.
+        order: (n,) row of the table that each step is.
+        task, trajectory, arm: (n,) codes.
+        chain: (n,) code of the run of steps whose prompts extend one another.
+        assumed: (n,) steps that are taken to extend the one before, because no parent is recorded
+            and the prompt does not shrink.
+        read, write: Prompt tokens that were read from, and written to, the provider's cache.
+        cost: USD as the log itself states it; NaN where it was computed from a price table.
+        time: Seconds since 1970 when the call was sent.
+        outcome: Outcome of the trajectory that the step is of.
+    """
+
+    tasks: tuple[str, ...]
+    arms: tuple[str, ...]
+    order: Ints
+    task: Ints
+    trajectory: Ints
+    step: Ints
+    arm: Ints
+    chain: Ints
+    assumed: Bools
+    prompt: Floats
+    completion: Floats
+    read: Floats
+    write: Floats
+    cost: Floats
+    latency: Floats
+    time: Floats
+    outcome: Floats
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+
+def trajectories_of(steps: pa.Table) -> Trajectories:
+    """Arrays of a table with the columns of `steps`; columns that are absent are unknown.
+
+    Raises:
+        BadInput: it has no step, or lacks a column of the key.
+    """
+    for name in (*_KEY, "prompt_tokens"):
+        if name not in steps.column_names:
+            raise BadInput(
+                f"column {name!r} is missing: these are no steps",
+                next_step="import the log first (`routeyard import list` names formats)",
+            )
+    if not steps.num_rows:
+        raise BadInput("there are no steps", next_step="check that the log has calls")
+    query, tasks = _codes(steps.column("query_id"))
+    model, _ = _codes(steps.column("model_id"))
+    sample = _numbers(steps, "sample").astype(np.int64)
+    step = _numbers(steps, "step").astype(np.int64)
+    order = np.lexsort((step, sample, model, query))
+    query, model, sample, step = query[order], model[order], sample[order], step[order]
+    first = np.ones(len(order), bool)
+    first[1:] = (np.diff(query) != 0) | (np.diff(model) != 0) | (np.diff(sample) != 0)
+    arm, arms = _codes(_arms(steps))
+    prompt = _numbers(steps, "prompt_tokens")[order]
+    starts, assumed = _starts(first, prompt, step, _numbers(steps, "parent")[order])
+    return Trajectories(
+        tasks=tasks,
+        arms=arms,
+        order=order,
+        task=query,
+        trajectory=first.cumsum() - 1,
+        step=step,
+        arm=arm[order],
+        chain=starts.cumsum() - 1,
+        assumed=assumed,
+        prompt=prompt,
+        completion=_numbers(steps, "completion_tokens")[order],
+        read=_numbers(steps, "cache_read_tokens")[order],
+        write=_numbers(steps, "cache_write_tokens")[order],
+        cost=_own_costs(steps)[order],
+        latency=_numbers(steps, "latency_s")[order],
+        time=seconds(steps, "requested_at")[order],
+        outcome=_numbers(steps, "outcome")[order],
+    )
+
+
+def _arms(steps: pa.Table) -> pa.ChunkedArray:
+    """The arm of each step: `arm`, else the model that acted, else the member of the pool."""
+    names = [name for name in ("arm", "acted_by", "model_id") if name in steps.column_names]
+    return pc.coalesce(*(steps.column(name) for name in names))
+
+
+def _starts(first: Bools, prompt: Floats, step: Ints, parent: Floats) -> tuple[Bools, Bools]:
+    """(steps that extend nothing known, steps that are assumed to extend the one before)."""
+    before = np.concatenate([[np.nan], prompt[:-1]])
+    previous = np.concatenate([[-1], step[:-1]])
+    told = ~np.isnan(parent)
+    # Without a recorded parent: a prompt that shrinks has been rewritten.
+    grows = prompt >= before
+    starts = first | (told & (parent != previous)) | (~told & ~grows)
+    return starts, ~told & ~starts
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[Ints, tuple[str, ...]]:
+    """(n,) codes and the sorted names, whatever the order of the rows."""
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    names = np.array([str(name) for name in encoded.dictionary.to_pylist()], dtype=object)
+    order = np.argsort(names, kind="stable")
+    rank = np.empty(len(names), np.int64)
+    rank[order] = np.arange(len(names))
+    return rank[np.asarray(encoded.indices)], tuple(names[order])
+
+
+def _own_costs(steps: pa.Table) -> Floats:
+    """(n,) USD that the log states; a figure of a price table is no figure of the log."""
+    costs = _numbers(steps, "cost_usd")
+    if "cost_source" not in steps.column_names:
+        return costs
+    modelled = pc.fill_null(pc.equal(steps.column("cost_source"), "price_table"), False)
+    return np.where(modelled.to_numpy(), np.nan, costs)
+
+
+def _numbers(table: pa.Table, name: str) -> Floats:
+    """(n,) values of a column as floats; NaN where null or absent."""
+    if name not in table.column_names:
+        return np.full(table.num_rows, np.nan)
+    return np.asarray(table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
+
+
+# What is wrong with recorded steps: counts that cannot be, calls out of order, calls twice.
+
+#: Check (its SQL is in `audit.sql`) → what a row that it finds is.
+CHECKS = {
+    "classes": "steps with more cached tokens than prompt tokens",
+    "reasoning": "steps with more reasoning tokens than completion tokens",
+    "unwritten": "steps that read more tokens from the cache than any earlier prompt of their arm",
+    "backwards": "steps that were sent before the step they follow",
+    "outcomes": "trajectories with more than one outcome",
+    "repeated": "calls that repeat another one in time, arm and every count",
+}
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinding:
+    """What one check found: how many, and the first of them by key."""
+
+    check: str
+    says: str
+    count: int
+    rows: tuple[tuple[str, str, int, int], ...]
+
+    def __str__(self) -> str:
+        first = ", ".join(f"{q} trial {s} step {k}" for q, _, s, k in self.rows[:3])
+        return f"{self.check}: {self.count:,} {self.says} ({first}{', …' * (self.count > 3)})"
+
+
+def audit_steps(steps: pa.Table) -> list[StepFinding]:
+    """Findings over the table `steps`, in the order of `CHECKS`; counts that are null find nothing.
+
+    Counts of a trajectory are judged step by step: what a whole trajectory used is no property of
+    its last text.
+    """
+    import duckdb
+
+    found = []
+    texts = statements(Path(__file__).with_name("audit.sql"))
+    with duckdb.connect() as connection:
+        connection.register("steps", steps)
+        for check, says in CHECKS.items():
+            sql = texts[check]
+            rows = connection.execute(
+                f"SELECT *, count(*) OVER () FROM ({sql}) ORDER BY ALL LIMIT {SHOWN}"
+            ).fetchall()
+            if rows:
+                shown = tuple((q, m, s, k) for q, m, s, k, _ in rows)
+                found.append(StepFinding(check, says, rows[0][-1], shown))
+    return found
+
+
+# Policies of arms in words: which arm serves each step.
+
+#: Form → what it means.
+FORMS = {
+    "recorded": "the arm that answered",
+    "always:ARM": "one arm for every step",
+    "first:N:ARM:THEN": "ARM for the first N steps of a trajectory, THEN for the others",
+    "every:N:ARM:ELSE": "ARM for each N-th step from the first, ELSE between",
+    "from a file": "a Parquet or CSV file with query_id, model_id, sample, step and arm",
+}
+
+
+def policy_arms(
+    text: str, steps: Trajectories, names: tuple[str, ...], table: pa.Table | None = None
+) -> Ints:
+    """(n,) number in `names` of the arm that a policy gives each step.
+
+    Args:
+        text: One of `FORMS`, or the path of a file; arms with a colon in their name are given in a
+            file.
+        table: The table of the steps, where a file is to be joined to it.
+
+    Raises:
+        BadInput: it has none of these forms, or names an arm without price.
+    """
+    n = len(steps)
+    word, _, rest = text.partition(":")
+    if text == "recorded":
+        return np.array([_number(name, names) for name in steps.arms])[steps.arm]
+    if word == "always" and rest:
+        return np.full(n, _number(rest, names))
+    if word in ("first", "every") and rest.count(":") >= 2:
+        count, _, arms = rest.partition(":")
+        if not count.isdigit() or int(count) < 1:
+            raise BadInput(f"{count!r} is no number of steps", where=text)
+        one, other = _pair(arms, names, text)
+        number = _within(steps)
+        chosen = number < int(count) if word == "first" else number % int(count) == 0
+        return np.where(chosen, one, other)
+    if Path(text).is_file() and table is not None:
+        return _from_file(Path(text), steps, names, table)
+    raise BadInput(
+        f"{text!r} is no policy and no file",
+        next_step="forms: " + "; ".join(f"{form} ({means})" for form, means in FORMS.items()),
+    )
+
+
+def _within(steps: Trajectories) -> Ints:
+    """(n,) place of each step in its trajectory, from 0."""
+    starts = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
+    return np.arange(len(steps)) - starts[steps.trajectory]
+
+
+def _pair(text: str, names: tuple[str, ...], where: str) -> tuple[int, int]:
+    """Two arms with a colon between; a name may hold colons itself if that leaves one reading."""
+    parts = text.split(":")
+    found = {
+        (":".join(parts[:k]), ":".join(parts[k:]))
+        for k in range(1, len(parts))
+        if ":".join(parts[:k]) in names and ":".join(parts[k:]) in names
+    }
+    if len(found) != 1:
+        one, _, other = text.partition(":")
+        for name in (one, other):
+            _number(name, names)
+        raise BadInput("the two arms can be read in several ways", where=where)
+    one, other = found.pop()
+    return names.index(one), names.index(other)
+
+
+def _number(name: str, names: tuple[str, ...]) -> int:
+    if name not in names:
+        raise BadInput(
+            f"no price is known of the arm {name!r}", next_step=did_you_mean(name, names)
+        )
+    return names.index(name)
+
+
+def _from_file(path: Path, steps: Trajectories, names: tuple[str, ...], table: pa.Table) -> Ints:
+    from routeyard.pipelines.common import files
+
+    key = ("query_id", "model_id", "sample", "step")
+    arms: dict[tuple[str, ...], str] = {}
+    for number, row in enumerate(files.rows(path), 1):
+        if lacking := [name for name in (*key, "arm") if row.get(name) is None]:
+            raise BadInput(f"record {number} has no {lacking[0]!r}", where=str(path))
+        arms[tuple(str(row[name]) for name in key)] = str(row["arm"])
+    rows = table.select(list(key)).take(pa.array(steps.order)).to_pylist()
+    found = [arms.get(tuple(str(row[name]) for name in key)) for row in rows]
+    if None in found:
+        row = rows[found.index(None)]
+        raise BadInput(
+            f"{found.count(None):,} of {len(rows):,} steps have no arm, such as {row}",
+            where=str(path),
+            next_step="name an arm for every step",
+        )
+    return np.array([_number(str(name), names) for name in found])
+
+
+@dataclass(frozen=True, eq=False)
+class StepCosts:
+    """What each step costs under a policy, in USD and tokens; NaN unknown.
+
+    Attributes:
+        read_least, read_most: Tokens read from the cache. They differ where the time of a call or
+            the prefix it shares with an earlier one is unknown.
+        prompt_least, prompt_most: USD of the prompt, with `read_most` and `read_least`.
+        output: USD of the completion where the arm is the one that answered; NaN elsewhere.
+        foreign: Steps that another arm answered in the recording.
+        switch: Steps whose arm is not that of the step before in the same chain.
+        lost: USD of the prompt above what it would cost had the new arm the old one's cache.
+    """
+
+    arm: Ints
+    read_least: Floats
+    read_most: Floats
+    write: Floats
+    prompt_least: Floats
+    prompt_most: Floats
+    output: Floats
+    foreign: Bools
+    switch: Bools
+    lost: Floats
+
+
+def replay(
+    steps: Trajectories,
+    arm: Ints,
+    prices: Mapping[str, ArmPrice],
+    names: tuple[str, ...],
+    *,
+    shared: bool = True,
+) -> StepCosts:
+    """Cost of each step when `arm` serves it.
+
+    A call reads what the last call of the same arm in the same chain of prompts left: its prompt
+    (and answer, where the provider keeps it), cut to whole blocks, if at least the minimum and not
+    older than the time to live since that call was sent. What it does not read it writes, where
+    the rule has a premium.
+
+    Args:
+        arm: (n,) number in `names` of the arm that serves each step.
+        prices: Price and cache rule by name of the arm.
+        shared: The first call of a trajectory may read what was recorded that it read, from the
+            cache of another trajectory. That is a bound for other arms, and for arms that lose
+            calls to them; an arm that keeps all its calls reads it.
+    """
+    table = _PriceTable.of(prices, names)
+    read_least, read_most = _read(steps, arm, table)
+    if shared:
+        borrowed = np.where(table.ttl[arm] > 0, first_reads(steps), 0.0)
+        read_most = np.maximum(read_most, np.minimum(borrowed, steps.prompt))
+        moved = _foreign(steps, arm, names)
+        left = np.isin(steps.arm, np.unique(steps.arm[moved]))
+        sure = np.where(moved | left, 0.0, np.minimum(borrowed, steps.prompt))
+        read_least = np.maximum(read_least, sure)
+    least, write = _prompt_cost(steps, arm, table, read_most)
+    most, _ = _prompt_cost(steps, arm, table, read_least)
+    foreign = _foreign(steps, arm, names)
+    switch = np.zeros(len(steps), bool)
+    inside = np.diff(steps.chain) == 0
+    switch[1:] = inside & (np.diff(arm) != 0)
+    # As if each arm had read what the step before left, whoever served it.
+    kept, _ = _read(steps, np.zeros_like(arm), table, of=arm)
+    warm, _ = _prompt_cost(steps, arm, table, np.maximum(kept, read_most))
+    return StepCosts(
+        arm=arm,
+        read_least=read_least,
+        read_most=read_most,
+        write=write,
+        prompt_least=least,
+        prompt_most=most,
+        output=np.where(foreign, np.nan, steps.completion * table.output[arm] / 1e6),
+        foreign=foreign,
+        switch=switch,
+        lost=np.where(switch, least - warm, 0.0),
+    )
+
+
+def _foreign(steps: Trajectories, arm: Ints, names: tuple[str, ...]) -> Bools:
+    """(n,) whether another arm answered in the recording."""
+    answered = np.array([names.index(name) if name in names else -1 for name in steps.arms])
+    return np.asarray(answered[steps.arm] != arm)
+
+
+def first_reads(steps: Trajectories) -> Floats:
+    """(n,) tokens that the first call of a trajectory read from a cache; 0 elsewhere."""
+    first = np.diff(steps.trajectory, prepend=-1) != 0
+    return np.where(first, np.nan_to_num(steps.read), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _PriceTable:
+    """Prices and rules of all arms as arrays (arms,); NaN unknown."""
+
+    input: Floats
+    output: Floats
+    read: Floats
+    write: Floats
+    ttl: Floats
+    minimum: Floats
+    block: Floats
+    premium: Bools
+    keeps_output: Bools
+    up_to: Floats
+
+    @classmethod
+    def of(cls, prices: Mapping[str, ArmPrice], names: tuple[str, ...]) -> _PriceTable:
+        rows = [prices.get(name, ArmPrice(None, None)) for name in names]
+        rules = [cache_rule(row.rule) for row in rows]
+
+        def column(values: list[float | int | None]) -> Floats:
+            return np.array([np.nan if one is None else one for one in values], dtype=np.float64)
+
+        return cls(
+            column([one.input for one in rows]),
+            column([one.output for one in rows]),
+            column([one.read for one in rows]),
+            column([one.write for one in rows]),
+            column([rule.ttl_s for rule in rules]),
+            column([rule.minimum for rule in rules]),
+            column([rule.block for rule in rules]),
+            np.array([rule.premium for rule in rules]),
+            np.array([rule.output for rule in rules]),
+            column([np.inf if one.up_to is None else one.up_to for one in rows]),
+        )
+
+
+def _read(
+    steps: Trajectories, server: Ints, table: _PriceTable, *, of: Ints | None = None
+) -> tuple[Floats, Floats]:
+    """(least, most) tokens that each step reads from the cache of the arm that serves it.
+
+    Args:
+        server: (n,) whose cache it is.
+        of: (n,) arm whose rule holds, where that is another one.
+    """
+    arm = server if of is None else of
+    before = _last_of_arm(steps.chain, server)
+    sure, unsure = _reusable(steps, before, arm, table)
+    least, most = np.where(unsure, 0.0, sure), sure
+    if steps.chain[-1] != steps.trajectory[-1]:  # some prompts were rewritten on the way
+        elsewhere = _last_of_arm(steps.trajectory, server)
+        elsewhere = np.where(elsewhere == before, -1, elsewhere)
+        most = np.maximum(most, _reusable(steps, elsewhere, arm, table)[0])
+    return least, most
+
+
+def _last_of_arm(part: Ints, arm: Ints) -> Ints:
+    """(n,) the last earlier step of the same part that the same arm served; −1 none."""
+    key = part * (int(arm.max(initial=0)) + 1) + arm
+    order = np.argsort(key, kind="stable")
+    same = key[order[1:]] == key[order[:-1]]
+    found = np.full(len(key), -1, np.int64)
+    found[order[1:][same]] = order[:-1][same]
+    return found
+
+
+def _reusable(
+    steps: Trajectories, before: Ints, arm: Ints, table: _PriceTable
+) -> tuple[Floats, Bools]:
+    """(n,) tokens that the call before left for this one if it is not too old; age unknown."""
+    left = steps.prompt[before] + np.where(
+        table.keeps_output[arm], np.nan_to_num(steps.completion[before]), 0.0
+    )
+    # The next prompt is the same prefix, and never all of it is read.
+    shared = np.minimum(left, steps.prompt)
+    block = table.block[arm]
+    shared = np.where(block > 1, np.floor(shared / block) * block, shared)
+    age = steps.time - steps.time[before]
+    there = (before >= 0) & (shared >= table.minimum[arm]) & (table.ttl[arm] > 0)
+    old = age > table.ttl[arm]
+    return np.where(there & ~old, shared, 0.0), there & np.isnan(age)
+
+
+def _prompt_cost(
+    steps: Trajectories, arm: Ints, table: _PriceTable, read: Floats
+) -> tuple[Floats, Floats]:
+    """(USD of the prompt, tokens written) when so many of its tokens are read."""
+    writes = table.premium[arm] & (steps.prompt >= table.minimum[arm])
+    rest = steps.prompt - read
+    write = np.where(writes, rest, 0.0)
+    priced = [(rest - write, table.input), (read, table.read), (write, table.write)]
+    # A price that nothing is charged at need not be known.
+    usd = sum(np.where(tokens == 0, 0.0, tokens * price[arm]) for tokens, price in priced)
+    return np.where(steps.prompt > table.up_to[arm], np.nan, np.asarray(usd) / 1e6), write
+
+
+# The cheapest arm that sufficed from a step on, only where several arms were executed there.
+
+
+@dataclass(frozen=True)
+class SufficientArms:
+    """Labels of the prompts from which several arms went on.
+
+    Attributes:
+        labels: `query_id`, `step`, `arms` (tried), `arm` (the cheapest that sufficed; null where
+            none did, or its cost is unknown), `trials`.
+        steps: Steps in all; the others have no label, as no other arm was executed there.
+    """
+
+    labels: pa.Table
+    steps: int
+
+    def lines(self) -> Iterator[str]:
+        """The labels in words."""
+        if not self.labels.num_rows:
+            yield (
+                "cheapest sufficient arm: unknown at every step, as no two arms went on from "
+                "the same prompt"
+            )
+            return
+        counts = Counter(self.labels.column("arm").to_pylist())
+        told = ", ".join(
+            f"{arm or 'none that is known'} {n:,}" for arm, n in sorted(counts.items(), key=str)
+        )
+        yield (
+            f"cheapest sufficient arm at {self.labels.num_rows:,} prompts from which several arms "
+            f"went on: {told}; at the other steps it is unknown"
+        )
+
+
+def sufficient_arms(steps: pa.Table, enough: float = 1.0) -> SufficientArms:
+    """The cheapest arm, by mean cost from the step on, of those that succeeded often enough.
+
+    Arms are compared where they were asked the same prompt (`prefix_hash`) of the same task and
+    the trajectory has an outcome. What another arm would have done elsewhere was not executed,
+    and is not said.
+
+    Args:
+        enough: Least mean outcome of an arm's trials that suffices.
+    """
+    import duckdb
+
+    sql = Path(__file__).with_name("sufficient.sql").read_text(encoding="utf-8")
+    with duckdb.connect() as connection:
+        connection.register("steps", steps)
+        found = connection.sql(sql, params=[enough]).to_arrow_table()
+    return SufficientArms(found, steps.num_rows)

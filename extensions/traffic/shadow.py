@@ -1,0 +1,484 @@
+"""`routeyard shadow`: what a router would have cost and achieved on a gateway's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from routeyard.extensions.traffic.off_policy import (
+    CannotTell,
+    Decisions,
+    OffPolicyReport,
+    estimate_policy,
+    expected_rewards,
+)
+from routeyard.extensions.traffic.outcome import (
+    DAY,
+    CacheCheck,
+    DaySaving,
+    Savings,
+    UsageCost,
+    assumptions,
+    began_between,
+    break_even,
+    cache_check,
+    savings,
+    usage_cost,
+)
+from routeyard.extensions.traffic.reading import (
+    RecordedSteps,
+    arm_prices,
+    arms_in,
+    day_second,
+    priced_from,
+    read_steps,
+    with_ends,
+)
+from routeyard.extensions.traffic.replay import (
+    StepFinding,
+    Trajectories,
+    audit_steps,
+    policy_arms,
+    trajectories_of,
+)
+from routeyard.pipelines.common.arrays import Bools, Floats, Ints
+from routeyard.schemas.errors import BadInput
+
+# What a router would have achieved on a log: estimated, bounded, or unknown.
+
+
+@dataclass(frozen=True)
+class Achieved:
+    """What the log says of the router's outcomes.
+
+    Attributes:
+        with_outcome: Trajectories that have one, of `trajectories`.
+        logged: Their mean outcome under the arms that were chosen.
+        agreeing: Share of them in which the router makes all the choices that were made.
+        bounds: Lowest and highest mean outcome of the router: where it chooses otherwise the
+            outcome may be anything from 0 to 1.
+        estimate: Estimates from propensities, where the log can tell.
+        refused: Why it cannot.
+    """
+
+    trajectories: int
+    with_outcome: int
+    logged: float | None
+    agreeing: float | None
+    bounds: tuple[float, float] | None
+    estimate: OffPolicyReport | None
+    refused: str | None
+
+
+def achieved(
+    steps: Trajectories,
+    arm: Ints,
+    names: tuple[str, ...],
+    propensity: Floats,
+    *,
+    propensities: Literal["test", "context"] = "test",
+    among: Bools | None = None,
+    resamples: int = 2_000,
+    seed: int = 0,
+) -> Achieved:
+    """What the router would have achieved, as far as outcomes were recorded.
+
+    Args:
+        arm: (n,) number in `names` of the arm that the router gives each step.
+        propensity: (n,) logged probability of the arm of each step; NaN unknown.
+        among: (trajectories,) which of them count; by default all.
+    """
+    first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
+    chosen = np.array([names.index(name) for name in steps.arms])[steps.arm]
+    same = np.minimum.reduceat((chosen == arm).astype(int), first).astype(bool)
+    if among is not None:
+        first, same = first[among], same[among]
+    outcome = steps.outcome[first]
+    known = ~np.isnan(outcome)
+    if not known.any():
+        return Achieved(
+            len(first), 0, None, None, None, None, "no trajectory has an outcome: grade or judge "
+            "a sample of the answers, and log the result",
+        )  # fmt: skip
+    agreed = float(outcome[known & same].sum() / known.sum())
+    apart = float((known & ~same).sum() / known.sum())
+    refused, estimate = None, None
+    try:
+        decisions = _decisions(steps, arm, chosen, names, propensity, first)
+        estimate = estimate_policy(
+            decisions, propensities=propensities, resamples=resamples, seed=seed
+        )
+    except CannotTell as cannot:
+        refused = "; ".join(filter(None, (cannot.what, cannot.next_step)))
+    return Achieved(
+        len(first), int(known.sum()), float(outcome[known].mean()),
+        float((known & same).sum() / known.sum()), (agreed, agreed + apart), estimate, refused,
+    )  # fmt: skip
+
+
+def _decisions(
+    steps: Trajectories, arm: Ints, chosen: Ints, names: tuple[str, ...], propensity: Floats,
+    first: Ints,
+) -> Decisions:  # fmt: skip
+    """One decision for each trajectory.
+
+    Raises:
+        CannotTell: a trajectory holds several decisions, whose outcome is of all of them.
+    """
+    anew = np.diff(steps.trajectory, prepend=-1) == 0
+    decided = anew & (~np.isnan(propensity) & (propensity < 1))
+    switched = anew & (np.concatenate([[0], np.diff(arm)]) != 0)
+    if decided.any() or switched.any():
+        raise CannotTell(
+            f"{int(decided.sum()):,} later steps were decided anew in the log and "
+            f"{int(switched.sum()):,} by the router, while a trajectory has one outcome: the "
+            "propensities of its decisions depend on what happened before",
+            next_step="estimate policies that choose once for each trajectory",
+        )
+    given = propensity[first]
+    lacking = None if np.isnan(given).all() else given
+    outcome = steps.outcome[first]
+    features = np.log1p(np.nan_to_num(steps.prompt[first]))[:, None]
+    return Decisions(
+        task=steps.task[first],
+        arm=chosen[first],
+        reward=outcome,
+        propensity=lacking,
+        target=np.eye(len(names))[arm[first]],
+        expected=expected_rewards(features, chosen[first], outcome, steps.task[first], len(names)),
+        time=None if np.isnan(steps.time[first]).any() else steps.time[first],
+    )
+
+
+def propensities_of(table: pa.Table, steps: Trajectories) -> Floats:
+    """(n,) logged propensities in the order of the steps; NaN unknown."""
+    if "propensity" not in table.column_names:
+        raise BadInput("these steps have no column `propensity`")
+    column = table.column("propensity").cast(pa.float64()).to_numpy()
+    return np.asarray(column, dtype=np.float64)[steps.order]
+
+
+# The page of `routeyard shadow`.
+
+
+@dataclass(frozen=True)
+class ShadowReport:
+    """One page about a router on a log.
+
+    Attributes:
+        shares: Arm → share of the steps that the log and the router give it.
+        cannot: What this log cannot tell, one sentence each.
+        after: Day from which the router is judged; None for the whole log.
+        past: Router → what it saved before that day, where one was chosen.
+        break_even: Arm → factor on its prices at which the router saves nothing.
+    """
+
+    router: str
+    steps: int
+    trajectories: int
+    tasks: int
+    shares: Mapping[str, tuple[float, float]]
+    usage: UsageCost
+    savings: Savings
+    achieved: Achieved
+    check: CacheCheck | None
+    findings: list[StepFinding]
+    cannot: list[str]
+    assumptions: list[str]
+    after: str | None = None
+    past: Mapping[str, DaySaving] = field(default_factory=dict)
+    break_even: Mapping[str, float] = field(default_factory=dict)
+
+    def data(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return asdict(self)
+
+    def lines(self) -> Iterator[str]:
+        """The page, in Markdown."""
+        yield f"# {self.router} in the shadow of a log"
+        yield ""
+        yield f"{self.trajectories:,} trajectories of {self.tasks:,} tasks, {self.steps:,} calls."
+        yield from (f"- audit: {one}" for one in self.findings)
+        yield from (f"- {one}" for one in self.usage.lines())
+        yield ""
+        yield "| arm | calls in the log | calls of the router |"
+        yield "| --- | ---: | ---: |"
+        for arm, (logged, routed) in self.shares.items():
+            yield f"| {arm} | {logged:.1%} | {routed:.1%} |"
+        yield from self._cost()
+        yield from self._outcomes()
+        yield from ("", "## What this log cannot tell", "")
+        yield from (f"- {one}" for one in self.cannot)
+        yield from ("", "## What is assumed", "")
+        yield from (f"- {one}" for one in self.assumptions)
+
+    def _cost(self) -> Iterator[str]:
+        total = self.savings.total
+        yield from ("", "## Would it have been cheaper?", "")
+        if self.after is not None:
+            yield f"Judged on trajectories from {self.after} on, which nothing was chosen by."
+            for name, day in self.past.items():
+                saved = "unknown" if day.saved is None else with_ends(day.saved)
+                yield f"Before, {name} saved {saved} USD on {day.trajectories:,} trajectories."
+            yield ""
+        if total.saved is None:
+            yield "It is unknown: no trajectory's cost is known under both."
+        else:
+            known = total.trajectories - total.untold
+            part = f"Of {known:,} trajectories with a known cost: r" if total.untold else "R"
+            yield (
+                f"{part}ecorded {_usd(total.recorded)} USD by the log itself. By prices and cache "
+                f"rules, the recorded arms cost {_usd(total.modelled)} and the router "
+                f"{_usd(total.routed)}: saved {with_ends(total.saved)} USD. Does it pay? "
+                f"{self.savings.pays.capitalize()}."
+            )
+        if self.savings.stops:
+            yield (
+                f"From {self.savings.stops} on, to the end of the log, it costs more than what was "
+                "recorded (95 %; the day was chosen by the same data)."
+            )
+        for arm, factor in self.break_even.items():
+            yield (
+                f"With the prices of {arm} times about {factor:.3g}, and the others as they are, "
+                "it would save nothing."
+            )
+        yield from ("", "| day | trajectories | recorded USD | modelled USD | router USD | "
+                         "saved USD (95 %) |")  # fmt: skip
+        yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+        for day in (*self.savings.days, total):
+            saved = "unknown" if day.saved is None else with_ends(day.saved)
+            lost = f" ({day.untold:,} unknown)" if day.untold else ""
+            paid = " | ".join(_usd(usd) for usd in (day.recorded, day.modelled, day.routed))
+            yield f"| {day.day} | {day.trajectories:,}{lost} | {paid} | {saved} |"
+
+    def _outcomes(self) -> Iterator[str]:
+        found = self.achieved
+        yield from ("", "## Would it have been as good?", "")
+        if found.logged is None or found.bounds is None or found.agreeing is None:
+            yield f"It is unknown: {found.refused}."
+            return
+        yield (
+            f"{found.with_outcome:,} of {found.trajectories:,} trajectories have an outcome, "
+            f"{found.logged:.3f} in the mean. In {found.agreeing:.1%} of them the router chooses "
+            f"what was chosen; so its mean lies between {found.bounds[0]:.3f} and "
+            f"{found.bounds[1]:.3f}, whatever the other arms would have done."
+        )
+        if found.estimate is None:
+            yield f"No estimate within: {found.refused}."
+            return
+        yield from ("", "| estimate | mean outcome (95 %) |", "| --- | ---: |")
+        for one in (found.estimate.logged, *found.estimate.values):
+            yield f"| {one.estimator} | {one.value:.3f} ({one.low:.3f} to {one.high:.3f}) |"
+        yield ""
+        yield (
+            f"Effective sample size {found.estimate.effective:,.0f} of "
+            f"{found.estimate.decisions:,} decisions; least propensity "
+            f"{found.estimate.least_propensity:.3g}."
+        )
+        yield from (f"- {one}" for one in found.estimate.cautions)
+
+
+def _usd(amount: float | None) -> str:
+    return "unknown" if amount is None else f"{amount:.4g}"
+
+
+def shadow(
+    logs: Path,
+    routers: Sequence[str],
+    *,
+    pools: Sequence[Path] = (),
+    caches: Sequence[str] = (),
+    session: str | None = None,
+    encoder: str | None = None,
+    after: str | None = None,
+    propensities: Literal["test", "context"] = "test",
+    resamples: int = 1_000,
+    seed: int = 0,
+) -> ShadowReport:
+    """A router's cost and outcomes on a log, with intervals, and what the log cannot tell.
+
+    Args:
+        logs: A gateway's log, or steps in any form that `replay_steps` takes.
+        routers: A saved router's folder, which reads what users asked; a policy of `FORMS`; or a
+            file with an arm for every step. Of several the days before `after` choose one.
+        pools: Files with prices; those of a later `price_date` hold from that day on.
+        after: Day (ISO 8601) from which the router is judged; null for the whole log.
+        propensities: `context` states that they do not depend on earlier outcomes.
+
+    Raises:
+        BadInput: no steps, no prices, a router that cannot read this log, several without a day,
+            or nothing from that day on.
+    """
+    saved = [one for one in routers if Path(one).is_dir()]
+    recorded = read_steps(logs, session=session, prompts=bool(saved))
+    steps = trajectories_of(recorded.steps)
+    arms = arms_in([one for one in routers if one not in saved], steps.arms)
+    periods = [
+        (start, arm_prices(rows, None, caches, arms))
+        for start, rows in priced_from(recorded.models, pools)
+    ]
+    if not periods or not periods[-1][1]:
+        raise BadInput(
+            "no prices are known",
+            where=str(logs),
+            next_step="give a file of models with price_in, price_out, price_cache_read and "
+            "price_cache_write (USD per 10^6 tokens): --pool pool.yaml",
+        )
+    names = tuple(sorted({*steps.arms, *(name for _, prices in periods for name in prices)}))
+    given = {
+        one: _by_router(Path(one), recorded, steps, names, encoder)
+        if one in saved
+        else policy_arms(one, steps, names, recorded.steps)
+        for one in routers
+    }
+    start = _judged_from(after, routers, steps)
+    draws: dict[str, Any] = {"resamples": resamples, "seed": seed}
+    chosen, past = _chosen(steps, given, periods, names, start, draws)
+    arm, last = given[chosen], periods[-1][1]
+    found = achieved(
+        steps, arm, names, propensities_of(recorded.steps, steps), propensities=propensities,
+        # The past chose the router: it does not judge it.
+        among=began_between(steps, start, np.inf), **draws,
+    )  # fmt: skip
+    saving = savings(steps, arm, periods, names, between=(start, np.inf), **draws)
+    return ShadowReport(
+        router=Path(chosen).name if chosen in saved else chosen,
+        steps=len(steps),
+        trajectories=int(steps.trajectory[-1]) + 1,
+        tasks=len(steps.tasks),
+        shares=_shares(steps, arm, names),
+        usage=usage_cost(steps, periods),
+        savings=saving,
+        break_even=break_even(steps, arm, periods, names, between=(start, np.inf)),
+        achieved=found,
+        check=cache_check(steps, last),
+        findings=audit_steps(recorded.steps),
+        cannot=_cannot(recorded, steps, arm, names, found, saving),
+        assumptions=assumptions(steps, names),
+        after=after,
+        past=past,
+    )
+
+
+def _judged_from(after: str | None, routers: Sequence[str], steps: Trajectories) -> float:
+    """Second from which a router is judged.
+
+    Raises:
+        BadInput: it is no day, several routers have none, or nothing is on one side of it.
+    """
+    if after is None:
+        if len(routers) != 1:
+            raise BadInput(
+                f"{len(routers)} routers, and no day before which one of them is chosen",
+                next_step="give one --router, or several with --after 2026-11-03",
+            )
+        return -np.inf
+    start = day_second(after)
+    for side, told in ((-np.inf, start), (start, np.inf)):
+        if not began_between(steps, side, told).any():
+            raise BadInput(
+                f"no trajectory begins {'before' if told == start else 'on or after'} {after}",
+                where="--after",
+                next_step="choose a day within the log",
+            )
+    return start
+
+
+def _chosen(
+    steps: Trajectories, given: Mapping[str, Ints], periods: Any, names: tuple[str, ...],
+    start: float, draws: Mapping[str, Any],
+) -> tuple[str, dict[str, DaySaving]]:  # fmt: skip
+    """The router that surely saved most before `start`, and what each saved then.
+
+    Only costs choose: what another arm would have achieved is rarely known.
+    """
+    if start == -np.inf:
+        return next(iter(given)), {}
+    past = {
+        one: savings(steps, arm, periods, names, between=(-np.inf, start), **draws).total
+        for one, arm in given.items()
+    }
+    least = {one: np.nan_to_num(day.saved[1], nan=-np.inf) if day.saved else -np.inf
+             for one, day in past.items()}  # fmt: skip
+    return max(given, key=lambda one: (least[one], one)), past
+
+
+def _by_router(
+    place: Path, recorded: RecordedSteps, steps: Trajectories, names: tuple[str, ...],
+    encoder: str | None,
+) -> Ints:  # fmt: skip
+    """(n,) arm that a saved router chooses once for each trajectory, by what was asked first."""
+    from routeyard.flows.evaluation.route import choices_of
+    from routeyard.pipelines.common.encoders import NAME as TFIDF
+
+    first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
+    asked = [recorded.prompts[k] for k in steps.order[first]] if recorded.prompts else []
+    lacking = len(first) - sum(bool(one) for one in asked)
+    if lacking:
+        raise BadInput(
+            f"{lacking:,} of {len(first):,} trajectories do not say what was asked, which the "
+            "router reads",
+            where=str(place),
+            next_step="log the messages, or give the router's choices as a file with query_id, "
+            "model_id, sample, step and arm",
+        )
+    chosen = choices_of(place, [str(one) for one in asked], encoder=encoder or TFIDF)
+    unpriced = sorted(set(chosen) - set(names))
+    if unpriced:
+        raise BadInput(f"no price is known of {unpriced[0]!r}, which the router chooses")
+    return np.array([names.index(one) for one in chosen])[steps.trajectory]
+
+
+def _shares(
+    steps: Trajectories, arm: Ints, names: tuple[str, ...]
+) -> dict[str, tuple[float, float]]:
+    logged = np.array([names.index(name) for name in steps.arms])[steps.arm]
+    counts = [np.bincount(one, minlength=len(names)) / len(steps) for one in (logged, arm)]
+    return {
+        name: (float(counts[0][k]), float(counts[1][k]))
+        for k, name in enumerate(names)
+        if counts[0][k] or counts[1][k]
+    }
+
+
+def _cannot(
+    recorded: RecordedSteps, steps: Trajectories, arm: Ints, names: tuple[str, ...],
+    found: Achieved, saving: Savings,
+) -> list[str]:  # fmt: skip
+    """What the log cannot tell of this router, and why."""
+    said = list(recorded.doubts)
+    logged = np.array([names.index(name) for name in steps.arms])[steps.arm]
+    if other := int((logged != arm).sum()):
+        said.append(
+            f"In {other:,} of {len(steps):,} calls the router chooses an arm that did not answer: "
+            "how long its answer would have been is the mean of its others, and whether the "
+            "trajectory would have gone the same way is not known."
+        )
+    if found.refused:
+        said.append(f"Outcomes under the router: {found.refused}.")
+    first = np.diff(steps.trajectory, prepend=-1) != 0
+    began = np.floor(steps.time[first] / DAY)[steps.trajectory]
+    later = np.unique(steps.trajectory[np.floor(steps.time / DAY) > began])
+    if len(later):
+        said.append(
+            f"The day of each cost: {len(later):,} trajectories go on after the day on which they "
+            "began, and count on that day."
+        )
+    if lacking := int(np.isnan(steps.cost).sum()):
+        said.append(f"What {lacking:,} of {len(steps):,} calls were billed: the log does not say.")
+    if saving.total.untold:
+        said.append(
+            f"{saving.total.untold:,} trajectories have no known cost: a price, a token count, or "
+            "any answer of the arm is missing."
+        )
+    if np.isnan(steps.read).all():
+        said.append("What was read from prompt caches: the log does not record cached tokens.")
+    if np.isnan(steps.latency).all():
+        said.append("Latency: the log does not record it.")
+    said.append("Traffic after the last day of the log, and prices that are not yet known.")
+    return said

@@ -1,0 +1,1 @@
+"""Encoders that are trained end to end for routing."""

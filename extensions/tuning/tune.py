@@ -1,0 +1,266 @@
+"""Training encoders end to end on a release: the grid, what it will take, what it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from routeyard.extensions.tuning.encoder import TuningSettings
+from routeyard.extensions.tuning.training import (
+    HEADS,
+    REFERENCE_ROUTER,
+    TuningCell,
+    TuningInputs,
+    choices,
+    drawn,
+    head_of,
+    recorded,
+    run,
+)
+from routeyard.flows.console import counter, hours, line
+from routeyard.pipelines.common.arrays import Vectors
+from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.common.staging import replacing, write_parquet, write_text
+from routeyard.pipelines.evaluate.studies.needs import identity, whole
+from routeyard.schemas.errors import BadInput
+
+# The grid of trainings of `zoo tune`: routers × encoders × amounts of data × ways × seeds.
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Attributes:
+    amounts: numbers of train questions; 0 is all there are.
+    ways: `frozen`, `tuned` or both.
+    """
+
+    routers: tuple[str, ...]
+    encoders: tuple[str, ...]
+    amounts: tuple[int, ...]
+    ways: tuple[str, ...]
+    seeds: tuple[int, ...]
+
+    def cells(self, encoder: str, available: int) -> list[TuningCell]:
+        """The cells of one encoder: frozen ones first, the neighbours' reference among them."""
+        rows = sorted({min(n, available) if n else available for n in self.amounts})
+        found = []
+        for n in rows:
+            if "frozen" in self.ways:
+                found.append(TuningCell(REFERENCE_ROUTER, encoder, n, False, self.seeds[0]))
+            for way in self.ways:
+                found += [
+                    TuningCell(router, encoder, n, way == "tuned", seed)
+                    for router in self.routers
+                    for seed in self.seeds
+                ]
+        return found
+
+
+def grid_of(
+    *,
+    routers: Sequence[str] | None,
+    encoders: Sequence[str],
+    rows: Sequence[str],
+    ways: Sequence[str],
+    seeds: Sequence[str],
+) -> Grid:
+    """The grid of options as text: `all` rows, numbers as digits; None for all routers.
+
+    Raises:
+        UnknownName: there is no such router.
+        BadInput: a way or a number cannot be read, or nothing would be trained.
+    """
+    names = list(HEADS) if routers is None else list(routers)
+    for name in names:
+        head_of(name, 0)
+    if not ways or set(ways) - {"frozen", "tuned"}:
+        raise BadInput(f"expected frozen, tuned or both; got {','.join(ways)!r}", where="--ways")
+    try:
+        amounts = tuple(0 if word == "all" else int(word) for word in rows)
+        drawn = tuple(int(word) for word in seeds)
+    except ValueError as error:
+        raise BadInput(f"--rows and --seeds are numbers: {error}") from error
+    if not (names and encoders and amounts and drawn):
+        raise BadInput("the grid is empty", next_step="name routers, encoders, rows and seeds")
+    if min(amounts) < 0:
+        raise BadInput("a number of train questions is negative", next_step="--rows all")
+    return Grid(tuple(names), tuple(encoders), amounts, tuple(ways), drawn)
+
+
+def read(tables: Mapping[str, pa.Table], scheme: str | None) -> tuple[Core, str]:
+    """The release with validation questions, `prompts` being the texts that encoders read."""
+    from routeyard.pipelines.common.encoders import text_of
+    from routeyard.pipelines.common.matrix import core_of
+    from routeyard.pipelines.evaluate.experiment import default_scheme, with_validation
+
+    core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
+    chosen = default_scheme(core, scheme)
+    core, _ = with_validation(core, chosen)
+    asked = tables["queries"].select(["query_id", "question", "choices"]).to_pylist()
+    texts = {row["query_id"]: text_of(row["question"], row["choices"] or []) for row in asked}
+    return replace(core, prompts=tuple(texts[q] for q in core.query_ids)), chosen
+
+
+def plan(
+    core: Core, scheme: str, grid: Grid, settings: TuningSettings, out: Path
+) -> dict[str, Any]:
+    """What the grid will take; no weight is loaded and nothing is trained.
+
+    Raises:
+        BadInput: weights, gradients and moments alone do not fit into the machine, or two
+            encoders have one name.
+    """
+    from routeyard.extensions.tuning.encoder import TRAINED, memory, tokenizer_of
+    from routeyard.extensions.tuning.encoder import encoder_size_of as size_of
+    from routeyard.pipelines.evaluate.model_size import memory_of, speed, tokenised
+
+    shared = [Path(encoder).name for encoder in grid.encoders]
+    if len(set(shared)) < len(shared):
+        raise BadInput(
+            f"two encoders are called {max(shared, key=shared.count)!r}, and so would their cells",
+            next_step="rename a folder, or train them into separate folders (--out)",
+        )
+    rate = speed(settings.device, settings.precision, settings.threads)
+    has = memory_of(settings.device)
+    rows = []
+    for encoder in grid.encoders:
+        size = size_of(encoder)
+        tuned = "tuned" in grid.ways
+        needs = memory(size, settings, tuned=tuned)
+        if tuned and TRAINED * size.parameters > has:
+            raise BadInput(
+                f"training {encoder} takes {TRAINED * size.parameters / 1e9:.1f} GB for weights, "
+                f"gradients and moments alone, and there are {has / 1e9:.1f} GB",
+                next_step="use a smaller encoder, or a machine with more memory",
+            )
+        lengths = {
+            q: len(ids)
+            for q, ids in zip(
+                core.query_ids,
+                tokenised(tokenizer_of(encoder), core.prompts, settings.tokens),
+                strict=True,
+            )
+        }
+        looked = [lengths[q] for q in core.take(core.rows(scheme, "validation")).query_ids]
+        tested = [lengths[q] for q in core.take(core.rows(scheme, "test")).query_ids]
+        for cell in grid.cells(encoder, len(core.rows(scheme, "train"))):
+            learnt = [lengths[q] for q in drawn(core, scheme, cell.rows).queries.query_ids]
+            # Backward is two passes; a checkpointed one runs forward once more.
+            passes = 4 if settings.checkpointing else 3
+            work = 0.0
+            if cell.tuned:
+                work = settings.epochs * (passes * size.flops(learnt) + size.flops(looked))
+                work += size.flops(tested) + size.flops(looked)
+            rows.append(
+                {
+                    "cell": cell.name, "train_rows": cell.rows, "tokens": int(sum(learnt)),
+                    "steps": settings.epochs * -(-cell.rows // settings.batch) * cell.tuned,
+                    "parameters": size.parameters, "memory_gb": needs / 1e9,
+                    "pflop": work / 1e15, "seconds": work / rate,
+                    "done": recorded(out / cell.name) is not None,
+                }
+            )  # fmt: skip
+    return {"cells": rows, "memory_here_gb": has / 1e9, "seconds": sum(r["seconds"] for r in rows)}
+
+
+def print_plan(found: Mapping[str, Any]) -> None:
+    """Print the plan: a line for each encoder and one for all."""
+    by_size: dict[tuple[int, float], list[Any]] = {}
+    for row in found["cells"]:
+        by_size.setdefault((row["parameters"], row["memory_gb"]), []).append(row)
+    for (parameters, memory), rows in by_size.items():
+        fits = "" if memory <= found["memory_here_gb"] else " (more than there is: lower --micro)"
+        line(
+            "tune",
+            f"{len(rows)} cells of an encoder of {parameters / 1e6:.1f} million parameters: about "
+            f"{memory:.1f} GB of {found['memory_here_gb']:.1f} GB{fits}",
+        )
+    line("tune", f"at most about {hours(found['seconds'])} in all at this machine's speed")
+
+
+def tune(
+    core: Core, scheme: str, grid: Grid, settings: TuningSettings, out: Path
+) -> dict[str, Any]:
+    """Run every cell; write tuned.parquet, runs.parquet and table.md of all that are done."""
+    from routeyard.extensions.tuning.encoder import encoder_size_of as size_of
+    from routeyard.pipelines.common import encoders
+
+    for encoder in grid.encoders:
+        weights = encoders.weights_hash(encoder)
+        vectors = frozen(core, scheme, encoder, weights, settings, out)
+        bench = TuningInputs(
+            replace(core, embeddings=vectors), scheme, weights, size_of(encoder).parameters
+        )
+        for cell in grid.cells(encoder, len(core.rows(scheme, "train"))):
+            with counter("tune", "questions") as advance:
+                found = run(cell, bench, settings, out, advance)
+            line(
+                "tune",
+                f"{cell.name}: validation {found['validation']:.2%}, test {found['test']:.2%}, "
+                f"{found['seconds']:,.0f} s, peak {found['peak_mb'] / 1e3:.1f} GB",
+            )
+    return written(core, scheme, out)
+
+
+def frozen(
+    core: Core, scheme: str, encoder: str, weights: str, settings: TuningSettings, out: Path
+) -> Vectors:
+    """(n, d) vectors of the untouched encoder, read from `out` where they were made before."""
+    import torch
+    from safetensors.numpy import load_file, save_file
+
+    from routeyard.extensions.tuning.encoder import Encoder
+
+    name = f"{whole(core, scheme)}-{weights}-{settings.tokens}"
+    path = out / "vectors" / f"{name}.safetensors"
+    if path.is_file():
+        return np.asarray(load_file(path)["vectors"])
+    had = torch.get_num_threads()
+    torch.set_num_threads(settings.threads)
+    try:
+        one = Encoder(encoder, settings.tokens)
+        one.model.to(settings.device)
+        with counter("encode", "questions") as advance:
+            vectors = one.vectors(one.ids(core.prompts), advance)
+    finally:
+        torch.set_num_threads(had)
+    with replacing(path) as unfinished:
+        save_file({"vectors": vectors}, unfinished)
+    return vectors
+
+
+def written(core: Core, scheme: str, out: Path) -> dict[str, Any]:
+    """Choices, runs and a table of every cell that is done on this release."""
+    from routeyard.pipelines.evaluate.studies.needs import TUNED
+
+    data = identity(core, scheme)
+    records = [(p, recorded(p)) for p in sorted(out.iterdir()) if p.is_dir()]
+    done = [(p, r) for p, r in records if r is not None and r["data"] == data]
+    tables = [choices(p, r, core, scheme) for p, r in done]
+    write_parquet(out / "tuned.parquet", TUNED.conform(pa.concat_tables(tables)))
+    keys = (
+        "router", "encoder", "parameters", "rows", "tuned", "seed", "validation", "test",
+        "seconds", "cpu_s", "peak_mb",
+    )  # fmt: skip
+    runs = [{k: r[k] for k in keys} for _, r in done]
+    (out / "runs").mkdir(exist_ok=True)
+    write_parquet(out / "runs" / "runs.parquet", pa.Table.from_pylist(runs))
+    write_text(out / "table.md", _page(runs))
+    return {"path": out, "runs": runs}
+
+
+def _page(runs: Sequence[Mapping[str, Any]]) -> str:
+    head = "| router | encoder | train questions | encoder is | seed | validation | test | s |"
+    rows = [
+        f"| {r['router']} | {r['encoder']} | {r['rows']:,} | {'tuned' if r['tuned'] else 'frozen'} "
+        f"| {r['seed']} | {100 * r['validation']:.2f} | {100 * r['test']:.2f} "
+        f"| {r['seconds']:,.0f} |"
+        for r in runs
+    ]
+    ruled = "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: |"
+    return "\n".join(["Routing accuracy at λ = 0, per cent.", "", head, ruled, *rows, ""])

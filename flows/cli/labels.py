@@ -1,0 +1,487 @@
+"""`routeyard score`."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from routeyard.flows.cli.options import (
+    YARD,
+    Jobs,
+    Json,
+    OldPlace,
+    OptionalWrittenPath,
+    Output,
+    Workspace,
+    WrittenWorkspace,
+    write_csv,
+)
+from routeyard.schemas.text import in_line
+
+if TYPE_CHECKING:
+    from routeyard.flows.audits import AuditPage
+    from routeyard.flows.label_audits import Judged, LabelAudit
+    from routeyard.pipelines.label.rules import LabelChanges, ScorerChange
+
+# `routeyard audit PATH`: what is wrong with results, a release or a submission.
+
+
+def audit_command(
+    path: Path,
+    release: Annotated[Path | None, typer.Option()] = None,
+    beside: Annotated[Path | None, typer.Option()] = None,
+    show: Annotated[int, typer.Option(min=0)] = 5,
+    out: OptionalWrittenPath = None,
+) -> Output:
+    """Find what is wrong with anybody's results, and what it does to the leaderboard.
+
+    Takes a file or a folder of results in any layout, a release, or a submission of
+    choices (with the release it was made for). One verdict: `clean`, `doubtful` or
+    `defective`. Findings come in the order of what mending them changes: pairs of arms
+    that change places first. Each names its rows, and the recipe key that mends it.
+
+    Exits 3 when the verdict is `defective`.
+
+    Examples:
+
+        routeyard audit results.csv
+
+        routeyard audit logs/ --json
+
+        routeyard audit yard/releases/demo/1.0.0 --out findings
+
+        routeyard audit choices.csv --release yard/releases/demo/1.0.0
+
+    Args:
+        path: File or folder of results, release, or table of choices.
+        release: The release that a submission was made for.
+        beside: An earlier submission of the same team, to compare with.
+        show: Findings of each kind to print; --json and --out have all.
+        out: Folder for the page (`audit.html`, `audit.md`) and `audit.json`.
+    """
+    from routeyard.flows.audits import audit_path, write_page
+
+    found = audit_path(path, release=release, beside=beside)
+    if out is not None:
+        write_page(found, out)
+    return Output(
+        found.data,
+        map(in_line, _audit_lines(found, show)),
+        exit_code=3 if found.verdict == "defective" else 0,
+    )
+
+
+def _audit_lines(found: AuditPage, show: int) -> Iterator[str]:
+    from routeyard.datacards.reports.audit import whom
+
+    looked_at = ", ".join(f"{count:,} {name}" for name, count in found.looked_at.items())
+    yield f"{found.title}: {found.verdict}"
+    yield f"looked at {found.of}: {looked_at}" if looked_at else f"looked at {found.of}"
+    yield from (f"note: {note}" for note in found.notes)
+    kinds = Counter(one.kind for one in found.findings)
+    shown: Counter[str] = Counter()
+    for one in found.findings:
+        shown[one.kind] += 1
+        if shown[one.kind] > show:
+            continue
+        yield f"{one.severity}: {one.kind}: {whom(one.about, one.parts)}"
+        yield f"  {one.says}"
+        yield f"  when mended: {one.effect}; mend with {one.key}"
+        if one.rows:
+            yield f"  rows: {'; '.join(_row(row) for row in one.rows[:3])}"
+        if shown[one.kind] == show < kinds[one.kind]:
+            yield f"  … and {kinds[one.kind] - show:,} more of this kind (--show N, or --json)"
+    if not found.findings:
+        yield "nothing was found"
+    if found.not_checked:
+        lacking = ", ".join(f"{name} ({column})" for name, column in found.not_checked.items())
+        yield f"not checked, as the source lacks a column: {lacking}"
+
+
+def _row(row: dict[str, object]) -> str:
+    return str(row.get("at") or ", ".join(f"{k} {v}" for k, v in row.items()))
+
+
+# `routeyard audit metering`.
+
+
+def audit_metering_command(
+    place: OldPlace = None,
+    workspace: Workspace = YARD,
+    recipe: str | None = None,
+) -> Output:
+    """Check whether usage, prices and served models are what they claim to be.
+
+    Reads the ledger and calls no model. In a workspace of recorded answers, which has none, it
+    reads the recipe's recording, or without --recipe what the newest build's audit found. Each
+    finding names its rows: question and sample, or file and line of a recording.
+
+    Exits 3 on a finding that the recipe does not waive (`release.waivers`: gate
+    `metering`, or `metering:<check>` for one check).
+
+    Examples:
+
+        routeyard audit metering --workspace yard
+
+        routeyard audit metering --workspace yard --recipe my_benchmark.yaml --json
+
+    Args:
+        recipe: Recipe whose thresholds, prices and waivers count.
+    """
+    from routeyard.flows.metering_audit import audit_workspace
+    from routeyard.pipelines.audit.metering import SHOWN
+
+    found = audit_workspace(place or workspace, recipe)
+    whole = [(f, None) for f in found.unresolved] + [(f, w.reason) for f, w in found.waived]
+    rows = [asdict(f) | {"waived": why, "at": found.rows(f, SHOWN)} for f, why in whole]
+    lines = []
+    for finding in found.unresolved:
+        more = ", …" if finding.count > 5 else ""
+        lines.append(f"{finding.check}: {finding.model_id}: {finding.count:,} {finding.says}")
+        lines.append(f"  rows: {', '.join(found.rows(finding, 5))}{more}")
+    lines += [f"{f.check}: {f.model_id}: waived: {w.reason}" for f, w in found.waived]
+    if not found.unresolved:
+        lines.append("metering: no unresolved finding" if found.waived else "metering: no findings")
+    if found.of != "the ledger":
+        lines.append(f"looked at: {found.of}")
+    return Output(rows, lines, exit_code=3 if found.unresolved else 0)
+
+
+# `routeyard audit labels`.
+
+
+def audit_labels_command(
+    benchmark: str,
+    workspace: Workspace = YARD,
+    show: Annotated[int, typer.Option(min=0)] = 10,
+    out: OptionalWrittenPath = None,
+) -> Output:
+    """List labels of a build or of any release that should not be trusted, and why.
+
+    Looks at: agreement and confusion of scorers per task, models that cannot be
+    read, runs whose texts commit to several answers, constants filled in where
+    nothing was found, references that are probably wrong, texts that are no answers (stubs,
+    refusals, cut-off answers, errors of a harness, constants), conflicts among
+    near-duplicates, and stored labels that a regrade contradicts.
+    Every model's accuracy is printed over all and over readable answers, with the
+    interval its doubtful labels leave open.
+
+    Examples:
+
+        routeyard audit labels zeroeval_gsm
+
+        routeyard audit labels downloads/somebodys_release/1.0.0
+
+        routeyard audit labels recipe.yaml --workspace yard --out findings
+
+    Args:
+        benchmark: Name of a built benchmark, its recipe, or a release folder.
+        show: Findings of each kind to print.
+        out: Folder for every table behind the findings, as CSV.
+    """
+    from routeyard.flows.label_audits import audit_labels
+
+    found = audit_labels(benchmark, workspace)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, table in found.audit.tables.items():
+            write_csv(table, out / f"{name}.csv")
+    data = {
+        "findings": [
+            {"kind": one.kind, "about": one.about, "says": one.says}
+            | ({} if one.probability is None else {"probability": one.probability})
+            for one in found.audit.findings
+        ],
+        "accuracy": found.audit.tables.get("accuracy", []),
+        "not_labelled": found.losses,
+        "duplicates_looked_for": found.duplicates_looked_for,
+    }
+    return Output(data, _audit_labels_lines(found, show))
+
+
+def _audit_labels_lines(found: LabelAudit, show: int) -> Iterator[str]:
+    """The report for people: losses, findings by kind, agreement, accuracies."""
+    from routeyard.datacards.card import sentence
+
+    if found.losses:
+        yield f"not labelled ({sum(row['pairs'] for row in found.losses):,} pairs)"
+    for row in found.losses:
+        yield f"  {sentence(row)}\n    next: {row['next']}"
+    if not found.duplicates_looked_for:
+        yield "near-duplicates were not looked for: the recipe has no rule 'dedup'"
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for one in found.audit.findings:
+        kinds[one.kind].append(f"{one.about}: {one.says}")
+    for kind, lines in kinds.items():
+        yield f"{kind} ({len(lines)})"
+        yield from (f"  {line}" for line in lines[:show])
+        if len(lines) > show:
+            yield f"  … and {len(lines) - show:,} more (--show N, or --out FOLDER)"
+    yield "agreement of scorers"
+    for row in found.audit.tables["agreement"].to_pylist():
+        kappa = "undefined" if row["kappa"] is None else f"{row['kappa']:.3f}"
+        pair = f"{row['scorer_a']} and {row['scorer_b']}"
+        yield f"  {row['task']}: {pair} agree on {row['agree']:.2%} of {row['n']:,}, κ {kappa}"
+    yield "accuracy, over readable answers, and what doubtful labels leave open"
+    for row in found.audit.tables["accuracy"].to_pylist():
+        yield (
+            f"  {row['model_id']}: {percent(row['accuracy'])}, "
+            f"readable {percent(row['accuracy_readable'])}, "
+            f"[{row['low']:.2%}, {row['high']:.2%}] ({row['doubtful']:,} of {row['n']:,} doubtful)"
+        )
+
+
+def percent(value: float | None) -> str:
+    """An accuracy; `undecided` where no label exists."""
+    return "undecided" if value is None else f"{value:.2%}"
+
+
+# `routeyard audit router`: is a submission of predictions what it says?
+
+
+def audit_router_command(
+    predictions: Path,
+    release: Path,
+    scheme: str | None = None,
+    arena: OptionalWrittenPath = None,
+    reworded: Path | None = None,
+) -> Output:
+    """Check choices for leaks, constants, foreign prices, gaps and repeats (exit 0 or 3).
+
+    Examples:
+
+        routeyard audit router mine.csv yard/releases/demo/1.0.0
+
+        routeyard audit router mine.csv RELEASE --arena mine-arena.json
+
+        routeyard audit router mine.csv RELEASE --reworded mine-reworded.csv
+
+    Args:
+        predictions: CSV or Parquet: query_id, model_id and, if given, cost and tokens.
+        arena: Also write RouterArena's layout here, if nothing fails; its score is read
+            back off the file.
+        reworded: What the router chose for the same questions in other words; the share that
+            goes to the same model is RouterArena's robustness.
+    """
+    from routeyard.flows.evaluation.released import audit_submission, robust
+
+    found = audit_submission(predictions, release, scheme=scheme, arena=arena)
+    if reworded is not None:
+        found = [*found, robust(predictions, reworded)]
+    failed = any(one.level == "fail" for one in found)
+    lines = [f"{one.level:<5} {one.name}: {one.says}" for one in found]
+    return Output(found, lines, exit_code=3 if failed else 0)
+
+
+# `routeyard relabel`.
+
+
+def relabel_command(
+    benchmark: str,
+    workspace: Workspace = YARD,
+    jobs: Jobs = 2,
+    show: Annotated[int, typer.Option(min=0)] = 20,
+    out: OptionalWrittenPath = None,
+) -> Output:
+    """Run scorers and policy again over stored responses and list what changes.
+
+    Nothing is asked of any model: the scorers that the recipe names now read the stored
+    texts again, verdicts of verifiers, judges and people are carried over, and the recipe's
+    policy as it is now decides. Sources whose scorer changed are listed. The build itself
+    is not touched; `routeyard build` takes a changed scorer or policy over.
+
+    Examples:
+
+        routeyard relabel zeroeval_gsm
+
+        routeyard relabel recipe.yaml --workspace yard --show 100 --out relabelled
+
+    Args:
+        show: Changed labels to print.
+        out: Folder for the new verdicts, labels and changes.
+    """
+    from routeyard.flows.label_audits import relabel
+
+    changed, found, scorers = relabel(benchmark, workspace, jobs=jobs, out=out)
+    data = {**changed.figures, "responses": found["responses"].num_rows}
+    data |= {"scorers": [one._asdict() for one in scorers]}
+    return Output(data, _relabel_lines(changed, found, scorers, show))
+
+
+def _relabel_lines(
+    changed: LabelChanges, found: Judged, scorers: list[ScorerChange], show: int
+) -> Iterator[str]:
+    figures = changed.figures
+    for one in scorers:
+        yield (
+            f"source {one.source!r}: {one.questions:,} questions are read by {one.after!r}, and "
+            f"were by {one.before!r}; the models were asked to answer for {one.before!r} "
+            "(`routeyard plan` says which prompts change)"
+        )
+    if found.recipe is None:
+        yield "the recipe is not where it was: the default policy was used"
+    yield (
+        f"{found['responses'].num_rows:,} responses read again, no model asked: "
+        f"{figures['labels']:,} labels change ({figures['flipped']:,} to another decision), "
+        f"{figures['model_ranks']} model ranks, {figures['task_ranks']} task ranks"
+    )
+    other = [
+        row for row in changed.labels.to_pylist() if _decision(row, 0)[0] != _decision(row, 1)[0]
+    ]
+    for row in other[:show]:
+        before, after = (" ".join(_decision(row, side)) for side in (0, 1))
+        yield f"  {row['query_id']} {row['model_id']}: {before} → {after}"
+    if len(other) > show:
+        yield f"  … and {len(other) - show:,} more (--show N, or --out FOLDER)"
+    if same := changed.labels.num_rows - len(other):
+        yield f"  {same:,} labels keep their score and are decided by another scorer (--out FOLDER)"
+    for name, table in (("model_id", changed.models), ("task", changed.tasks)):
+        for row in table.to_pylist():
+            was, now = (percent(row[f"accuracy_{side}"]) for side in ("before", "after"))
+            places = f"rank {row['rank_before']} → {row['rank_after']}"
+            fewer = row["labelled_before"] != row["labelled_after"]
+            of = f", of {row['labelled_before']} → {row['labelled_after']} decided labels"
+            yield f"  {row[name]}: {was} → {now}{of if fewer else ''}, {places}"
+
+
+def _decision(row: dict[str, Any], side: int) -> tuple[str, str]:
+    """A label before (0) or after (1) the change: its score, and who decided it."""
+    score, by = (row[f"{name}_{('before', 'after')[side]}"] for name in ("score", "decided_by"))
+    if score is None:
+        return ("undecided", f"({by})") if by else ("no label", "")
+    return f"{score:g}", f"by {by}"
+
+
+# `routeyard review`.
+
+
+def review_command(
+    benchmark: str,
+    workspace: WrittenWorkspace = YARD,
+    csv: OptionalWrittenPath = None,
+    take: Path | None = None,
+    by: str | None = None,
+    limit: Annotated[int, typer.Option(min=1)] = 200,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
+    as_json: Json = False,
+) -> Output:
+    """Decide doubtful labels by hand, the most consequential first.
+
+    The queue holds labels that are contested, undecided or rest on a suspect
+    reference, of the questions and models that curation left, ordered by how many
+    pairs of models change their order when the label flips. Without `--csv` or
+    `--take` a page opens on this machine (loopback only).
+    Decisions are kept in the workspace as verdicts of scorer `human:<name>`; the
+    next build, and `routeyard relabel`, take them over every other verdict.
+
+    Examples:
+
+        routeyard review zeroeval_gsm --csv queue.csv
+
+        routeyard review zeroeval_gsm --take queue.csv --by ada
+
+        routeyard review zeroeval_gsm --by ada
+
+    Args:
+        csv: Write the queue to this file.
+        take: Read decisions from a filled-in file.
+        by: Your name, for `--take` and the page.
+        limit: Answers in the queue at most.
+        port: Port of the page; 0: any.
+    """
+    from routeyard.flows.console import line
+    from routeyard.flows.label_audits import Review
+    from routeyard.pipelines.audit.labels import to_csv
+    from routeyard.schemas.errors import BadInput
+
+    if csv is None and by is None:
+        raise BadInput(
+            "a decision needs a name",
+            next_step="add --by NAME, or --csv FILE to only write the queue",
+        )
+    review = Review(benchmark, workspace, str(by))
+    if take is not None:
+        count, path = review.take(take)
+        then = f"next: routeyard relabel {review.name} --workspace {workspace}"
+        data = {"decisions": count, "path": path}
+        return Output(data, [f"{count} decisions kept in {path}", then])
+    rows = review.queue(limit)
+    if csv is not None:
+        csv.write_text(to_csv(rows), encoding="utf-8")
+        data = {"answers": len(rows), "path": csv}
+        if not rows:
+            return Output(
+                data,
+                f"no answer of {review.name} is in doubt: no label is contested, undecided or "
+                f"rests on a suspect reference; {csv} has no row",
+            )
+        return Output(data, f"{len(rows)} answers to decide in {csv}")
+    from routeyard.flows.web import ReviewPage
+
+    page = ReviewPage(rows, review.keep, port=port)
+    if as_json:
+        line("review", page.address)
+    else:
+        print(f"{len(rows)} answers to decide: {page.address}  (Ctrl-C when done)", flush=True)
+    page.serve()
+    return Output({"decisions": review.count}, f"{review.count} decisions kept")
+
+
+def score_command(
+    file: Annotated[Path | None, typer.Argument()] = None,
+    scorer: str | None = None,
+    output: str | None = None,
+    reference: list[str] | None = None,
+    choice: list[str] | None = None,
+    question: str = "",
+) -> Output:
+    """Score answers with a rule scorer and show what it read.
+
+    Each line of the file is an object with `scorer`, `references`, `output` and,
+    where the scorer needs them, `question`, `choices` and `metadata`. For each
+    line one object is printed: `outcome` (`correct`, `incorrect`, `abstain`,
+    `error`), `score` (in [0, 1]: F1, METEOR, …; null where nothing was read),
+    `extracted`, `span` (characters of the output) and `reason`; with `--json` all
+    in one list. Several references are alternatives: one of them suffices.
+
+    Examples:
+
+        routeyard score answers.jsonl
+
+        routeyard score --scorer numeric --reference 18 --output 'So she makes $18. #### 18'
+
+        echo '{"references": ["B"], "choices": ["Rome", "Paris"], "output": "(B)"}' |
+        routeyard score --scorer mcq
+
+    Args:
+        file: JSONL of answers; standard input when left out or `-`.
+        scorer: Scorer for every line, whatever the line names.
+        output: One answer to score, instead of a file.
+        reference: Accepted answer of `--output`; may be repeated.
+        choice: Option of `--output`'s question, in order; repeat it.
+        question: Question of `--output`.
+    """
+    import json
+    from itertools import chain
+
+    from routeyard.pipelines.label.scorers.score_answers import one_answer, rows, score_row
+    from routeyard.schemas.errors import BadInput
+
+    if output is not None:
+        answers = iter([one_answer(output, reference or [], choice or [], question)])
+    else:
+        answers = rows(None if file is None or str(file) == "-" else file)
+    first = next(answers, None)
+    if first is None:
+        raise BadInput(
+            "there is no answer to score",
+            where="standard input" if file is None or str(file) == "-" else str(file),
+            next_step="give --output TEXT --reference TEXT, or one object a line",
+        )
+    found = (score_row(row, scorer) for row in chain([first], answers))
+    return Output(found, (json.dumps(one, ensure_ascii=False) for one in found))

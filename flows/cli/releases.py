@@ -1,0 +1,584 @@
+"""`routeyard preferences import`: published preference data as a `preferences` table."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from routeyard.flows.cli.options import (
+    YARD,
+    Json,
+    OptionalWrittenPath,
+    Output,
+    WrittenPath,
+    sealed_off,
+)
+
+if TYPE_CHECKING:
+    from routeyard.pipelines.release.reader import OpenRelease
+
+# `routeyard site`.
+
+
+def site_command(
+    places: Annotated[list[Path], typer.Argument(metavar="RELEASE|WORKSPACE...")],
+    out: WrittenPath,
+    results: list[Path] | None = None,
+    texts: Annotated[bool, typer.Option("--texts/--no-texts")] = True,
+) -> None:
+    """Write a site to look at releases, routers and questions.
+
+    The pages are static and request nothing from elsewhere: open index.html from disk, or
+    put the folder on any static host. Results in a workspace are found without --results.
+
+    Examples:
+
+        routeyard site yard --out site
+
+        routeyard site yard/releases/demo/1.0.0 --out site --results results
+
+        routeyard site yard --out public --no-texts
+
+    Args:
+        places: Release folders or workspaces.
+        out: Folder for the site, which begins at its `index.html`.
+        texts: Show questions and answers; without, figures and charts alone.
+    """
+    from routeyard.flows.site import write
+
+    print(write(places, out, results=results or (), texts=texts))
+
+
+# `routeyard view`.
+
+
+def view_command(
+    places: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RELEASE|WORKSPACE|SITE]...")
+    ] = None,
+    results: list[Path] | None = None,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
+    open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
+) -> None:
+    """Look at releases in a browser: the site, served to this machine only.
+
+    Examples:
+
+        routeyard view yard
+
+        routeyard view site --port 8000 --no-open
+
+    Args:
+        places: Release folders, workspaces, or the folder of a site; default ./yard.
+        port: Port; 0 takes a free one.
+        open_: Open a browser.
+    """
+    import tempfile
+    import webbrowser
+
+    from routeyard.flows.site import write
+    from routeyard.flows.web import SiteServer
+
+    given = places or [YARD]
+    with tempfile.TemporaryDirectory(prefix="routeyard-site-") as made:
+        folder = given[0]
+        if len(given) > 1 or not (folder / "site.css").is_file():
+            folder = Path(made)
+            write(given, folder, results=results or ())
+        server = SiteServer(folder, port=port)
+        print(f"{server.address} (Ctrl-C ends)", flush=True)
+        if open_:
+            webbrowser.open(server.address)
+        server.serve()
+        print("ended")
+
+
+# `routeyard verify`: does a release hold?
+
+
+def verify_command(
+    release: str,
+    signer: str | None = None,
+    full: Annotated[bool, typer.Option("--full")] = False,
+    images: Path | None = None,
+) -> Output:
+    """Check a release against itself; exits 0 when it holds and 3 when it contradicts itself.
+
+    Every file is compared with its SHA-256, every table with its contract and
+    fingerprint, ids between tables are followed, every object of the database is
+    compared with what a release defines. Then everything is computed again that the
+    release holds the data for: labels from verdicts by the recipe's policy, verdicts of
+    rules from texts and references (a seeded sample of 3,000 answers; all with --full),
+    costs from tokens and prices, the metering audit, the certificate, the split, each
+    line of the card. Four lists are printed: what is proved, what is consistent, what
+    has to be believed on the publisher's word, and which checks could not be made.
+
+        routeyard verify yard/releases/demo/1.0.0
+
+        routeyard verify yard/releases/demo/1.0.0 --full
+
+        routeyard verify yard/releases/demo/1.0.0 --signer publisher.pub
+
+        routeyard verify s3://bucket/releases/demo/1.0.0
+
+    Args:
+        release: Release folder or URL.
+        signer: Require a signature by this Ed25519 public key (file or text).
+        full: Compute all verdicts and intervals again, not a sample, fit the reference
+            routers where embeddings are released, and run the programs that models wrote
+            in the jail.
+        images: Folder of the questions' images: each file that a question names must be
+            there with the hash that the release states.
+    """
+    from routeyard.flows.publish import check_release
+    from routeyard.pipelines.common.errors import GateFailed
+    from routeyard.pipelines.release.manifest import read_manifest
+    from routeyard.pipelines.release.storage import is_url
+    from routeyard.pipelines.verify.evidence import KINDS
+
+    if not is_url(release) and not Path(release).is_dir():
+        read_manifest(Path(release))
+    found = check_release(release, signer=signer, full=full, images=_folder(images))
+    lists: dict[str, list[Any]] = {str(kind): list(getattr(found, kind)) for kind in KINDS}
+    data: dict[str, Any] = {"holds": not found.findings, "findings": found.findings, **lists}
+    if found.findings:
+        failed = GateFailed(
+            "a check of the release failed"
+            if len(found.findings) == 1
+            else f"{len(found.findings)} checks of the release failed",
+            where=release,
+            next_step=found.next_step,
+        )
+        return Output(data, list(map(str, found.findings)), error=failed)
+    lines = [
+        f"{found.name} {found.version} holds: {found.files} files, {found.tables} tables, "
+        f"{found.rows:,} rows"
+    ]
+    for scheme in found.leaks:
+        near = scheme["near_duplicates"]
+        lines.append(
+            f"split scheme {scheme['scheme']!r}: of {scheme['test']:,} test questions "
+            + (
+                "nobody knows how many are word for word in train, since texts are withheld"
+                if scheme["verbatim"] is None
+                else f"{scheme['verbatim']:,} are word for word in train"
+            )
+            + ("" if near is None else f" and {near:,} have a near-duplicate there")
+        )
+    if found.yanked:
+        lines.append(f"yanked: {found.yanked.reason}")
+    for kind, heading in _HEADINGS.items():
+        lines += [f"{heading}:", *(f"  {line}" for line in lists[kind])] if lists[kind] else []
+    data |= {"name": found.name, "version": found.version}
+    data |= {"tables": found.tables, "rows": found.rows}
+    return Output(data | {"leaks": found.leaks, "yanked": found.yanked}, lines)
+
+
+def _folder(images: Path | None) -> Path | None:
+    from routeyard.schemas.errors import BadInput
+
+    if images is not None and not images.is_dir():
+        raise BadInput(f"there is no folder {images}", next_step="correct `--images`")
+    return images
+
+
+_HEADINGS = {
+    "proved": "proved (computed again from the release)",
+    "consistent": "consistent (nothing in the release contradicts it)",
+    "believed": "believed (on the publisher's word)",
+    "not_run": "not run (checks that could not be made, and why)",
+}
+
+
+# `routeyard sign`: a detached signature beside a release's manifest.
+
+
+def sign_command(
+    release: Path,
+    key: Annotated[Path, typer.Option()],
+) -> Output:
+    """Write `manifest.json.sig`: the manifest seals every file and every table.
+
+        openssl genpkey -algorithm ed25519 -out key.pem
+
+        openssl pkey -in key.pem -pubout -out publisher.pub
+
+        routeyard sign yard/releases/demo/1.0.0 --key key.pem
+
+    A key that is encrypted takes its password from ROUTEYARD_KEY_PASSWORD.
+
+    Args:
+        key: File with your Ed25519 private key.
+    """
+    import os
+
+    from routeyard.pipelines.release.storage import sign_release
+
+    path = sign_release(release, key, password=os.environ.get("ROUTEYARD_KEY_PASSWORD"))
+    return Output({"path": path}, f"signed: {path}")
+
+
+# `routeyard query`: SQL over a release.
+
+
+def query_command(
+    release: Path,
+    sql: Annotated[str, typer.Argument()] = "",
+    format: Literal["table", "csv", "json", "markdown"] = "table",
+    out: OptionalWrittenPath = None,
+    timeout: float = 60.0,
+    memory: str = "4GB",
+    as_json: Json = False,
+) -> Output:
+    """Query a release in SQL: read-only, and nothing outside the release can be read.
+
+        routeyard query yard/releases/demo/1.0.0 "FROM accuracy WHERE n_labelled > 0"
+
+        routeyard query yard/releases/demo/1.0.0 @accuracy --format markdown
+
+    Without SQL the saved queries are listed. `DESCRIBE labels` shows the columns of a table.
+
+    Args:
+        sql: One SQL statement, or @name of a saved query.
+        format: How the answer is printed.
+        out: Write the answer to this .csv, .json, .md or .parquet file instead.
+        memory: Most memory of the query, such as 500MB.
+    """
+    from routeyard.flows.evaluation.released import say_if_yanked
+    from routeyard.pipelines.release.manifest import read_manifest
+    from routeyard.pipelines.release.query import (
+        SAVED,
+        SqlProcess,
+        ending,
+        query_release,
+        saved,
+        to_text,
+        write_answer,
+    )
+
+    if not sql:
+        read_manifest(release)
+        lines = (f"  @{name:<{max(map(len, SAVED))}}  {one.asks}" for name, one in SAVED.items())
+        return Output(
+            {name: query.asks for name, query in SAVED.items()},
+            ["Saved queries (routeyard query RELEASE @name):", *lines],
+        )
+    say_if_yanked(release)
+    text = saved(sql[1:]).sql if sql.startswith("@") else sql
+    if out is not None:
+        ending(out)  # before the query has worked for it
+        with closing(SqlProcess(release, memory_limit=memory)) as process:
+            rows = write_answer(*process.stream(text, timeout_s=timeout), out)
+        return Output({"rows": rows, "path": out}, f"{rows:,} rows → {out}")
+    answer = query_release(release, text, timeout_s=timeout, memory_limit=memory)
+    if as_json:  # SQL has more types than `plain` knows
+        return Output(json.loads(to_text(answer, "json")))
+    return Output(None, to_text(answer, format).removesuffix("\n"))
+
+
+# `routeyard shell`: ask a release, line by line.
+
+_HELP = """\
+End a query with a semicolon. Also:
+  .tables   tables of the release
+  .saved    saved queries; run one with @name
+  .quit     leave (or Ctrl-D)"""
+
+
+def shell_command(release: Path, timeout: float = 60.0) -> None:
+    """Open a prompt with the release attached, read-only.
+
+    routeyard shell yard/releases/demo/1.0.0
+    """
+    from routeyard.pipelines.release.reader import open_release
+
+    with open_release(release) as opened:
+        prompts = sys.stdin.isatty()
+        if prompts:
+            with contextlib.suppress(ImportError):
+                import readline  # noqa: F401  arrow keys and history
+
+            print(f"{opened.manifest.name} {opened.manifest.version}, read-only; .help for help")
+        buffer = ""
+        while True:
+            try:
+                line = input(("      ... " if buffer else "routeyard> ") if prompts else "")
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                print()
+                buffer = ""
+                continue
+            buffer = f"{buffer}\n{line}".strip()
+            if buffer in (".quit", ".exit"):
+                return
+            if buffer.startswith((".", "@")) or buffer.endswith(";"):
+                _run(opened, buffer, timeout)
+                buffer = ""
+
+
+def _run(opened: OpenRelease, text: str, timeout: float) -> None:
+    from routeyard.pipelines.release.query import SAVED, saved, to_text
+    from routeyard.schemas.errors import RouteyardError
+    from routeyard.schemas.text import visible
+
+    if text == ".tables":
+        for name in opened.tables:
+            print(f"{name:<16} {opened.manifest.tables[name].rows:>12,}")
+    elif text == ".saved":
+        for name, query in SAVED.items():
+            print(f"@{name:<18} {query.asks}")
+    elif text.startswith("."):
+        print(_HELP)
+    else:
+        try:
+            sql = saved(text[1:].rstrip("; ")).sql if text.startswith("@") else text
+            print(to_text(opened.sql(sql, timeout_s=timeout), "table"), end="")
+        except RouteyardError as error:
+            # One wrong line does not end the session.
+            print(visible(f"error: {error}"), file=sys.stderr)
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+
+
+# `routeyard diff`: what changed between two releases.
+
+
+def diff_command(
+    before: str,
+    after: str,
+    out: OptionalWrittenPath = None,
+    rows: int = 20,
+) -> Output:
+    """List queries, models, labels and by whom, prices, costs, ranks and figures that differ.
+
+    routeyard diff yard/releases/demo/1.0.0 yard/releases/demo/1.1.0
+
+    routeyard diff A B --out changes
+
+    Args:
+        before: Older release, folder or URL.
+        after: Newer release, folder or URL.
+        out: Write every row as Parquet there.
+        rows: Rows to print per difference.
+    """
+    from routeyard.flows.console import line
+    from routeyard.pipelines.release.diff import diff_releases, write_diff
+    from routeyard.pipelines.release.query import to_text
+    from routeyard.pipelines.release.storage import local_copy
+
+    with local_copy(before) as one, local_copy(after) as two:
+        found = diff_releases(one, two)
+    if (one_name := found.before.rpartition(" ")[0]) != (other := found.after.rpartition(" ")[0]):
+        line("note", f"{one_name} and {other} are two benchmarks, not two versions of one")
+    files = [] if out is None else list(write_diff(found, out))
+    counts = found.counts()
+    lines = [f"{found.before} and {found.after} hold the same"] if found.empty else []
+    for name, table in found.tables.items():
+        if table.num_rows:
+            lines.append(
+                f"{name}: {', '.join(f'{n:,} {kind}' for kind, n in counts[name].items())}"
+            )
+            lines.append(to_text(table.slice(0, rows), "table"))
+            if (more := table.num_rows - rows) > 0:
+                lines.append(f"… and {more:,} more rows of {name} (--rows N, --out DIR or --json)")
+    data: dict[str, object] = {"before": found.before, "after": found.after, "same": found.empty}
+    data |= {"counts": counts, "tables": found.tables, "files": files}
+    return Output(data, [*lines, *map(str, files)])
+
+
+# `routeyard changelog`: all versions of a benchmark and what changed between them.
+
+
+def changelog_command(
+    benchmark: Path,
+    out: OptionalWrittenPath = None,
+) -> Output:
+    """Print the changelog of a benchmark as Markdown, made from the data of its versions.
+
+    routeyard changelog yard/releases/demo --out CHANGELOG.md
+
+    Args:
+        benchmark: Folder releases/<name>.
+        out: Write it to this file.
+    """
+    from routeyard.pipelines.release.diff import changelog
+
+    text = changelog(benchmark)
+    if out is not None:
+        out.write_text(text, encoding="utf-8")
+    shown = text.rstrip("\n") if out is None else str(out)
+    return Output({"benchmark": benchmark, "markdown": text, "path": out}, shown)
+
+
+# `routeyard yank`: mark a version as not to be used.
+
+
+def yank_command(
+    release: Path,
+    reason: Annotated[str, typer.Option()],
+    use_instead: str | None = None,
+) -> Output:
+    """Mark a release as yanked without deleting it: who pinned it can still read it.
+
+    routeyard yank yard/releases/demo/1.0.0 --reason "prices were wrong" --use-instead 1.0.1
+
+    Args:
+        reason: Why it should not be used.
+        use_instead: Version to use instead.
+    """
+    from routeyard.pipelines.release.manifest import read_manifest, yank
+
+    yank(release, reason=reason, use_instead=use_instead)
+    manifest = read_manifest(release)
+    data = {"name": manifest.name, "version": manifest.version, "reason": reason}
+    return Output(
+        data | {"use_instead": use_instead},
+        f"{manifest.name} {manifest.version} is yanked; its files are as they were",
+    )
+
+
+# `routeyard export`: a release in the layout of another project.
+
+
+def export_command(
+    format: str,
+    release: Path,
+    directory: Annotated[Path, typer.Argument(callback=sealed_off)],
+    strong: str | None = None,
+    weak: str | None = None,
+    scheme: str | None = None,
+) -> Output:
+    """Write a release in the layout that another project trains its routers from.
+
+        routeyard export embedllm yard/releases/demo/1.0.0 bundle
+
+        routeyard export routellm yard/releases/demo/1.0.0 bundle --strong big --weak small
+
+        routeyard export participants yard/releases/demo/1.0.0 board/benchmark
+
+    `participants` is for a leaderboard: everything but answers to the test questions. Pairs
+    without a label are left out; they are never written as wrong.
+
+    Args:
+        format: embedllm, llmrouterbench, participants, routellm, routerarena, sprout, ulab.
+        directory: New folder to write.
+        strong: Strong model (routellm).
+        weak: Weak model (routellm).
+        scheme: Split scheme whose test questions are withheld (participants).
+    """
+    from routeyard.pipelines.release.exporters import EXPORTERS
+    from routeyard.pipelines.release.exporters.router_tables import export
+    from routeyard.pipelines.release.reader import open_release
+
+    options = {"strong": strong, "weak": weak, "scheme": scheme}
+    given = {name: value for name, value in options.items() if value is not None}
+    with open_release(release) as opened:
+        done = export(EXPORTERS.get(format), opened, directory, given)
+    return Output(
+        {"path": directory, "labels": done.rows, "files": done.files, "dropped": done.dropped},
+        [
+            f"{done.rows:,} labels in {len(done.files):,} files → {directory}",
+            *(f"not held by the layout: {what}: {n:,}" for what, n in done.dropped.items()),
+        ],
+    )
+
+
+# `routeyard publish`: a release to a hub, an object store or a folder.
+
+
+def publish_command(
+    release: Path,
+    to: Annotated[str, typer.Option()],
+    dry_run: bool = False,
+    private: bool = False,
+) -> Output:
+    """Check a release and send it; the same command continues after a cut connection.
+
+        routeyard publish yard/releases/demo/1.0.0 --to hub:my-org/demo --dry-run
+
+        routeyard publish yard/releases/demo/1.0.0 --to s3://bucket/releases
+
+    A version that is there already is never replaced. The hub's token is read
+    from HF_TOKEN.
+
+    Args:
+        to: hub:org/name, a URL (s3://…), or a folder.
+        dry_run: List what would go; send nothing.
+        private: Make a new hub dataset private.
+    """
+    from routeyard.flows.publish import publish
+
+    done = publish(release, to, private=private, dry_run=dry_run)
+    sizes = {name: (release / name).stat().st_size for name in done.files}
+    data = {"files": sizes, "of": done.of, "bytes": done.bytes, "where": done.where}
+    verb = "would go" if dry_run else "went"
+    return Output(
+        data | {"sent": not dry_run},
+        [
+            *(f"{size:>14,}  {name}" for name, size in sizes.items()),
+            f"{len(sizes)} of {done.of} files ({done.bytes:,} bytes in all) {verb} to {done.where}",
+        ],
+    )
+
+
+# `routeyard preferences export`: pairs in the form other routers train on.
+
+
+def preferences_export_command(
+    release: Path,
+    out: Annotated[Path, typer.Argument(callback=sealed_off)],
+    basis: str | None = None,
+    split: str | None = None,
+    entropies: bool = False,
+) -> Output:
+    """Write preference pairs as id, model_a, model_b, prompt, both responses and the winner.
+
+        routeyard preferences export yard/releases/demo/1.0.0 train.parquet --split train
+
+    Prompt and responses are JSON lists with one text per turn, as in the public arena data.
+
+    Args:
+        out: File to write: .csv, .jsonl or .parquet.
+        basis: Only pairs decided by this, e.g. semantic_entropy.
+        entropies: Also write entropies, δ and what decided each pair.
+    """
+    from routeyard.pipelines.curate.preference import export_preferences
+    from routeyard.pipelines.release.reader import open_release, preference_pairs
+
+    with open_release(release) as opened:
+        pairs = preference_pairs(opened, basis=basis, split=split)
+    export_preferences(pairs, out, entropies=entropies)
+    return Output({"pairs": pairs.num_rows, "path": out}, f"{pairs.num_rows:,} pairs → {out}")
+
+
+def preferences_import_command(
+    source: Path,
+    out: Annotated[Path, typer.Argument(callback=sealed_off)],
+) -> Output:
+    """Read arena-style preference records, check them and write a `preferences` table.
+
+        routeyard preferences import train.csv preferences.parquet
+
+    Expected columns: id, model_a, model_b, prompt, response_a, response_b, winner_model_a,
+    winner_model_b, winner_tie. A record that breaks the form is named and nothing is written.
+
+    Args:
+        source: File: .csv, .jsonl or .parquet, plain or .gz.
+        out: Parquet file to write.
+    """
+    from routeyard.flows.workspace import write_table
+    from routeyard.pipelines.common.errors import SourceError
+    from routeyard.pipelines.curate.preference import import_preferences
+
+    if not source.is_file():
+        raise SourceError(f"there is no file {source}", next_step="correct the path")
+    pairs = import_preferences(source)
+    write_table(pairs, out)
+    return Output({"pairs": pairs.num_rows, "path": out}, f"{pairs.num_rows:,} pairs → {out}")

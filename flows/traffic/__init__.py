@@ -1,1 +1,0 @@
-"""Traffic of gateways and agents: replayed, shadowed by a router, timed."""

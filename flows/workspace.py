@@ -1,0 +1,759 @@
+"""The folder a build works in: where everything is stored, and the hash of the code."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
+
+from routeyard.flows.tracking import counts, log
+from routeyard.pipelines.collect.known_answers import providers_in
+from routeyard.pipelines.common import machine as memory
+from routeyard.pipelines.common.files import names, sha256
+from routeyard.pipelines.common.registry import Registry
+from routeyard.pipelines.common.staging import alone, beside, place, staging, write_json
+from routeyard.schemas import CONTRACTS, VERDICTS
+from routeyard.schemas.recipe import Recipe
+
+# The code that a stage's function can reach, with a hash of each module.
+#
+# The reach is computed, never listed by hand. From the stage's function the imports
+# are followed: inside it, in the functions of `routeyard.flows.tasks` that it calls, and
+# through every module of the packages below. What a registry names by a string is not
+# followed (else every question would depend on every scorer): a stage names the
+# parts it uses. Comments, docstrings and layout do not enter a hash.
+
+#: Packages whose code decides what a stage's tables hold.
+PACKAGES = ("routeyard.schemas", "routeyard.pipelines", "routeyard.datacards")
+#: Parts of flows that do: the stages themselves. The rest only reads, shows and tracks.
+_STAGES = "routeyard.flows.tasks"
+#: The module that writes a release's card, from its templates.
+CARD = "routeyard.datacards.card"
+#: Where nodes hold statements; an expression that holds some, there is not.
+_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+_PROGRAM = re.compile(r"[\"'](routeyard\.pipelines\.[\w.]+)[\"']")
+_NAMED = re.compile(r"Path\(__file__\)(\.with_name\(|\.with_suffix\(|\.parent / )'([^']+)'\)?")
+_LOADED = re.compile(r"PackageLoader\('([^']+)', '([^']+)'\)")
+
+
+def made_by(make: Callable[..., Any], uses: Iterable[str] = ()) -> dict[str, str]:
+    """Module → hash of its code, for everything that a stage's function can reach.
+
+    Args:
+        make: The stage's function, or one defined inside it.
+        uses: Modules of registered parts that the stage uses, e.g. of its scorers;
+            a module outside the packages is hashed, and not followed.
+    """
+    outer = make.__qualname__.partition(".")[0]
+    modules: set[str] = set()
+    hashes: dict[str, str] = {}
+    _function(make.__module__, outer, modules, hashes, set())
+    modules |= set(uses)
+    for name in sorted(reach(frozenset(modules))):
+        hashes[name] = module_hash(name)
+    return dict(sorted(hashes.items()))
+
+
+@cache
+def reach(modules: frozenset[str]) -> frozenset[str]:
+    """The modules themselves and all that they import, directly or not."""
+    found: set[str] = set()
+    waiting = set(modules)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting |= _module(name).imports - found
+    return frozenset(found)
+
+
+def module_hash(name: str) -> str:
+    """16 hex digits over a module's code and the files that it reads beside itself."""
+    return _module(name).hash
+
+
+class _Module(NamedTuple):
+    hash: str
+    imports: frozenset[str]
+
+
+@cache
+def _module(name: str) -> _Module:
+    """What is needed of a module, read at once: syntax trees are too large to keep."""
+    path, tree = _parsed(name)
+    return _Module(_hash(path, tree), _imports(name, path, tree))
+
+
+def _hash(path: Path, tree: ast.Module) -> str:
+    hashed = hashlib.sha256((_plain(path) if path.suffix == ".py" else _normal(tree)).encode())
+    for file in sorted({one for where in _read_by(tree, path) for one in _files(where)}):
+        content = _plain(file).encode() if file.suffix == ".py" else file.read_bytes()
+        hashed.update(f"{file.parent.name}/{file.name}".encode() + b"\0" + content)
+    return hashed.hexdigest()[:16]
+
+
+def reached_code(module: str) -> str:
+    """Hash of all code that a module can reach, itself included."""
+    hashes = "".join(f"{name}={module_hash(name)}\n" for name in sorted(reach(frozenset({module}))))
+    return hashlib.sha256(hashes.encode()).hexdigest()[:16]
+
+
+def _read_by(tree: ast.AST, path: Path) -> set[Path]:
+    """Files and folders that a module reads beside itself.
+
+    Named are those of `Path(__file__).with_name("…")`, `.with_suffix("…")`, `.parent / "…"` and
+    `PackageLoader("package", "…")`; where `__file__` is used otherwise, its whole folder.
+    """
+    found: set[Path] = set()
+    named = 0
+    if not re.search("__file__|PackageLoader", _source(path)):
+        return found
+    nodes = list(ast.walk(tree))
+    for node in nodes:
+        text = ast.unparse(node) if isinstance(node, ast.Call | ast.BinOp) else ""
+        if match := _NAMED.fullmatch(text):
+            how, name = match.groups()
+            found.add(path.with_suffix(name) if how == ".with_suffix(" else path.parent / name)
+            named += 1
+        elif match := _LOADED.fullmatch(text):
+            found.add(_parsed(match[1])[0].parent / match[2])
+    uses = sum(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes)
+    return found | ({path.parent} if uses > named else set())
+
+
+def _files(place: Path) -> Iterator[Path]:
+    inside = place.rglob("*") if place.is_dir() else [place]
+    return (one for one in inside if one.is_file() and one.suffix not in (".pyc", ".md"))
+
+
+def _function(
+    module: str, name: str, modules: set[str], hashes: dict[str, str], seen: set[str]
+) -> None:
+    """Collect what one function of a flow's module reaches."""
+    if (key := f"{module}:{name}") in seen:
+        return
+    seen.add(key)
+    _, tree = _parsed(module)
+    outside = _bound(tree.body, module)
+    definitions = _definitions(tree)
+    if (node := definitions.get(name)) is None:
+        return
+    hashes[key] = hashlib.sha256(_normal(node).encode()).hexdigest()[:16]
+    inside = _bound(list(ast.walk(node)), module)
+    used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    for local, (source, attribute) in {**outside, **inside}.items():
+        if local not in used and local not in inside:
+            continue
+        target = _module_of(source, attribute)
+        if target.startswith(tuple(f"{package}." for package in PACKAGES)) or target in PACKAGES:
+            modules.add(target)
+        elif target == _STAGES or target.startswith(f"{_STAGES}."):
+            _function(target, attribute, modules, hashes, seen)
+    for local in sorted(used & definitions.keys()):
+        _function(module, local, modules, hashes, seen)
+
+
+def _definitions(tree: ast.Module) -> dict[str, ast.AST]:
+    found: dict[str, ast.AST] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, ast.Assign):
+            found |= {one.id: node for one in node.targets if isinstance(one, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = node
+    return found
+
+
+def _bound(nodes: Iterable[ast.AST], module: str) -> dict[str, tuple[str, str]]:
+    """Local name → (module, attribute or "") of `import` and `from … import` statements."""
+    found = {}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for one in node.names:
+                found[one.asname or one.name] = (node.module, one.name)
+        elif isinstance(node, ast.Import):
+            for one in node.names:
+                found[one.asname or one.name.partition(".")[0]] = (one.name, "")
+    return found
+
+
+def _imports(name: str, path: Path, tree: ast.Module) -> frozenset[str]:
+    """Modules of the packages that a module imports, starts as a program, or is inside of."""
+    if _package(name) not in PACKAGES:
+        return frozenset()
+    parts = name.split(".")
+    found = {".".join(parts[:n]) for n in range(1, len(parts))}
+    # `python -m pipelines.…`: a separate process.
+    found |= {one for one in _PROGRAM.findall(_source(path)) if _is_module(one)}
+    for node in _statements(tree, typing=False):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {_module_of(node.module, one.name) for one in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+    return frozenset(one for one in found if _package(one) in PACKAGES)
+
+
+def _statements(tree: ast.AST, *, typing: bool = True) -> Iterator[ast.AST]:
+    """All statements, and what else holds some; expressions, nine nodes of ten, are left out.
+
+    Args:
+        typing: Those under `if TYPE_CHECKING:` too.
+    """
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for name in _BLOCKS:
+            inside = getattr(node, name, ())
+            waiting += [one for one in inside if typing or not _for_typing(one)]
+
+
+def _for_typing(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _package(module: str) -> str:
+    return ".".join(module.split(".")[:2])
+
+
+def _module_of(module: str, attribute: str) -> str:
+    return f"{module}.{attribute}" if _is_module(f"{module}.{attribute}") else module
+
+
+@cache
+def _is_module(name: str) -> bool:
+    if not all(part.isidentifier() for part in name.split(".")):
+        return False
+    if _package(name) not in (*PACKAGES, "routeyard.flows"):
+        return False
+    return _spec(name) is not None
+
+
+@cache
+def _spec(name: str) -> ModuleSpec | None:
+    """The file of a module. Its packages are not imported, as `find_spec` of `importlib` would."""
+    parent = name.rpartition(".")[0]
+    try:
+        if not parent:
+            return importlib.util.find_spec(name)
+        above = _spec(parent)
+        inside = above.submodule_search_locations if above else None
+        return None if inside is None else PathFinder.find_spec(name, list(inside))
+    except (ModuleNotFoundError, ValueError):  # `__main__` has none
+        return None
+
+
+def _parsed(name: str) -> tuple[Path, ast.Module]:
+    spec = _spec(name)
+    if spec is None or spec.origin is None:
+        if _package(name) in PACKAGES:
+            raise ModuleNotFoundError(name)
+        return Path(), ast.parse("")
+    path = Path(spec.origin)
+    return path, _tree(path)
+
+
+@lru_cache(maxsize=32)
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(_source(path))
+
+
+@cache
+def _plain(path: Path) -> str:
+    return _normal(_tree(path))
+
+
+@lru_cache(maxsize=32)
+def _source(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.suffix == ".py" else ""
+
+
+def _normal(tree: ast.AST) -> str:
+    """The code as text, without comments, docstrings and layout."""
+    for node in _statements(tree):
+        body = getattr(node, "body", None)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = body[0] if body else None
+            docstring = first.value if isinstance(first, ast.Expr) else None
+            if isinstance(docstring, ast.Constant) and isinstance(docstring.value, str):
+                node.body = node.body[1:] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+# What a recipe needs around it: files and servers behind environment variables that are not set.
+#
+# A recipe may leave a path or an address to the environment (`${NAME}`). Where the
+# variable is not set and somebody registered a maker for it, the maker is entered for
+# as long as the recipe is worked on, e.g. a local server that plays a provider.
+
+#: Variable → function (workspace folder) → context manager that gives the variable's value.
+MAKERS = Registry(
+    kind="fixture",
+    group="routeyard.fixtures",
+    builtin={
+        "ROUTEYARD_DEMO_BANK": "routeyard.flows.demo.serve:bank_file",
+        "ROUTEYARD_DEMO_URL": "routeyard.flows.demo.serve:served_pool",
+        "ROUTEYARD_HOPS": "routeyard.flows.demo.serve:hops_file",
+        "ROUTEYARD_HOPS_URL": "routeyard.flows.demo.serve:served_agents",
+        "ROUTEYARD_PICTURES": "routeyard.flows.demo.serve:picture_folder",
+        "ROUTEYARD_PICTURES_URL": "routeyard.flows.demo.serve:served_eyes",
+        "ROUTEYARD_REAL_URL": "routeyard.flows.demo.real:served_model",
+    },
+)
+
+
+@contextmanager
+def fixtures(recipe: Recipe, root: Path, *, serve: bool = True) -> Iterator[None]:
+    """Make what the recipe's variables point to; one that is set is used as it is.
+
+    Args:
+        serve: Also make what providers' addresses name; a plan asks nothing and needs none.
+    """
+    texts = [str(source.path or "") for source in (*recipe.sources, *recipe.compared_with)]
+    if serve:
+        texts += [provider.base_url for provider in providers_in(recipe)]
+    wanted = {name: None for text in texts for name in names(text)}
+    with ExitStack() as made:
+        for name in wanted:
+            if not os.environ.get(name) and name in MAKERS.targets:
+                os.environ[name] = made.enter_context(MAKERS.get(name)(root))
+                made.callback(os.environ.pop, name, None)
+        yield
+
+
+# How much memory a build, a verification and an audit work on: said before they begin.
+#
+# The figures are four fifths of peaks of anonymous memory (`flows/SCALE.md`): an estimate that is
+# too
+# high would refuse what fits.
+
+#: Bytes: of the libraries, of each answer in a build, of each letter of a recorded file, of each
+#: label that is verified in blocks and the most that all of them take, of each answer of a release
+#: and each letter of a file that is audited.
+BASE, ANSWER, LETTER = 150_000_000, 900, 3
+LABEL, LABELS = 350, 3_200_000_000
+AUDITED_ANSWER, AUDITED_LETTER = 1_800, 6
+
+
+def check_build(answers: int, files: Iterable[Path] = ()) -> None:
+    """Stop a build that does not fit, before anything is asked or imported.
+
+    Args:
+        answers: Questions × models × samples.
+        files: Recorded answers that it reads.
+
+    Raises:
+        OutOfMemory: as `memory.check` does.
+    """
+    need = BASE + ANSWER * answers + LETTER * sum(map(_size, files))
+    memory.check(
+        f"a build of {answers:,} answers",
+        need,
+        next_step="build where there is more memory, or fewer questions or models: `limit:` of a "
+        "source, `--scale 0.1`, a smaller pool",
+    )
+
+
+def check_verify(manifest: Any) -> None:
+    """Stop a verification that does not fit: its findings would be of this machine.
+
+    Raises:
+        OutOfMemory: as `memory.check` does.
+    """
+    labels = manifest.tables["labels"].rows if "labels" in manifest.tables else 0
+    need = BASE + min(LABEL * labels, LABELS)
+    memory.check(f"a verification of {labels:,} labels", need)
+
+
+def check_audit(path: Path) -> None:
+    """Stop an audit of results that do not fit.
+
+    Raises:
+        OutOfMemory: as `memory.check` does.
+    """
+    files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
+    letters = sum(map(_size, files))
+    memory.check(f"an audit of {letters / 1e6:,.0f} MB", BASE + AUDITED_LETTER * letters)
+
+
+def check_audit_release(answers: int) -> None:
+    """Stop an audit of a release that does not fit.
+
+    Raises:
+        OutOfMemory: as `memory.check` does.
+    """
+    memory.check(f"an audit of {answers:,} answers", BASE + AUDITED_ANSWER * answers)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # whoever reads it says so
+
+
+# The workspace: where stage outputs are stored, under the fingerprint of what made them.
+#
+#     <workspace>/ledger/                       answers that were paid for
+#     <workspace>/stages/<stage>/<fingerprint>/ tables and stage.json of one stage
+#     <workspace>/cache/embeddings/             vectors by encoder and text
+#     <workspace>/releases/<name>/<version>/    releases
+#     <workspace>/runs/<name>.json              the last build of each benchmark
+#
+# A stage folder appears whole or not at all: it is written beside and renamed. One that was
+# damaged since is made again.
+
+# Whether a stage's folder holds what its stage wrote: sizes and SHA-256 of its files.
+#
+# A file kept on a disk for months can lose a file, end early or have a bit flipped. A folder that
+# does not match its seal counts as not made, so that the stage is run again; nothing in it was
+# paid for that the ledger does not hold.
+
+RECORD = "stage.json"
+
+
+def sealed(folder: Path, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of a finished stage with its files, and with a hash over all of it."""
+    files = {
+        path.relative_to(folder).as_posix(): [path.stat().st_size, sha256(path)]
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+    whole = {**record, "files": files}
+    return {**whole, "seal": _digest(whole)}
+
+
+def intact(folder: Path, *, thoroughly: bool = True) -> dict[str, Any] | None:
+    """The record of a stage's folder; None where the record is missing or damaged.
+
+    Args:
+        thoroughly: Read every file; else their sizes are compared.
+    """
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        seal = record.pop("seal")
+        if seal != _digest(record):
+            return None
+        for name, (size, digest) in record["files"].items():
+            path = folder / name
+            if path.stat().st_size != size or (thoroughly and sha256(path) != digest):
+                return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return dict(record)
+
+
+def clear(folder: Path) -> bool:
+    """Take a damaged folder out of the way; True when there was one.
+
+    Of a link only the link is taken: what it leads to, if anything, is somebody else's.
+    """
+    if not os.path.lexists(folder):
+        return False
+    aside = beside(folder)
+    try:
+        folder.rename(aside)
+    except FileNotFoundError:
+        return False  # another process was faster
+    if aside.is_symlink():
+        aside.unlink(missing_ok=True)
+    shutil.rmtree(aside, ignore_errors=True)
+    return True
+
+
+def _digest(record: Mapping[str, Any]) -> str:
+    text = json.dumps(record, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """What every stage of a build is given beside its sections of the recipe.
+
+    Attributes:
+        benchmark: The recipe's name.
+        root: The workspace.
+        base: Folder that the recipe's paths start from.
+        jobs: Worker processes.
+        shards: Parts that each model's questions, and the embedding, are cut into.
+    """
+
+    benchmark: str
+    root: Path
+    base: Path
+    jobs: int = 1
+    shards: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StageWork:
+    """What a stage's output is made of, and the function that makes it.
+
+    Attributes:
+        parameters: JSON-ready; all that steers the stage.
+        inputs: Name → fingerprint of each input.
+        make: Writes tables into a folder and returns JSON-ready figures. The code that it and
+            the function around it can reach enters the fingerprint.
+        uses: Modules of registered parts that it uses (`Registry.modules`).
+    """
+
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    make: Callable[[Path], Mapping[str, Any]]
+    uses: Iterable[str] = ()
+
+    def made_of(self, stage: str) -> dict[str, Any]:
+        """What is hashed: stage, parameters, inputs and the code's modules, JSON-ready."""
+        content = {
+            "stage": stage,
+            "parameters": dict(self.parameters),
+            "inputs": dict(self.inputs),
+            "code": made_by(self.make, self.uses),
+        }
+        # Canonical JSON once, so that what is compared later equals what was hashed.
+        return dict(json.loads(json.dumps(content)))
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAnswers:
+    """Answers of models that a stage still lacks; nothing is sent before `ask` is called.
+
+    Attributes:
+        count: Missing answers.
+        ask: Asks for them, and returns the stage's work.
+    """
+
+    count: int
+    ask: Callable[[], StageWork]
+
+
+class StageResult(BaseModel):
+    """A finished stage: where its tables are stored, and whether they were already there."""
+
+    model_config = ConfigDict(frozen=True)
+
+    stage: str
+    fingerprint: str
+    folder: str
+    reused: bool
+    figures: dict[str, Any]
+
+    def path(self, table: str) -> Path:
+        """Parquet file of one of the stage's tables."""
+        return Path(self.folder) / f"{table}.parquet"
+
+    def parts(self, table: str) -> list[Path]:
+        """Parquet files of a table that is written in parts, in name order."""
+        return sorted((Path(self.folder) / table).glob("*.parquet"))
+
+
+def digest(content: Any) -> str:
+    """SHA-256 over canonical JSON."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def find_stage(
+    root: Path, made_of: Mapping[str, Any], *, thoroughly: bool = True
+) -> StageResult | None:
+    """The stored output of a stage; None where it is missing or damaged.
+
+    Args:
+        made_of: See `StageWork.made_of`.
+        thoroughly: Read every file; else only sizes are compared.
+    """
+    folder = _folder(root, made_of)
+    record = intact(folder, thoroughly=thoroughly)
+    if record is None:
+        return None
+    return StageResult(
+        stage=made_of["stage"],
+        fingerprint=folder.name,
+        folder=str(folder),
+        reused=True,
+        figures=record["figures"],
+    )
+
+
+def complete_stage(
+    stage: str,
+    function: Callable[..., StageWork | PendingAnswers],
+    context: BuildContext,
+    given: Mapping[str, Any],
+    shard: tuple[int, int] | None = None,
+) -> StageResult:
+    """Output of a stage's function: asked for what is missing, stored, or reused."""
+    work = function(context, **given)
+    if isinstance(work, PendingAnswers):
+        work = work.ask()
+    return run_stage(context.root, stage, work, benchmark=context.benchmark, shard=shard)
+
+
+def run_stage(
+    root: Path,
+    stage: str,
+    work: StageWork,
+    *,
+    benchmark: str = "",
+    shard: tuple[int, int] | None = None,
+) -> StageResult:
+    """Output of `work.make`, which runs unless it is stored already.
+
+    Args:
+        benchmark, shard: For the log only; (number from 1, how many) where there are several.
+    """
+    made_of = work.made_of(stage)
+    if (stored := find_stage(root, made_of)) is not None:
+        log(benchmark, stage, f"unchanged: {counts(stored.figures)}", shard=shard)
+        return stored
+    folder = _folder(root, made_of)
+    with alone(folder, lambda: _note(f"{stage}: waiting for another build that makes it")):
+        # What another build finished meanwhile is its and ours: only what is damaged is cleared.
+        if (stored := find_stage(root, made_of)) is not None:
+            log(benchmark, stage, f"made by another build: {counts(stored.figures)}", shard=shard)
+            return stored
+        if clear(folder):
+            _note(f"{stage} is made again: {folder} was damaged")
+        log(benchmark, stage, "begins", shard=shard)
+        begun = time.monotonic()
+        with staging(folder) as unfinished:
+            figures = dict(work.make(unfinished))
+            record = {**made_of, "fingerprint": folder.name, "figures": figures}
+            write_json(unfinished / RECORD, sealed(unfinished, record))
+            try:
+                place(unfinished, folder)
+            except OSError:
+                if intact(folder, thoroughly=False) is None:
+                    raise
+                # Another process was faster, without a lock; the content is the same.
+    log(benchmark, stage, f"{counts(figures)}, in {time.monotonic() - begun:.1f} s", shard=shard)
+    return StageResult(
+        stage=stage,
+        fingerprint=folder.name,
+        folder=str(folder),
+        reused=False,
+        figures=json.loads(json.dumps(figures)),
+    )
+
+
+def _note(text: str) -> None:
+    from routeyard.flows import console
+
+    console.line("note", text)
+
+
+def _folder(root: Path, made_of: Mapping[str, Any]) -> Path:
+    return root / "stages" / str(made_of["stage"]) / digest(made_of)[:24]
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Parquet, zstd, in the table's own order."""
+    import pyarrow.parquet as pq
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path, compression="zstd", row_group_size=100_000)
+
+
+# Reading and joining the tables that stages left in the workspace.
+
+
+def read(done: StageResult, table: str) -> pa.Table:
+    """One table of a finished stage, in contract form."""
+    return read_shards([done.path(table)], table)
+
+
+def read_shards(shards: Iterable[Path], table: str) -> pa.Table:
+    """Shard files of one table, one after the other in file order."""
+    contract = CONTRACTS[table]
+    parts = [contract.conform(pq.read_table(path), where=str(path)) for path in shards]
+    return pa.concat_tables(parts) if parts else contract.empty()
+
+
+def read_all(folder: Path) -> dict[str, pa.Table]:
+    """Every contract table that a stage folder holds."""
+    files = sorted(folder.glob("*.parquet"))
+    key = tuple((str(one), one.stat().st_mtime_ns, one.stat().st_size) for one in files)
+    if _kept is None or key not in _kept:
+        found = {one.stem: read_shards([one], one.stem) for one in files if one.stem in CONTRACTS}
+        if _kept is None:
+            return found
+        _kept.clear()
+        _kept[key] = found
+    return dict(_kept[key])
+
+
+#: Files → the tables of the folder that was last read whole, while they are kept.
+_kept: dict[tuple[tuple[str, int, int], ...], dict[str, pa.Table]] | None = None
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Tables of the folder that `read_all` read last are kept: several stages ask for the same."""
+    global _kept
+    before, _kept = _kept, {}
+    try:
+        yield
+    finally:
+        _kept = before
+
+
+def of_models(table: pa.Table, models: pa.Table) -> pa.Table:
+    """Rows about some models, by `model_id`; the table itself where all of them are."""
+    wanted = pc.is_in(table.column("model_id"), models.column("model_id"))
+    # Texts are copied only where a row is left out.
+    return table if pc.all(wanted, min_count=0).as_py() else table.filter(wanted)
+
+
+def content(paths: Iterable[Path]) -> str:
+    """Fingerprint of some files by what they hold."""
+    return digest([[path.name, sha256(path)] for path in sorted(paths)])[:24]
+
+
+def slug(name: str) -> str:
+    """A model id as a file name; the digest keeps different ids apart."""
+    plain = "".join(c if c.isalnum() or c in "-." else "_" for c in name)
+    return f"{plain[:60]}-{digest(name)[:8]}"
+
+
+# Decisions of people on a benchmark's answers, one file per session.
+#
+# <workspace>/reviews/<benchmark>/*.parquet    verdicts of `human:<name>`
+
+_FOLDER = "reviews"
+
+
+def review_files(workspace: Path, benchmark: str) -> list[Path]:
+    """Reviews of a benchmark, oldest first."""
+    return sorted((workspace / _FOLDER / benchmark).glob("*.parquet"))
+
+
+def reviews(workspace: Path, benchmark: str) -> pa.Table:
+    """All decisions of people on a benchmark, as verdicts."""
+    return read_shards(review_files(workspace, benchmark), "verdicts")
+
+
+def keep_review(workspace: Path, benchmark: str, verdicts: pa.Table, *, at: str) -> Path:
+    """Add decisions; files are never changed, a later decision counts instead."""
+    scorer = verdicts.column("scorer")[0].as_py().partition(":")[2]
+    stamp = "".join(c for c in at if c.isalnum())
+    path = workspace / _FOLDER / benchmark / f"{stamp}-{scorer}.parquet"
+    write_table(VERDICTS.check(verdicts), path)
+    return path

@@ -1,1 +1,0 @@
-"""Agents that are routed, per question and per step: read `curve.py` first."""

@@ -1,1 +1,0 @@
-"""Exchanged answers of two arms, told by measures, styles and scores."""

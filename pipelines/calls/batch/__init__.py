@@ -1,1 +1,0 @@
-"""The batch endpoints of providers as another transport; see `run.py`."""

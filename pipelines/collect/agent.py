@@ -1,0 +1,676 @@
+"""Questions answered in several steps, by an agent that may search a local corpus.
+
+`walk` asks step by step, through the same request runner and ledger as everything else.
+`after` says what is asked next, `Corpus` what a search finds; `tables_of` makes `responses`
+(one row a trajectory) and `steps` of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from routeyard.pipelines.collect.budget import BudgetLedger, OnProgress, Price
+from routeyard.pipelines.collect.collect import cost_by_price
+from routeyard.pipelines.collect.known_answers import KnownAnswers, notes
+from routeyard.pipelines.collect.ledger import AnsweredKey, AnswerKey, Attempt, Ledger, SettledKey
+from routeyard.pipelines.collect.plan import settles, unanswered
+from routeyard.pipelines.collect.reply import TOOL_CALLS
+from routeyard.pipelines.collect.request import Message, Request, RequestSettings
+from routeyard.pipelines.collect.runner import RunResult, run_requests
+from routeyard.pipelines.collect.settings import (
+    ModelPrompts,
+    check_model,
+    model_notes,
+    provider_of,
+    queue_of,
+    settings_of,
+    timeouts_of,
+)
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common import files as named_files
+from routeyard.pipelines.common.mapping import compile_field
+from routeyard.schemas import RESPONSES, STEPS
+from routeyard.schemas.errors import BadInput, RecipeError
+from routeyard.schemas.recipe.collect import Agent, Collect, Search
+from routeyard.schemas.recipe.pool import Model, Pool
+from routeyard.schemas.statuses import ANSWERLESS, response_status
+
+# The messages sent to an agent, and how its replies are read: a search, several, or an answer.
+
+#: The tool, as the chat completions API declares it.
+TOOLS: list[Mapping[str, Any]] = json.loads(Path(__file__).with_name("tools.json").read_text())
+_TOLD = (
+    "You answer questions with the help of a search in a small encyclopedia. Search for one thing "
+    "at a time; facts often stand in different passages. You may search {searches} at most."
+)
+_BY_TOOL = " When you know the answer, give it without calling the tool."
+_BY_TEXT = (
+    ' To search, reply with the one line "Search: " and the words to look for, and nothing else. '
+    "When you know the answer, reply with it."
+)
+_REPLIES_LAST = "Answer now, as well as you can, without another search."
+_LINE = re.compile(r"^\W{0,3}search\W{0,3}:\W{0,2}(?P<query>[^\n]{1,500})", re.I | re.M)
+
+
+@dataclass(frozen=True)
+class AgentReply:
+    """What a reply means: `queries` to search for, or else `text` as the answer."""
+
+    text: str | None
+    queries: tuple[str, ...] = ()
+    #: What was asked of the tool and cannot be done, at the same places as in `queries`.
+    faults: tuple[str | None, ...] = ()
+
+
+def system(agent: Agent, own: str | None) -> str:
+    """The system message: the recipe's own first."""
+    searches = agent.steps - 1
+    told = _TOLD.format(searches="once" if searches == 1 else f"{searches} times")
+    told += _BY_TOOL if agent.calls == "tools" else _BY_TEXT
+    return f"{own}\n\n{told}" if own else told
+
+
+def read(attempt: Attempt, agent: Agent) -> AgentReply:
+    """A reply, read as untrusted: what is no search is an answer."""
+    if agent.calls == "text":
+        found = _LINE.search(attempt.text or "")
+        query = (found["query"].strip(),) if found else ()
+        return AgentReply(attempt.text, query, (None,) * len(query))
+    if attempt.finish_reason != TOOL_CALLS:
+        return AgentReply(attempt.text)
+    try:
+        said = json.loads(attempt.text or "")
+        calls = [_call(one["name"], one["arguments"]) for one in said["tool_calls"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        # A server that calls its plain text a call of tools.
+        return AgentReply(attempt.text)
+    queries, faults = zip(*calls, strict=True) if calls else ((), ())
+    return AgentReply(said.get("content"), queries, faults)
+
+
+def _call(name: Any, arguments: Any) -> tuple[str, str | None]:
+    if name != "search":
+        return "", f"There is no tool {str(name)[:40]!r}. The only tool is 'search'."
+    try:
+        query = json.loads(arguments)["query"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        query = None
+    if not isinstance(query, str) or not query.strip():
+        return "", "The call was not understood: 'search' takes one argument, the text 'query'."
+    return query.strip(), None
+
+
+def after(
+    said: AgentReply, found: tuple[str, ...], step: int, agent: Agent, *, last: bool
+) -> list[Mapping[str, Any]]:
+    """The messages that follow a search: the agent's reply, and what the search found.
+
+    Ids of calls are ours: a server's own would make the same step another request each time.
+
+    Args:
+        last: The next step is the last one, which can only answer.
+    """
+    messages: list[Mapping[str, Any]]
+    if agent.calls == "text":
+        shown = f"Found:\n\n{found[0]}" + (f"\n\n{_REPLIES_LAST}" if last else "")
+        return [
+            {"role": "assistant", "content": said.text or ""},
+            {"role": "user", "content": shown},
+        ]
+    ids = [f"call_{step}_{k}" for k in range(len(said.queries))]
+    calls = [
+        {
+            "id": name,
+            "type": "function",
+            "function": {"name": "search", "arguments": json.dumps({"query": query})},
+        }
+        for name, query in zip(ids, said.queries, strict=True)
+    ]
+    messages = [{"role": "assistant", "content": said.text or "", "tool_calls": calls}]
+    messages += [
+        {"role": "tool", "tool_call_id": name, "content": text}
+        for name, text in zip(ids, found, strict=True)
+    ]
+    return messages + ([{"role": "user", "content": _REPLIES_LAST}] if last else [])
+
+
+# The corpus that an agent searches: passages, and BM25 over their words.
+
+_WORD = re.compile(r"\w+")
+#: Characters of a query that are read.
+LONGEST_QUERY = 500
+
+
+@dataclass(frozen=True, order=True)
+class Passage:
+    """A text of the corpus; `title` is empty where the text has no title."""
+
+    title: str
+    text: str
+
+
+class Corpus:
+    """Passages in a fixed order, searched by BM25 (the `bm25s` library, its Lucene form).
+
+    Equal scores keep the order of the passages, so a search gives the same on every machine.
+
+    Raises:
+        BadInput: the library is not installed, or there is no passage.
+    """
+
+    def __init__(self, passages: Iterable[Passage], search: Search) -> None:
+        try:
+            import bm25s
+        except ImportError as error:
+            raise BadInput(
+                f"an agent's search needs the library bm25s ({error})",
+                next_step="pip install -c constraints.txt '.[agent]'",
+            ) from None
+        logging.getLogger("bm25s").setLevel(logging.WARNING)
+        self.passages = sorted(set(passages))
+        self._search = search
+        words = [_words(f"{one.title} {one.text}") for one in self.passages]
+        if not any(words):
+            raise BadInput(
+                "the corpus of the search holds no passage",
+                where="collect.agent.search",
+                next_step="check 'passages' (or 'file') against the source's columns",
+            )
+        self._known = {word for found in words for word in found}
+        self._bm25 = bm25s.BM25()
+        self._bm25.index(words, show_progress=False)
+
+    def find(self, query: str) -> list[Passage]:
+        """The best passages that share a word with the query, best first."""
+        import numpy as np
+
+        words = [one for one in _words(query[:LONGEST_QUERY]) if one in self._known]
+        if not words:
+            return []
+        scores = self._bm25.get_scores(words)
+        best = np.argsort(-scores, kind="stable")[: self._search.results]
+        return [self.passages[int(k)] for k in best if scores[k] > 0]
+
+    def shown(self, query: str) -> str:
+        """What the tool says: passages with titles, or that none was found."""
+        found = self.find(query)
+        if not found:
+            return "No passage was found. Try other words."
+        cut = self._search.longest
+        return "\n\n".join(
+            f"[{k}] {one.title + ': ' if one.title else ''}{one.text[:cut]}"
+            for k, one in enumerate(found, 1)
+        )
+
+
+def corpus_of(queries: pa.Table, search: Search, *, base: Path) -> Corpus:
+    """The recipe's corpus: passages of the queries' metadata, or of a file.
+
+    Raises:
+        BadInput: there is no passage. RecipeError: the expression fails, or gives something else.
+    """
+    if search.file is not None:
+        return Corpus(_of_file(search.file, base), search)
+    assert search.passages is not None
+    read = compile_field(search.passages, where="collect.agent.search.passages")
+    found: list[Passage] = []
+    for text in queries.column("metadata").to_pylist():
+        metadata = json.loads(text)
+        found += _passages(read(metadata))
+    return Corpus(found, search)
+
+
+def _of_file(path: str, base: Path) -> list[Passage]:
+    found = []
+    for one in named_files.expand(path, base=base, where="collect.agent.search.file"):
+        for row in files.rows(one):
+            if not isinstance(row.get("text"), str):
+                raise BadInput(
+                    "a row of the corpus has no text",
+                    where=str(one),
+                    next_step="name a file with a column 'text' (and 'title')",
+                )
+            found.append(Passage(str(row.get("title") or ""), row["text"]))
+    return found
+
+
+def _passages(given: Any) -> list[Passage]:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise _no_passages(given)
+    found = []
+    for one in given:
+        if isinstance(one, str):
+            found.append(Passage("", one))
+        elif isinstance(one, Sequence) and len(one) == 2 and isinstance(one[0], str):
+            text = one[1] if isinstance(one[1], str) else "".join(map(str, one[1]))
+            found.append(Passage(one[0], text.strip()))
+        else:
+            raise _no_passages(one)
+    return found
+
+
+def _no_passages(given: Any) -> RecipeError:
+    return RecipeError(
+        f"'passages' gives {str(given)[:80]!r}",
+        where="collect.agent.search",
+        next_step="give a list of texts, or of pairs of a title and a text, as in "
+        "'{{ zip(context.title, context.sentences) }}'",
+    )
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+# One question on its way through a member of the pool: who acts next, what came of each step.
+
+
+@dataclass(frozen=True)
+class TrajectoryStep:
+    """One call: who was asked, what it said and what the search then found."""
+
+    model_id: str
+    attempt: Attempt
+    attempts: int
+    said: AgentReply
+    found: tuple[str, ...] = ()
+
+
+@dataclass
+class Trajectory:
+    """A question, a member of the pool and a sample number.
+
+    Attributes:
+        messages: The conversation so far, which the next step is asked.
+        ended: Nothing more is to be asked: an answer, or a step that cannot be had.
+        unanswered: The last step was given up, billed too often without an answer.
+    """
+
+    query_id: str
+    member: Model
+    sample: int
+    messages: list[Mapping[str, Any]]
+    steps: list[TrajectoryStep] = field(default_factory=list)
+    ended: bool = False
+    unanswered: bool = False
+
+    @property
+    def actor(self) -> str:
+        """Model that takes the next step."""
+        relay = self.member.relay
+        if relay is None:
+            return self.member.model_id
+        return relay.first if len(self.steps) < relay.steps else relay.then
+
+    def take(self, answered: AnsweredKey, agent: Agent, corpus: Corpus, *, given_up: bool) -> None:
+        """Go on with the result of the step that was asked.
+
+        Args:
+            given_up: It was billed so often without an answer that it is asked no more.
+        """
+        attempt, number = answered.attempt, len(self.steps)
+        said = read(attempt, agent) if attempt.status == "ok" else AgentReply(attempt.text)
+        if not said.queries or number + 1 >= agent.steps:
+            self.steps.append(TrajectoryStep(self.actor, attempt, answered.attempts, said))
+            self.ended, self.unanswered = True, given_up
+            return
+        found = tuple(
+            fault or corpus.shown(query)
+            for query, fault in zip(said.queries, said.faults, strict=True)
+        )
+        actor = self.actor
+        self.steps.append(TrajectoryStep(actor, attempt, answered.attempts, said, found))
+        self.messages = [
+            *self.messages,
+            *after(said, found, number, agent, last=number + 2 == agent.steps),
+        ]
+
+
+# Asks trajectories step by step: a round asks the next step of each, and then looks what came.
+#
+# A step is a call like any other: claimed, within budget and limits, kept before it counts, and
+# found again by its hash. So a run that is stopped goes on where it was, and two members of the
+# pool that begin alike pay for what they share once.
+
+PURPOSE = "agent"
+
+
+@dataclass(frozen=True)
+class AgentRun:
+    """The state of the trajectories.
+
+    Attributes:
+        missing: Model → steps that asking again may bring; trajectories behind them wait.
+        refused: Model → what came back where a key, an address or the model was refused.
+        stopped: Why nothing more was asked in this run, per model or for all.
+        out_of_budget: Nothing but the budget keeps the missing steps away.
+    """
+
+    trajectories: Sequence[Trajectory]
+    missing: Mapping[str, int]
+    stopped: tuple[str, ...] = ()
+    out_of_budget: bool = False
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+def trajectories_of(queries: pa.Table, pool: Pool, collect: Collect) -> list[Trajectory]:
+    """All that the recipe wants, before any step: member by member, question by question."""
+    agent = collect.agent
+    assert agent is not None
+    ids = queries.column("query_id").to_pylist()
+    whole = {model.model_id: model for model in pool.models}
+    begun = []
+    for member in pool.models:
+        # A relay's question is put in the words of the model that begins.
+        first = member if member.relay is None else whole[member.relay.first]
+        asked = ModelPrompts(queries, first, collect)
+        asked.check_images(range(len(ids)))
+        told = {"role": "system", "content": system(agent, asked.system)}
+        samples = member.samples or asked.samples
+        for row, query_id in enumerate(ids):
+            opening: list[Message] = [told, {"role": "user", "content": asked.prompt(row)}]
+            begun += [Trajectory(query_id, member, k, opening) for k in range(samples)]
+    return begun
+
+
+def walk(
+    queries: pa.Table,
+    pool: Pool,
+    collect: Collect,
+    ledger: Ledger,
+    corpus: Corpus,
+    *,
+    benchmark: str = "",
+    send: bool = True,
+    on_progress: OnProgress | None = None,
+) -> AgentRun:
+    """Ask every trajectory to its end, as far as answers can be had.
+
+    Args:
+        queries: `query_id`, `prompt` and what frames of the pool use.
+        send: False only looks at what the ledger holds.
+
+    Raises:
+        RecipeError: a model names no provider, or a budget is set and a worst case is unknown.
+        BadInput: a provider's key is not set. DiskFull: the ledger can keep no more.
+    """
+    agent = collect.agent
+    assert agent is not None
+    runner = _StepRunner(pool, collect, agent, ledger, benchmark, on_progress)
+    every = trajectories_of(queries, pool, collect)
+    missing: dict[str, int] = {}
+
+    async def rounds() -> None:
+        for number in range(agent.steps):
+            waiting = [one for one in every if not one.ended and len(one.steps) == number]
+            for model_id, group in _by_actor(waiting).items():
+                missing[model_id] = missing.get(model_id, 0)
+                runner.prepare(model_id, group, last=number + 1 == agent.steps)
+            if send:
+                await runner.send()
+            for model_id, group in _by_actor(waiting).items():
+                missing[model_id] += runner.take(model_id, group, corpus)
+
+    # One event loop for all rounds: they share a budget.
+    asyncio.run(rounds())
+    left = {name: count for name, count in missing.items() if count}
+    refused = {name: words for name, words in runner.refused.items() if name in left}
+    return AgentRun(every, left, tuple(sorted(runner.stopped)), runner.out_of_budget, refused)
+
+
+def _by_actor(waiting: Sequence[Trajectory]) -> dict[str, list[Trajectory]]:
+    groups: dict[str, list[Trajectory]] = {}
+    for one in waiting:
+        groups.setdefault(one.actor, []).append(one)
+    return groups
+
+
+class _StepRunner:
+    """Asks one round after the other, with one budget and one run for all."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        collect: Collect,
+        agent: Agent,
+        ledger: Ledger,
+        benchmark: str,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self._collect, self._agent, self._ledger = collect, agent, ledger
+        self._benchmark, self._on_progress = benchmark, on_progress
+        self._models = {m.model_id: m for m in pool.models if m.relay is None}
+        self._providers = {name: provider_of(m, pool) for name, m in self._models.items()}
+        for model in self._models.values():
+            check_model(model, collect)
+        self._run = uuid.uuid4().hex[:12]
+        kinds = [self._settings(name, last=last) for name in self._models for last in (False, True)]
+        self._budget = BudgetLedger(collect.budget, ledger, benchmark)
+        ledger.remember(notes(ledger, kinds, benchmark) | model_notes(self._models.values()))
+        self._asked: dict[str, tuple[RequestSettings, KnownAnswers, list[list[Message]]]] = {}
+        self._open: dict[str, list[Request]] = {}
+        self._after = 0
+        self.stopped: set[str] = set()
+        self.out_of_budget = False
+        self.refused: dict[str, str] = {}
+        #: Models that answered anything.
+        self._answering: set[str] = set()
+
+    def _settings(self, model_id: str, *, last: bool) -> RequestSettings:
+        model, provider = self._models[model_id], self._providers[model_id]
+        plain = settings_of(model, provider, self._collect)
+        if self._agent.calls == "text":
+            return plain
+        tools: dict[str, Any] = {"tools": TOOLS}
+        # Still declared, as providers want it of conversations that called tools.
+        tools |= {"tool_choice": "none"} if last else {}
+        return replace(plain, parameters={**plain.parameters, **tools})
+
+    def prepare(self, model_id: str, group: Sequence[Trajectory], *, last: bool) -> None:
+        """Note what the next steps of these trajectories ask, and what of it is missing."""
+        settings = self._settings(model_id, last=last)
+        known = KnownAnswers(self._ledger, settings, self._benchmark)
+        asked = [one.messages for one in group]
+        self._after = self._ledger.position() if not self._open else self._after
+        settled = self._settled(model_id, known, asked)
+        requests: dict[tuple[str, int], Request] = {}
+        for one in group:
+            name = settings.request_hash(one.messages)
+            row = settled.get((name, one.sample))
+            if (name, one.sample) in requests or self._settles(model_id, row):
+                continue
+            requests[name, one.sample] = Request(
+                one.query_id, model_id, settings, one.messages, (one.sample,), name,
+                tokens_expected=sum(len(str(m.get("content"))) for m in one.messages) // 4,
+                billed=row.billed if row else 0,
+            )  # fmt: skip
+        self._asked[model_id] = (settings, known, asked)
+        self._open[model_id] = list(requests.values())
+
+    async def send(self) -> None:
+        """Ask what is missing of this round."""
+        collect = self._collect
+        queues = [
+            queue_of(
+                self._models[name],
+                self._providers[name],
+                collect,
+                iter(requests),
+                wanted=len(requests),
+            )
+            for name, requests in self._open.items()
+            if requests
+        ]
+        self._open = {}
+        if not queues:
+            return
+        end: RunResult = await run_requests(
+            queues,
+            self._ledger,
+            after=self._after,
+            run=self._run,
+            purpose=PURPOSE,
+            retry=collect.retry,
+            budget=self._budget,
+            timeouts=timeouts_of(collect),
+            on_progress=self._on_progress,
+        )
+        paused = [t.paused for t in end.tallies.values() if t.paused]
+        self.stopped |= {*([end.stopped] if end.stopped else []), *paused}
+        self.out_of_budget |= any(t.out_of_budget for t in end.tallies.values())
+        self.refused |= {name: words for name, t in end.tallies.items() if (words := t.refusal)}
+
+    def _settled(
+        self, model_id: str, known: KnownAnswers, asked: Sequence[Sequence[Message]]
+    ) -> dict[AnswerKey, SettledKey]:
+        found = known.settled(asked)
+        if any(row.status != "error" for row in found.values()):
+            self._answering.add(model_id)
+        return found
+
+    def _settles(self, model_id: str, row: SettledKey | None) -> bool:
+        """As `missing.settles`; what refuses every step refuses how it is asked."""
+        rejected = row is not None and row.status == "error" and row.permanent
+        return settles(row, self._collect) and (not rejected or model_id in self._answering)
+
+    def take(self, model_id: str, group: Sequence[Trajectory], corpus: Corpus) -> int:
+        """Let trajectories go on with what was answered; how many steps are still missing."""
+        settings, known, asked = self._asked.pop(model_id)
+        self._open.pop(model_id, None)
+        settled, answered = self._settled(model_id, known, asked), known.answered(asked)
+        still: set[tuple[str, int]] = set()
+        for one in group:
+            key = (settings.request_hash(one.messages), one.sample)
+            row: SettledKey | None = settled.get(key)
+            if row is None or key not in answered or not self._settles(model_id, row):
+                still.add(key)
+                continue
+            given_up = unanswered(row.status, row.billed, self._collect)
+            one.take(answered[key], self._agent, corpus, given_up=given_up)
+        return len(still)
+
+
+# Trajectories as tables: one row of `responses` each, one row of `steps` for each call.
+
+_ORDER = [("model_id", "ascending"), ("query_id", "ascending"), ("sample", "ascending")]
+_TABLES_LAST = (
+    "finish_reason", "served_model", "provider", "system_fingerprint", "logprobs",
+    "requested_at", "request_hash", "ttft_s",
+)  # fmt: skip
+_TOKENS = (
+    "prompt_tokens", "completion_tokens", "reasoning_tokens", "cache_read_tokens",
+    "cache_write_tokens",
+)  # fmt: skip
+
+
+def tables_of(trajectories: Sequence[Trajectory], pool: Pool) -> Mapping[str, pa.Table]:
+    """`responses` and `steps` of the trajectories that came to an end.
+
+    A trajectory costs what its steps cost, also where another one paid for the same call; what
+    is unknown of one step is unknown of the whole.
+    """
+    prices = {model.model_id: Price.of_model(model) for model in pool.models}
+    ended = [one for one in trajectories if one.ended]
+    responses = RESPONSES.from_rows([_response(one, prices) for one in ended])
+    steps = STEPS.from_rows(
+        [
+            _step(one, number, step, prices[step.model_id])
+            for one in ended
+            for number, step in enumerate(one.steps)
+        ]
+    )
+    return {
+        "responses": responses.sort_by(_ORDER),
+        "steps": steps.sort_by([*_ORDER, ("step", "ascending")]),
+    }
+
+
+def _response(one: Trajectory, prices: Mapping[str, Price]) -> dict[str, Any]:
+    last = one.steps[-1]
+    attempt = last.attempt
+    costs = [cost_by_price(step.attempt, prices[step.model_id]) for step in one.steps]
+    usd = [cost["cost_usd"] for cost in costs]
+    known = None not in usd
+    sources = {cost["cost_source"] for cost in costs}
+    row: dict[str, Any] = {name: getattr(attempt, name) for name in _TABLES_LAST}
+    row |= {
+        name: _sum([getattr(step.attempt, name) for step in one.steps])
+        for name in (*_TOKENS, "latency_s")
+    }
+    status, text = _outcome(one, last)
+    return row | {
+        "query_id": one.query_id,
+        "model_id": one.member.model_id,
+        "sample": one.sample,
+        "text": text,
+        "status": status,
+        "cost_usd": sum(usd) if known else None,
+        "cost_source": None
+        if not known
+        else "provider"
+        if sources == {"provider"}
+        else "price_table",
+        "attempts": sum(step.attempts for step in one.steps),
+        "error": attempt.reason,
+    }
+
+
+def _outcome(one: Trajectory, last: TrajectoryStep) -> tuple[str, str | None]:
+    """Status and text of the whole: its last step's, unless that still wanted to search."""
+    if one.unanswered:
+        return "unanswered", None
+    if last.attempt.status != "ok":
+        return _status(last.attempt), last.attempt.text
+    if last.said.queries:
+        # The steps are used up and it did not answer: cut off, as by a limit of tokens.
+        return "truncated", last.said.text or ""
+    return response_status("ok", last.said.text), last.said.text
+
+
+def _status(attempt: Attempt) -> str:
+    return response_status(attempt.status, attempt.text, attempt.error_class)
+
+
+def _step(one: Trajectory, number: int, step: TrajectoryStep, price: Price) -> dict[str, Any]:
+    attempt, said = step.attempt, step.said
+    status = "unanswered" if one.unanswered and step is one.steps[-1] else _status(attempt)
+    searched = bool(step.found)
+    return {
+        "query_id": one.query_id,
+        "model_id": one.member.model_id,
+        "sample": one.sample,
+        "step": number,
+        "acted_by": step.model_id,
+        "action": "search" if searched else "answer" if status == "ok" and not said.queries
+        else "none",
+        "said": None if status in ANSWERLESS else said.text,
+        "queries": list(said.queries),
+        "found": list(step.found),
+        "status": status,
+        **{
+            name: getattr(attempt, name)
+            for name in (
+                *_TOKENS, "served_model", "latency_s", "requested_at",
+            )
+        },
+        **cost_by_price(attempt, price),
+        "attempts": step.attempts,
+        "request_hash": attempt.request_hash,
+        "error": attempt.reason,
+        "arm": step.model_id,
+        "parent": number - 1 if number else None,
+    }  # fmt: skip
+
+
+def _sum(values: Sequence[Any]) -> Any:
+    return None if None in values else sum(values)

@@ -1,0 +1,535 @@
+"""The batch endpoints of providers as another transport; see `run.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from routeyard.pipelines.collect.attempts import (
+    HELD_WAIT_S,
+    AttemptWriter,
+    OnStored,
+    Origin,
+    answered_rows,
+    failed_rows,
+)
+from routeyard.pipelines.collect.budget import (
+    BudgetLedger,
+    LeastUsage,
+    OnProgress,
+    Tally,
+    counted,
+    counted_fault,
+    least_usage,
+    worst_case,
+)
+from routeyard.pipelines.collect.client import Client
+from routeyard.pipelines.collect.http import Secret, Timeouts, cleaned, completion
+from routeyard.pipelines.collect.ledger import AnswerKey, Attempt, Lease, Ledger, is_billed
+from routeyard.pipelines.collect.reply import (
+    CallFault,
+    ModelReply,
+    error_names,
+    from_status,
+    usage_in,
+)
+from routeyard.pipelines.collect.request import Request, RequestSettings, address_of
+from routeyard.pipelines.collect.runner import ModelQueue, RunResult, progress_shown
+from routeyard.schemas.recipe.collect import BatchSettings
+
+# One batch under way, as it is noted in the ledger before the provider hears of it.
+
+PREFIX = "batch:"
+
+
+@dataclass
+class BatchNote:
+    """Everything that importing its results needs."""
+
+    name: str
+    provider: str
+    model_id: str
+    run: str
+    purpose: str
+    requested_at: str
+    position: int
+    endpoint: str
+    #: Per line: request_hash, samples, query_id, settings_hash.
+    items: list[tuple[str, list[int], str, str]]
+    file_id: str | None = None
+    batch_id: str | None = None
+    #: Per line: what was set aside for it in the ledger.
+    charges: list[str] = field(default_factory=list)
+    #: Per line: attempts before this one that were billed without an answer.
+    billed: list[int] = field(default_factory=list)
+    #: Per line: fewest tokens of its prompt, for the lower bound of its bill.
+    least: list[int] = field(default_factory=list)
+    #: Per line: most of its prompt that a cache can have held, as a share.
+    cached: list[float] = field(default_factory=list)
+
+    @classmethod
+    def read(cls, text: str) -> BatchNote:
+        """From the text of its note."""
+        noted = cls(**json.loads(text))
+        noted.items = [(h, list(s), q, sh) for h, s, q, sh in noted.items]
+        return noted
+
+    @property
+    def keys(self) -> list[AnswerKey]:
+        return [(item[0], sample) for item in self.items for sample in item[1]]
+
+    @property
+    def note_name(self) -> str:
+        return PREFIX + self.name
+
+    def note(self) -> dict[str, str]:
+        return {self.note_name: json.dumps(vars(self))}
+
+    def requests(self) -> list[Request]:
+        """The requests as far as a note keeps them: enough to file their answers."""
+        return [
+            Request(
+                query_id,
+                self.model_id,
+                _NotedSettings(self.provider, self.endpoint, "", {}, noted=settings_hash),
+                (),
+                tuple(samples),
+                request_hash,
+            ).with_billed(billed)
+            for (request_hash, samples, query_id, settings_hash), billed in zip(
+                self.items, self.billed, strict=True
+            )
+        ]
+
+
+@dataclass(frozen=True)
+class _NotedSettings(RequestSettings):
+    """Settings of which only the hash was noted."""
+
+    noted: str = ""
+
+    @property
+    def settings_hash(self) -> str:
+        return self.noted
+
+
+# What a batch's results say: one line per request, in any order, some missing.
+
+Line = Mapping[str, Any]
+
+
+async def results(client: Client, said: Line) -> dict[str, Line]:
+    """custom_id → line, from the output and the error file; the first line counts."""
+    found: dict[str, Line] = {}
+    for name in ("output_file_id", "error_file_id"):
+        if isinstance(said.get(name), str):
+            for line in await client.lines(f"/files/{said[name]}/content"):
+                if isinstance(line.get("custom_id"), str):
+                    found.setdefault(line["custom_id"], line)
+    return found
+
+
+def reply_of(line: Line | None, said: Line, secret: Secret) -> ModelReply:
+    """The completion in a result line.
+
+    Args:
+        said: The batch, with its `status` and `errors`.
+
+    Raises:
+        CallFault: the line is missing or holds no completion.
+    """
+    with cleaned(secret):
+        return completion(_body(line, said), secret)
+
+
+def _body(line: Line | None, batch: Line) -> Line:
+    """The completion's object, or the fault that was received instead."""
+    if line is None:
+        why = f"the batch {batch.get('status')} without a result for this request"
+        raise _unasked(batch.get("errors"), f"batch_{batch.get('status')}", why)
+    error = line.get("error")
+    response = line.get("response")
+    if not isinstance(response, dict):
+        raise _unasked({"data": [error]}, "batch_error", "the batch gave no answer")
+    code, body = response.get("status_code"), response.get("body")
+    if isinstance(code, int) and code >= 400:
+        inner = body.get("error") if isinstance(body, dict) else None
+        message = inner.get("message") if isinstance(inner, dict) else body
+        name = error_names(inner) if isinstance(inner, dict) else None
+        fault = from_status(code, str(message), code_name=name, retry_after=None)
+        fault.usage = usage_in(body) if isinstance(body, dict) else None
+        raise fault
+    if not isinstance(body, dict):
+        raise CallFault("invalid_json", "the result holds no completion", status=200)
+    return body
+
+
+def _unasked(errors: Any, kind: str, why: str) -> CallFault:
+    """Why a request of a batch was not asked: a fault of set-up, or to be asked again."""
+    listed = errors.get("data") if isinstance(errors, dict) else None
+    first = listed[0] if isinstance(listed, list) and listed else None
+    said = first if isinstance(first, dict) else {}
+    why = str(said.get("message") or why)
+    fault = from_status(400, why, code_name=error_names(said), retry_after=None)
+    return CallFault(
+        str(said.get("code") or kind), why, maybe_billed=False,
+        permanent=fault.concerns is not None, concerns=fault.concerns,
+    )  # fmt: skip
+
+
+async def find(client: Client, name: str) -> str | None:
+    """The id of the batch that carries our name, or null when it was never created.
+
+    Raises:
+        CallFault: the list cannot be read; guessing could pay twice.
+    """
+    after = ""
+    while True:
+        page = await client.get(f"/batches?limit=100{after}")
+        entries = [e for e in page.get("data") or [] if isinstance(e, dict)]
+        for entry in entries:
+            metadata = entry.get("metadata")
+            if isinstance(metadata, dict) and metadata.get("routeyard") == name:
+                return str(entry.get("id"))
+        if not page.get("has_more") or not entries:
+            return None
+        after = f"&after={entries[-1].get('id')}"
+
+
+# The batches of one run: sent, adopted from dead runs, polled and imported row by row.
+
+_ENDED = ("completed", "failed", "expired", "cancelled")
+#: Attempts per append.
+_ROWS = 256
+
+
+@dataclass(eq=False)
+class OpenBatches:
+    """The batches of one run."""
+
+    queues: dict[str, ModelQueue]
+    _ledger: Ledger
+    _after: int
+    _run: str
+    _purpose: str
+    _budget: BudgetLedger
+    _settings: BatchSettings
+    _keeping: AttemptWriter
+    tallies: dict[str, Tally]
+    clients: dict[str, Client] = field(default_factory=dict)
+    open: list[BatchNote] = field(default_factory=list)
+    _pending: set[AnswerKey] = field(default_factory=set)
+    #: Batches that other processes hold; null before anybody looked.
+    _held: list[str] | None = None
+    _began: float = field(default_factory=time.monotonic)
+
+    # -- what an earlier run left ------------------------------------------------
+
+    def held_elsewhere(self) -> bool:
+        """Whether a batch is held by a process that may be dead: its lease can still be running."""
+        return bool(self._held) and time.monotonic() < self._began + Lease.ends_after_s() + 1
+
+    async def resume(self) -> None:
+        """Adopt the batches of dead runs; what a live process waits for is left to it."""
+        if self._held is not None and not self.held_elsewhere():
+            return
+        ours = {one.name for one in self.open}
+        self._held = []
+        for name, text in (await asyncio.to_thread(self._ledger.recall, PREFIX)).items():
+            left = BatchNote.read(text)
+            known = left.model_id in self.queues and left.purpose == self._purpose
+            if name in ours or not known:
+                continue
+            claim = await asyncio.wrap_future(self._ledger.claim(left.keys, after=left.position))
+            if claim.held:
+                await asyncio.to_thread(self._ledger.release, claim.granted)
+                self._held.append(name)
+                continue
+            client = self.clients[self.queues[left.model_id].provider.name]
+            if left.batch_id is None and left.file_id is not None:
+                try:
+                    left.batch_id = await find(client, left.name)
+                except CallFault as fault:  # it may exist: asking anew could pay twice
+                    self._ledger.release(claim.granted)
+                    self._pause(left.model_id, fault, f"batch {left.name} cannot be looked for")
+                    continue
+            if left.batch_id is None:
+                # Never created: nothing was paid for, its questions are asked anew.
+                await asyncio.to_thread(self._ledger.forget, [PREFIX + name])
+                self._ledger.release(claim.granted)
+                await self._settle(left, [0.0] * len(left.charges))
+                continue
+            self.open.append(left)
+            self._pending |= set(left.keys)
+            self.tallies[left.model_id].in_flight += len(left.items)
+
+    # -- sending -----------------------------------------------------------------
+
+    async def submit(self, queue: ModelQueue) -> None:
+        """Submit everything that is missing of one model, in batches of the recipe's size."""
+        tally = self.tallies[queue.model_id]
+        while not tally.paused:
+            chunk = list(itertools.islice(queue.requests, self._settings.requests_per_batch))
+            if not chunk:
+                return
+            keys = [k for r in chunk for k in r.keys if k not in self._pending]
+            claim = await asyncio.wrap_future(self._ledger.claim(keys, after=self._after))
+            tally.elsewhere += len(claim.settled)
+            ours = set(claim.granted)
+            granted = [
+                part
+                for request in chunk
+                if (part := request.only(s for h, s in request.keys if (h, s) in ours))
+            ]
+            charges = await self._charges(queue, granted)
+            for request in granted[len(charges) :]:
+                self._ledger.release(request.keys)
+            if charges:
+                await self._send(queue, granted[: len(charges)], charges)
+
+    async def _charges(self, queue: ModelQueue, requests: list[Request]) -> list[str]:
+        """What is set aside for the first requests whose worst cases fit the budget together."""
+        if not self._budget.limited:
+            return [""] * len(requests)
+        worst = [worst_case(r, queue.price, r.max_tokens or queue.max_tokens) for r in requests]
+        charges = await self._budget.reserve_many(queue.model_id, worst)
+        if len(charges) < len(requests):
+            tally = self.tallies[queue.model_id]
+            tally.out_of_budget, tally.paused = True, self._budget.full(queue.model_id)
+        return charges
+
+    async def _send(self, queue: ModelQueue, requests: list[Request], charges: list[str]) -> None:
+        client, tally = self.clients[queue.provider.name], self.tallies[queue.model_id]
+        address = urlsplit(address_of(queue.provider)).path.rstrip("/")
+        url = address + requests[0].settings.endpoint
+        lines = [
+            json.dumps(
+                {"custom_id": str(n), "method": "POST", "url": url, "body": request.body()},
+                ensure_ascii=False,
+            )
+            for n, request in enumerate(requests)
+        ]
+        made = BatchNote(
+            name=uuid.uuid4().hex,
+            provider=queue.provider.name,
+            model_id=queue.model_id,
+            run=self._run,
+            purpose=self._purpose,
+            requested_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            position=await asyncio.to_thread(self._ledger.position),
+            endpoint=requests[0].settings.endpoint,
+            items=[
+                (r.request_hash, list(r.samples), r.query_id, r.settings.settings_hash)
+                for r in requests
+            ],
+            charges=charges,
+            billed=[r.billed for r in requests],
+            least=[least_usage(r.messages).prompt for r in requests],
+            cached=[self._budget.cached(r) for r in requests] if self._budget.limited else [],
+        )
+        try:
+            content = ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
+            made.file_id = await client.upload(content)
+            await asyncio.to_thread(self._ledger.remember, made.note())
+            if not await self._still_ours(made):
+                return
+            made.batch_id = await client.create_batch(
+                made.file_id, url, self._settings.completion_window, made.name
+            )
+        except CallFault as fault:
+            self._pause(queue.model_id, fault, "the batch was not taken")
+            for request in requests:
+                self._ledger.release(request.keys)
+            # Uploading asks nothing; creating may have come through.
+            billed = made.file_id is not None and fault.maybe_billed
+            await self._settle(made, [None if billed else 0.0] * len(charges))
+            if not billed:
+                await asyncio.to_thread(self._ledger.forget, [made.note_name])
+            return
+        await asyncio.to_thread(self._ledger.remember, made.note())
+        tally.asked += len(requests)
+        tally.in_flight += len(requests)
+        self._pending |= set(made.keys)
+        self.open.append(made)
+
+    async def _still_ours(self, made: BatchNote) -> bool:
+        """Whether no other process took the requests of a batch before it is created."""
+        if self._ledger.holds(made.keys):
+            return True
+        claim = await asyncio.wrap_future(self._ledger.claim(made.keys, after=self._after))
+        if len(claim.granted) == len(made.keys):
+            return True
+        await asyncio.to_thread(self._ledger.forget, [made.note_name])
+        self._ledger.release(claim.granted)
+        await self._settle(made, [0.0] * len(made.charges))
+        return False
+
+    # -- receiving ---------------------------------------------------------------
+
+    async def poll(self) -> None:
+        """Look once at every open batch and import those that ended."""
+        for one in list(self.open):
+            tally = self.tallies[one.model_id]
+            client = self.clients[self.queues[one.model_id].provider.name]
+            try:
+                said = await client.get(f"/batches/{one.batch_id}")
+                if said.get("status") not in _ENDED:
+                    continue
+                found = await results(client, said)
+            except CallFault as fault:
+                if fault.permanent:
+                    self._pause(one.model_id, fault, f"batch {one.batch_id} cannot be read")
+                    self.open.remove(one)
+                else:
+                    tally.errors[fault.kind] += 1
+                continue
+            await self._import(one, said, found, client)
+            self.open.remove(one)
+
+    async def _import(
+        self, one: BatchNote, said: Line, found: Mapping[str, Line], client: Client
+    ) -> None:
+        queue, tally = self.queues[one.model_id], self.tallies[one.model_id]
+        claim = await asyncio.wrap_future(self._ledger.claim(one.keys, after=one.position))
+        if claim.held:
+            # Another process took this batch over while this one was stopped, and imports it.
+            self._ledger.release(claim.granted)
+            tally.in_flight -= len(one.items)
+            return
+        already = set(claim.settled)
+        when = datetime.fromisoformat(one.requested_at)
+        origin = Origin(one.run, one.purpose, when, queue.price)
+        rows: list[Attempt] = []
+        spent: list[float | None] = []
+        for number, request in enumerate(one.requests()):
+            made: list[Attempt] = []
+            asked = one.least[number] if number < len(one.least) else 0
+            cached = float(queue.provider.trust_cached_tokens)
+            if number < len(one.cached):
+                cached = max(cached, one.cached[number])
+            try:
+                reply = reply_of(found.get(str(number)), said, client.secret)
+            except CallFault as fault:
+                if not fault.refused:
+                    tally.met(fault)
+                made = failed_rows(request, fault, origin, latency_s=None)
+                least = LeastUsage(asked, cached=cached)
+                spent.append(
+                    counted_fault(fault, queue.price, least) if fault.usage is not None else 0.0
+                )
+            else:
+                made = answered_rows(request, reply, origin, latency_s=None, ttft_s=None)
+                least = least_usage((), reply.choices, queue.tokens_per_word, cached)
+                spent.append(counted(reply.usage, queue.price, replace(least, prompt=asked)))
+                if rest := request.only(request.samples[len(made) :]):
+                    why = "the server gave fewer answers than asked for"
+                    few = CallFault("few_choices", why, status=200)
+                    made += failed_rows(rest, few, origin, latency_s=None)
+            new = [row for row in made if (row.request_hash, row.sample) not in already]
+            failed = [row for row in new if not row.usable]
+            most = queue.unanswered_after
+            billed = request.billed + any(is_billed(row) for row in failed)
+            tally.gave_up(failed, unanswered=most is not None and request.billed < billed >= most)
+            rows += new
+        await self._keep(rows, tally)
+        # Only now: killed before this line, the next run imports what is not there yet.
+        await self._settle(one, spent)
+        await asyncio.to_thread(self._ledger.forget, [one.note_name])
+        self._ledger.release(one.keys)
+        tally.in_flight -= len(one.items)
+        self._pending -= set(one.keys)
+
+    async def _keep(self, rows: list[Attempt], tally: Tally) -> None:
+        """Keep and count; return when all is durable."""
+        tally.errors.update(row.error_class or "error" for row in rows if not row.usable)
+        for start in range(0, len(rows), _ROWS):
+            part = rows[start : start + _ROWS]
+            fault = await self._keeping.keep(part, tally, settles=True)
+            if fault is not None:
+                raise fault
+
+    def _pause(self, model_id: str, fault: CallFault, what: str) -> None:
+        """Ask a model no more, and where its provider is refused, none of the provider's."""
+        self.tallies[model_id].errors[fault.kind] += 1
+        provider = self.queues[model_id].provider.name
+        for name, queue in self.queues.items():
+            tally = self.tallies[name]
+            alike = fault.concerns == "provider" and queue.provider.name == provider
+            if name == model_id or (alike and not tally.paused):
+                tally.paused = f"{what} ({fault.words})"
+                if fault.concerns:
+                    tally.set_up.setdefault(fault.words, 0)
+
+    async def _settle(self, one: BatchNote, spent: Sequence[float | None]) -> None:
+        for charge, usd in zip(one.charges, spent, strict=False):
+            if charge:
+                await self._budget.settle(charge, usd)
+        await self._budget.close()
+
+
+# The batch endpoints as another transport: submit, poll, import row by row.
+#
+# A batch is noted in the ledger before it is created, with everything that its
+# results need, and its keys stay claimed while a process waits for it. A killed
+# run finds its batches again: by their id, or by our name in their metadata when
+# it was killed between creating and noting. What was imported is not imported
+# twice. Budget, keeping and counting are those of live calls.
+
+
+async def run_batches(
+    queues: Sequence[ModelQueue],
+    ledger: Ledger,
+    *,
+    after: int,
+    run: str,
+    budget: BudgetLedger,
+    batch: BatchSettings,
+    purpose: str = "collect",
+    timeouts: Timeouts | None = None,
+    on_progress: OnProgress | None = None,
+    on_stored: OnStored | None = None,
+) -> RunResult:
+    """As `runner.run_requests`, through `/v1/files` and `/v1/batches`.
+
+    Batches that an earlier run left are waited for first. Time to answer is not
+    kept: it says nothing of the model.
+    """
+    named = {queue.model_id: queue for queue in queues}
+    tallies = {name: Tally(queue.wanted, queue.before) for name, queue in named.items()}
+    # A fault of the ledger is raised where its rows are waited for.
+    keeping = AttemptWriter(ledger, on_stored, lambda fault: None)
+    batches = OpenBatches(named, ledger, after, run, purpose, budget, batch, keeping, tallies)
+    started = time.monotonic()
+    timeouts = timeouts or Timeouts()
+    for queue in queues:
+        name = queue.provider.name
+        if name not in batches.clients:
+            batches.clients[name] = Client(queue.provider, connections=8, timeouts=timeouts)
+    with progress_shown(batches.tallies, started, on_progress):
+        try:
+            await budget.begin(run)
+            await batches.resume()
+            for queue in queues:
+                await batches.submit(queue)
+            while batches.open or batches.held_elsewhere():
+                await batches.resume()
+                await batches.poll()
+                if batches.open:
+                    await asyncio.sleep(batch.poll_s)
+                elif batches.held_elsewhere():
+                    await asyncio.sleep(min(batch.poll_s, HELD_WAIT_S))
+        finally:
+            for client in batches.clients.values():
+                await client.__aexit__(None, None, None)
+            await budget.close()
+            await asyncio.to_thread(ledger.flush)
+    await budget.explain(batches.tallies)
+    return RunResult(batches.tallies, None, time.monotonic() - started)

@@ -1,0 +1,528 @@
+"""One connection pool per provider: sends a request body, returns an answer or a `CallFault`.
+
+Completions and files go through `wire.http`, uploads and the start of a batch through
+the `openai` client, which neither retries nor follows. What a body says comes in
+through `wire.received`, because a server is not trusted to send what its API
+promises, nor to keep a key to itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import threading
+import time
+from collections.abc import Awaitable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from routeyard.pipelines.collect.http import (
+    ACCEPTED,
+    MOST_BYTES,
+    Connections,
+    Decoder,
+    Secret,
+    Timeouts,
+    bound,
+    cleaned,
+    completion,
+    decoded,
+    refusal,
+    retry_after,
+)
+from routeyard.pipelines.collect.reply import CallFault, ModelReply, read_json
+from routeyard.pipelines.collect.request import address_of
+from routeyard.schemas.errors import BadInput
+from routeyard.schemas.recipe.pool import Provider
+
+# Server-sent events of a completion, put together into the object they describe.
+
+
+class Assembled:
+    """Collects `data:` lines; `reply` reads the whole like an unstreamed body.
+
+    Attributes:
+        ended: `[DONE]` came; nothing after it is read.
+    """
+
+    def __init__(self) -> None:
+        self._head: dict[str, Any] = {}
+        self._choices: dict[int, dict[str, Any]] = {}
+        self._events = 0
+        self.ended = False
+
+    def add(self, line: str) -> bool:
+        """Take one line; true when it carried text."""
+        if not line.startswith("data:"):
+            return False
+        data = line[5:].strip()
+        if data == "[DONE]":
+            self.ended = True
+        if self.ended:  # what follows belongs to no answer
+            return False
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise CallFault("invalid_json", f"an event is no JSON: {error}", status=200) from None
+        if not isinstance(event, dict):
+            raise CallFault("invalid_json", "an event is JSON but no object", status=200)
+        self._events += 1
+        if event.get("error"):
+            self._head["error"] = event["error"]
+        for name in ("model", "provider", "system_fingerprint"):
+            if event.get(name) is not None:
+                self._head[name] = event[name]
+        if event.get("usage") is not None:
+            self._head["usage"] = _largest(self._head.get("usage"), event["usage"])
+        choices = event.get("choices")
+        spoke = False
+        for choice in choices if isinstance(choices, list) else []:
+            spoke = self._take(choice) or spoke
+        return spoke
+
+    def _take(self, choice: Any) -> bool:
+        if not isinstance(choice, dict):
+            return False
+        index = choice.get("index")
+        index = index if isinstance(index, int) else 0
+        kept = self._choices.setdefault(
+            index, {"index": index, "parts": {"content": [], "refusal": []}, "logprobs": []}
+        )
+        delta = choice.get("delta")
+        delta = delta if isinstance(delta, dict) else {}
+        spoke = False
+        for name, parts in kept["parts"].items():
+            piece = delta.get(name)
+            if isinstance(piece, str):
+                parts.append(piece)
+                spoke = spoke or bool(piece)
+        logprobs = choice.get("logprobs")
+        if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
+            kept["logprobs"] += logprobs["content"]
+        if choice.get("finish_reason") is not None:
+            kept["finish_reason"] = choice["finish_reason"]
+        return spoke
+
+    def completion(self) -> dict[str, Any]:
+        """The completion's object, as an unstreamed body would hold it.
+
+        Raises:
+            CallFault: nothing came, or the stream broke off before its end.
+        """
+        if not self._events:
+            raise CallFault("empty_body", "the stream ended without an event", status=200)
+        unfinished = any("finish_reason" not in kept for kept in self._choices.values())
+        if not self.ended and unfinished and "error" not in self._head:
+            # Half an answer is not an answer, and not a truncated one either.
+            raise CallFault("broken_stream", "the stream broke off before its end", status=200)
+        choices = [
+            {
+                "index": kept["index"],
+                "message": {
+                    name: "".join(parts) if parts else None for name, parts in kept["parts"].items()
+                },
+                "finish_reason": kept.get("finish_reason"),
+                "logprobs": {"content": kept["logprobs"]},
+            }
+            for kept in self._choices.values()
+        ]
+        return {**self._head, "choices": choices}
+
+
+def _largest(before: Any, now: Any, depth: int = 2) -> Any:
+    """The larger of each count in two usage events: counts of a stream only grow."""
+    if isinstance(before, dict) and isinstance(now, dict) and depth:
+        return {name: _largest(before.get(name), now.get(name), depth - 1) for name in before | now}
+    if isinstance(before, dict) or isinstance(now, dict):
+        return now if isinstance(now, dict) else before
+    counts = [one for one in (now, before) if not isinstance(one, bool) and _is_number(one)]
+    return max(counts, key=float, default=before if now is None else now)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+_Made = TypeVar("_Made")
+#: Seconds for what a server sends after the end of a stream, so that its connection is used again.
+_REST_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TimedReply:
+    """A completion and how long it took (seconds; first token only when streamed)."""
+
+    reply: ModelReply
+    latency_s: float
+    ttft_s: float | None
+
+
+class Client:
+    """Asks one provider. Use as an async context manager.
+
+    Args:
+        provider: Endpoint and name of its key's environment variable.
+        connections: Calls in flight at most; each has a connection that is reused.
+        timeouts: Seconds after which a call is given up, and its parts.
+        stream: Ask for server-sent events, which gives the time to first token.
+        use_proxies: Use proxies and `.netrc` of the machine: they see prompts and answers.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        connections: int,
+        timeouts: Timeouts,
+        stream: bool = False,
+        use_proxies: bool = True,
+    ) -> None:
+        self.provider = provider
+        self.secret = Secret.of(provider)
+        self.streams = stream
+        self._timeouts = timeouts
+        self._use_proxies = use_proxies
+        self._http = Connections(
+            address_of(provider),
+            self.secret,
+            number=connections,
+            timeouts=timeouts,
+            use_proxies=use_proxies,
+        )
+        self._files: Any = None
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.close()
+        if self._files is not None:
+            await self._files.close()
+
+    async def complete(self, path: str, body: Mapping[str, Any]) -> TimedReply:
+        """Send one completion request.
+
+        Raises:
+            CallFault: no answer came; its fields say whether to ask again.
+        """
+        sent = time.perf_counter()
+        first: float | None = None
+        if self.streams:
+            data, first = await self._guarded(self._streamed(path, body, sent))
+        else:
+            content = await self._guarded(self._http.read("POST", path, body))
+            data = decoded(content, self.secret)
+        reply = completion(data, self.secret, tools=bool(body.get("tools")))
+        return TimedReply(reply, time.perf_counter() - sent, first)
+
+    async def get(self, path: str) -> dict[str, Any]:
+        """The JSON object behind a GET, e.g. `/batches/<id>`."""
+        return decoded(await self._guarded(self._http.read("GET", path)), self.secret)
+
+    async def lines(self, path: str) -> Iterator[dict[str, Any]]:
+        """The JSON objects in a file of lines; any other line is left out."""
+        content = await self._guarded(self._http.read("GET", path))
+        return _objects(content, self.secret)
+
+    async def upload(self, content: bytes) -> str:
+        """Upload the lines of a batch (`/v1/files`); returns the file's id."""
+        file = ("routeyard.jsonl", content, "application/jsonl")
+        return await self._id(self._openai().files.create(file=file, purpose="batch"))
+
+    async def create_batch(self, file_id: str, url: str, window: str, name: str) -> str:
+        """Start a batch under a name of ours, by which it can be found again."""
+        return await self._id(
+            self._openai().batches.create(
+                input_file_id=file_id,
+                endpoint=url,
+                completion_window=window,
+                metadata={"routeyard": name},
+            )
+        )
+
+    async def _id(self, call: Awaitable[Any]) -> str:
+        made = await self._guarded(call)
+        if not isinstance(getattr(made, "id", None), str):
+            raise CallFault("invalid_json", "the server gave no id", status=200)
+        return self.secret.hide(str(made.id))
+
+    # -- transport -----------------------------------------------------------------
+
+    def _openai(self) -> Any:
+        """The client of uploads and batches, made when one is needed."""
+        if self._files is None:
+            import httpx2
+            import openai
+
+            # First byte and silence are watched here; the transport only bounds connecting.
+            timeout = httpx2.Timeout(None, connect=self._timeouts.connect)
+            self._files = openai.AsyncOpenAI(
+                base_url=address_of(self.provider),
+                # A local server needs none, and the library insists on a text.
+                api_key=self.secret.value or "none",
+                max_retries=0,
+                timeout=timeout,
+                http_client=openai.DefaultAioHttpClient(
+                    timeout=timeout,
+                    follow_redirects=False,
+                    trust_env=self._use_proxies,
+                    event_hooks={"response": [self._bound]},
+                ),
+                default_headers={"accept-encoding": ACCEPTED},
+            )
+        return self._files
+
+    async def _bound(self, response: Any) -> None:
+        """Before a byte of the body is read, whatever the status."""
+        await bound(response, most=MOST_BYTES, idle_s=self._timeouts.idle_s)
+
+    async def _guarded(self, call: Awaitable[_Made]) -> _Made:
+        """Its result within the deadline; everything that goes wrong as a clean fault."""
+        with cleaned(self.secret):
+            try:
+                async with asyncio.timeout(self._timeouts.deadline_s):
+                    return await call
+            except Exception as error:
+                if type(error) is TimeoutError:
+                    said = f"no answer within {self._timeouts.deadline_s:g} s"
+                    raise CallFault("timeout", said) from None
+                raise self._fault(error) from None
+
+    async def _streamed(
+        self, path: str, body: Mapping[str, Any], sent: float
+    ) -> tuple[dict[str, Any], float | None]:
+        pass
+
+        assembled = Assembled()
+        first: float | None = None
+        lines = self._http.lines(path, body)
+        try:
+            async with asyncio.timeout(None) as rest, aclosing(lines):
+                async for line in lines:
+                    if assembled.add(line) and first is None:
+                        first = time.perf_counter() - sent
+                    if assembled.ended and rest.when() is None:
+                        rest.reschedule(asyncio.get_running_loop().time() + _REST_S)
+        except Exception:
+            if not assembled.ended:  # else the answer is whole, whatever follows it
+                raise
+        return assembled.completion(), first
+
+    def _fault(self, error: Exception) -> CallFault:
+        """What an exception of the libraries means."""
+        import aiohttp
+
+        if isinstance(error, CallFault):
+            return error
+        response = getattr(error, "response", None)
+        if response is not None:  # of an upload or a batch
+            wait = retry_after(response.headers)
+            return refusal(response.status_code, response.content, self.secret, wait=wait)
+        causes = [error]
+        while isinstance(cause := causes[-1].__cause__, Exception):
+            # A library calls a reset a time-out; the first cause knows better.
+            causes.append(cause)
+        first = causes[-1]
+        if isinstance(first, CallFault):
+            return first
+        if isinstance(error, TypeError | ValueError | AttributeError | KeyError):
+            # Ours, not the server's: never dressed up as a bad connection.
+            raise error
+        kind = "timeout" if isinstance(first, TimeoutError) else "connection"
+        # Where no connection came about nothing was asked, so nothing is billed.
+        never = (
+            ConnectionRefusedError, aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError,
+        )  # fmt: skip
+        unreachable = any(isinstance(cause, never) for cause in causes)
+        message = f"{type(first).__name__}: {first}"
+        return CallFault(kind, message, maybe_billed=not unreachable, unreachable=unreachable)
+
+
+def _objects(content: bytes, secret: Secret) -> Iterator[dict[str, Any]]:
+    for line in content.splitlines():
+        try:
+            yield secret.clean(read_json(line))
+        except CallFault:
+            # Its request is then without a result, and says so.
+            continue
+
+
+def get_json(provider: Provider, path: str, *, timeout_s: float) -> dict[str, Any]:
+    """The JSON object behind one GET, without the machine's proxies.
+
+    Raises:
+        BadInput: the key is not set.
+        CallFault: no such object came.
+    """
+
+    async def get() -> dict[str, Any]:
+        timeouts = Timeouts(deadline_s=timeout_s)
+        async with Client(provider, connections=1, timeouts=timeouts, use_proxies=False) as client:
+            return await client.get(path)
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(get())
+    with ThreadPoolExecutor(1) as thread:  # a loop runs here, as in a notebook
+        return thread.submit(asyncio.run, get()).result()
+
+
+# The transport over `requests`, for xVerify: threads with a connection each.
+#
+# Proxies and `.netrc` of the machine are not read: they would see the answers.
+
+_PIECE = 2**16
+
+
+class RequestsClient:
+    """Asks one provider through `requests`; completes as `client.Client` does.
+
+    Args:
+        connections: Calls in flight at most; each has a thread and a connection.
+    """
+
+    streams = False
+
+    def __init__(
+        self, provider: Provider, *, connections: int, timeouts: Timeouts, stream: bool = False
+    ) -> None:
+        self.provider = provider
+        self.secret = Secret.of(provider)
+        self._address = address_of(provider)
+        self._timeouts = timeouts
+        self._pool = ThreadPoolExecutor(connections, thread_name_prefix="requests")
+        self._local = threading.local()
+        self._sessions: list[Any] = []
+
+    async def __aenter__(self) -> RequestsClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for session in self._sessions:
+            session.close()
+
+    async def complete(self, path: str, body: Mapping[str, Any]) -> TimedReply:
+        """Send one completion request.
+
+        Raises:
+            CallFault: no answer came; its fields say whether to ask again.
+        """
+        sent = time.perf_counter()
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._timeouts.deadline_s):
+                data = await loop.run_in_executor(self._pool, self._ask, path, body)
+        except TimeoutError:
+            raise self._too_late() from None
+        return TimedReply(completion(data, self.secret), time.perf_counter() - sent, None)
+
+    def _ask(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        with cleaned(self.secret), _faults():
+            response = self._session().post(
+                self._address + path,
+                json=body,
+                timeout=(self._timeouts.connect, self._timeouts.first),
+                allow_redirects=False,
+                stream=True,
+            )
+            try:
+                content = self._content(response)
+            finally:
+                response.close()
+        if response.status_code != 200:
+            wait = retry_after(response.headers)
+            raise refusal(response.status_code, content, self.secret, wait=wait)
+        return decoded(content, self.secret)
+
+    def _content(self, response: Any) -> bytes:
+        until = time.monotonic() + self._timeouts.deadline_s
+        decoder = Decoder(response.headers.get("content-encoding"), MOST_BYTES)
+        pieces = []
+        while piece := response.raw.read1(_PIECE, decode_content=False):
+            pieces.append(decoder.feed(piece))
+            if time.monotonic() > until:
+                raise self._too_late()
+        return b"".join(pieces)
+
+    def _too_late(self) -> CallFault:
+        return CallFault("timeout", f"no answer within {self._timeouts.deadline_s:g} s")
+
+    def _session(self) -> Any:
+        import requests
+
+        session = getattr(self._local, "session", None)
+        if session is None:
+            session = self._local.session = requests.Session()
+            session.trust_env = False
+            session.headers["accept-encoding"] = ACCEPTED
+            if self.secret.value:
+                session.headers["authorization"] = f"Bearer {self.secret.value}"
+            self._sessions.append(session)
+        return session
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """What an exception of `requests` means, by its kind and never by its words."""
+    import requests
+    import urllib3.exceptions as below
+
+    try:
+        yield
+    except requests.ConnectTimeout as error:
+        raise CallFault(
+            "connection", f"no connection: {error}", unreachable=True, maybe_billed=False
+        ) from None
+    except (requests.Timeout, below.ReadTimeoutError) as error:
+        raise CallFault("timeout", f"no answer in time: {error}") from None
+    except (requests.RequestException, below.HTTPError, OSError) as error:
+        # A connection that never came about asked nothing, so nothing is billed.
+        causes = [error, *error.args, *(getattr(a, "reason", None) for a in error.args)]
+        unreachable = any(isinstance(one, below.NewConnectionError) for one in causes)
+        raise CallFault(
+            "connection",
+            f"{type(error).__name__}: {error}",
+            unreachable=unreachable,
+            maybe_billed=not unreachable,
+        ) from None
+
+
+# Which models an endpoint lists (`GET /models`). Costs nothing and asks no model.
+
+_ATTEMPTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ModelList:
+    """Names of an endpoint's models; null where they are not known, and `why`."""
+
+    models: frozenset[str] | None
+    why: str | None = None
+
+
+def list_models(provider: Provider, *, timeout_s: float = 30.0) -> ModelList:
+    """Ask an endpoint which models it serves.
+
+    Many serve no list, or an empty one: that says nothing about their models.
+    """
+    for number in range(1, _ATTEMPTS + 1):
+        try:
+            data = get_json(provider, "/models", timeout_s=timeout_s).get("data")
+            break
+        except BadInput as error:
+            return ModelList(None, error.what)
+        except CallFault as fault:
+            if fault.permanent or number == _ATTEMPTS:
+                return ModelList(None, f"{fault.kind}: {fault.message[:200]}".rstrip(": "))
+    entries = data if isinstance(data, list) else []
+    ids = [entry.get("id") for entry in entries if isinstance(entry, dict)]
+    names = frozenset(name for name in ids if isinstance(name, str) and name)
+    return ModelList(names) if names else ModelList(None, "it lists no models")

@@ -1,0 +1,648 @@
+"""What comes over the wire: bounded in bytes and time, decoded, and cleaned of secrets.
+
+`bound` and `decoded` read every body; `Secret` says what is hidden, `Timeouts` how long a call
+may take. The transport over `requests` is in `client.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import email.utils
+import json
+import logging
+import os
+import re
+import time
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from routeyard.pipelines.collect.reply import (
+    CallFault,
+    ModelReply,
+    Usage,
+    error_names,
+    from_status,
+    read_json,
+    reply_from,
+    usage_in,
+)
+from routeyard.pipelines.collect.request import address_of
+from routeyard.schemas.errors import BadInput
+from routeyard.schemas.recipe.pool import Provider
+
+# How much of a response is read: bytes on the wire, bytes after decompression, silence.
+
+#: Bytes of one completion, before and after decompression. A million log-probabilities fit.
+MOST_BYTES = 64 * 2**20
+#: Bytes of the results of one batch.
+MOST_FILE_BYTES = 512 * 2**20
+_READ_PIECE = 2**20
+#: What we ask for, and all that we take: other codings have no bounded decoder at hand.
+ACCEPTED = "gzip, deflate, identity"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds: for a connection, for the first byte, between two pieces, and in all."""
+
+    connect_s: float = 10.0
+    first_byte_s: float | None = None
+    idle_s: float = 120.0
+    deadline_s: float = 600.0
+
+    @property
+    def first(self) -> float:
+        return min(self.deadline_s, self.first_byte_s or self.deadline_s)
+
+    @property
+    def connect(self) -> float:
+        return min(self.connect_s, self.deadline_s)
+
+
+def too_large(most: int, why: str) -> CallFault:
+    return CallFault("too_large", f"the response has more than {most:,} bytes {why}", status=200)
+
+
+def silent(idle_s: float) -> CallFault:
+    return CallFault("timeout", f"no byte came for {idle_s:g} s in the middle of the answer")
+
+
+class Decoder:
+    """Decompresses piece by piece; refuses what is larger than `most` on either side."""
+
+    def __init__(self, coding: str | None, most: int) -> None:
+        coding = (coding or "identity").strip().lower()
+        if coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
+            raise CallFault("encoding", f"the response is encoded as {coding[:40]!r}", status=200)
+        # 47: gzip or zlib, by its head. Raw deflate is tried when there is no head.
+        self._zlib = None if coding in ("identity", "") else zlib.decompressobj(47)
+        self._deflate = coding == "deflate"
+        self._most = most
+        self._read = self._made = 0
+
+    def feed(self, piece: bytes) -> bytes:
+        """The decoded bytes of a piece.
+
+        Raises:
+            CallFault: too large, or not what its header says.
+        """
+        self._read += len(piece)
+        if self._read > self._most:
+            raise too_large(self._most, "")
+        if self._zlib is None:
+            return piece
+        made = []
+        try:
+            while piece:
+                part = self._inflate(piece)
+                self._made += len(part)
+                if self._made > self._most:
+                    raise too_large(self._most, "when decompressed")
+                made.append(part)
+                piece = self._zlib.unconsumed_tail
+        except zlib.error as error:
+            raise CallFault("encoding", f"the response cannot be decompressed: {error}") from None
+        return b"".join(made)
+
+    def _inflate(self, piece: bytes) -> bytes:
+        assert self._zlib is not None
+        try:
+            return self._zlib.decompress(piece, _READ_PIECE)
+        except zlib.error:
+            if not self._deflate or self._made:
+                raise
+            self._zlib, self._deflate = zlib.decompressobj(-15), False
+            return self._zlib.decompress(piece, _READ_PIECE)
+
+
+async def bound(response: Any, *, most: int, idle_s: float) -> None:
+    """Put a bounded, decoding stream under an HTTP response whose body was not read yet."""
+    from httpx2 import AsyncByteStream
+
+    class Bounded(AsyncByteStream):
+        def __init__(self, under: Any, coding: str | None) -> None:
+            self._under, self._decoder = under, Decoder(coding, most)
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            pieces = self._under.__aiter__()
+            while True:
+                try:
+                    async with asyncio.timeout(idle_s):
+                        piece = await anext(pieces)
+                except StopAsyncIteration:
+                    return
+                except TimeoutError:
+                    raise silent(idle_s) from None
+                yield self._decoder.feed(piece)
+
+        async def aclose(self) -> None:
+            await self._under.aclose()
+
+    response.stream = Bounded(response.stream, response.headers.pop("content-encoding", None))
+    response.headers.pop("content-length", None)
+
+
+# What the libraries below log of requests, without secrets.
+#
+# They log whole addresses, and at the level DEBUG bodies and headers as well; whoever
+# turns logging on must not turn secrets on.
+
+#: Loggers of everything between us and the socket.
+_LOGGERS = (
+    "openai", "openai._base_client", "openai._response", "openai._legacy_response", "httpx2",
+    "httpcore2", "httpx", "httpcore", "aiohttp.client", "asyncio", "urllib3.connectionpool",
+    "urllib3.util.retry", "urllib3.connection", "requests",
+)  # fmt: skip
+
+
+class _Hides(Protocol):
+    def whole(self, text: str) -> str: ...
+    def hide(self, text: str) -> str: ...
+
+
+_Secret = TypeVar("_Secret", bound=_Hides)
+
+
+class _Filter(logging.Filter):
+    def __init__(self) -> None:
+        super().__init__()
+        self.secrets: list[_Hides] = []
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        said = plain = record.getMessage()
+        # Whole ones first: one may contain pieces of another.
+        for secret in self.secrets:
+            said = secret.whole(said)
+        for secret in self.secrets:
+            said = secret.hide(said)
+        if said != plain:
+            record.msg, record.args = said, ()
+        return True
+
+
+_FILTER = _Filter()
+
+
+def hidden_in_logs(secret: _Secret) -> _Secret:
+    """The secret, from now on hidden in what the libraries log."""
+    if secret not in _FILTER.secrets:
+        _FILTER.secrets.append(secret)
+    for name in _LOGGERS:
+        # Adding it again does nothing.
+        logging.getLogger(name).addFilter(_FILTER)
+    return secret
+
+
+# A provider's secrets, and how they are taken out of what its server sends back.
+#
+# A server that is not trusted may send the key back in any field, and in other
+# forms than it got it: escaped in JSON, in a URL or in HTML, cut into stream
+# events, content parts or tokens, or with an end cut off. `Secret.clean` knows
+# them; nothing that came over the wire is used before it went through. What the
+# libraries log of a request goes through it as well (`logs.py`).
+
+_Value = TypeVar("_Value")
+HIDDEN = "[key]"
+#: Characters of a key that are hidden wherever so many of them occur in a row: texts
+#: are cut by servers, and a piece is a key to whoever guesses the rest.
+_SECRET_PIECE = 12
+#: A part of an address that is at least so long may be a token.
+_LONG = 12
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A key (null where a server needs none) and other texts that are shown nowhere."""
+
+    value: str | None = field(repr=False)
+    others: tuple[str, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, provider: Provider) -> Secret:
+        """The secrets of a provider: its key, and what its address takes from the environment.
+
+        Raises:
+            BadInput: a variable is not set.
+        """
+        others = _parts(address_of(provider)) if "$" in provider.base_url else ()
+        if provider.api_key_env is None:
+            return hidden_in_logs(cls(None, others))
+        value = os.environ.get(provider.api_key_env)
+        if not value:
+            raise BadInput(
+                f"provider {provider.name!r} needs a key, and the environment variable "
+                f"{provider.api_key_env} is not set",
+                where=f"pool.providers, {provider.name}",
+                next_step=f"export {provider.api_key_env}=… and run the same command",
+            )
+        return hidden_in_logs(cls(value, others))
+
+    @cached_property
+    def _values(self) -> tuple[str, ...]:
+        # The longest first: one may contain another.
+        given = {text for text in (self.value, *self.others) if text}
+        given |= _secret_encoded(self.value or "")
+        return tuple(sorted(given, key=lambda text: (-len(text), text)))
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        return re.compile("|".join(map(_forms, self._values))) if self._values else None
+
+    @cached_property
+    def _shifted(self) -> list[tuple[str, re.Pattern[str]]]:
+        return list(_within_base64(self.value or ""))
+
+    def hide(self, text: str) -> str:
+        """The text without the secrets, in whatever form it holds them."""
+        return self._without_pieces(self.whole(text))
+
+    def whole(self, text: str) -> str:
+        """The text without whole secrets; pieces of them are left."""
+        text = self._pattern.sub(HIDDEN, text) if self._pattern else text
+        for part, pattern in self._shifted:
+            text = pattern.sub(HIDDEN, text) if part in text else text
+        return text
+
+    def _without_pieces(self, text: str) -> str:
+        key = self.value or ""
+        for start in range(len(key) - _SECRET_PIECE + 1):
+            after = 0
+            while (at := text.find(key[start : start + _SECRET_PIECE], after)) >= 0:
+                # None of it is to the left: that would have been found before.
+                length = _SECRET_PIECE
+                while text[at : at + length + 1] == key[start : start + length + 1]:
+                    if start + length >= len(key):
+                        break
+                    length += 1
+                text = text[:at] + HIDDEN + text[at + length :]
+                after = at + len(HIDDEN)
+        return text
+
+    def clean(self, value: _Value) -> _Value:
+        """The same value (JSON, or a dataclass of it) with every text in it hidden."""
+        if self._pattern is None:
+            return value
+        cleaned: Any = self._cleaned(value)
+        return cleaned  # type: ignore[no-any-return]
+
+    def _cleaned(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.hide(value)
+        if isinstance(value, dict):
+            return {self._cleaned(key): self._cleaned(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self._cleaned(one) for one in self._tokens(value)]
+        if isinstance(value, tuple):
+            return tuple(self._cleaned(one) for one in value)
+        if is_dataclass(value) and not isinstance(value, type):
+            changed = {one.name: self._cleaned(getattr(value, one.name)) for one in fields(value)}
+            return replace(value, **changed)
+        return value
+
+    def _tokens(self, values: list[Any]) -> list[Any]:
+        """Log-probabilities spell a secret out over several tokens, and again in `bytes`."""
+        if not values or not all(
+            isinstance(one, dict) and isinstance(one.get("token"), str) for one in values
+        ):
+            return values
+        assert self._pattern is not None
+        spelt = "".join(one["token"] for one in values)
+        patterns = [self._pattern, *(one for part, one in self._shifted if part in spelt)]
+        spans = [found.span() for one in patterns for found in one.finditer(spelt)]
+        if not spans:
+            return values
+        kept, start = [], 0
+        for one in values:
+            stop = start + len(one["token"])
+            if any(start < last and first < stop for first, last in spans):
+                one = {"token": HIDDEN, "logprob": one.get("logprob"), "top_logprobs": []}
+            kept.append(one)
+            start = stop
+        return kept
+
+
+def _secret_encoded(key: str) -> set[str]:
+    """A key as base64, hexadecimal, backwards and in one case: anybody reads it out of these.
+
+    Of short keys nothing: their encodings are words.
+    """
+    if len(key) < _SECRET_PIECE:
+        return set()
+    raw = key.encode("utf-8", "surrogatepass")
+    ways = {base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()}
+    ways = {way.rstrip("=") for way in ways}
+    return ways | {raw.hex(), raw.hex().upper(), key[::-1], key.upper(), key.lower()}
+
+
+def _within_base64(key: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Patterns of a key in base64 behind any other text, such as `Bearer ` or `user:`, each after
+    a part of what it matches.
+
+    What comes before shifts the key against the groups of three bytes: of each of three places
+    the signs are taken that hold bits of the key alone, and those beside them with it.
+    """
+    if len(key) < _SECRET_PIECE:
+        return
+    raw, near = key.encode("utf-8", "surrogatepass"), "[A-Za-z0-9+/_-]"
+    for shift, mixed in ((0, 0), (1, 2), (2, 3)):
+        whole = (shift + len(raw)) // 3 * 4
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            inner = encode(b"\0" * shift + raw).decode()[mixed:whole]
+            pattern = re.compile(f"{near}{{0,4}}{_forms(inner)}{near}{{0,4}}={{0,2}}")
+            yield max(re.split(r"[^A-Za-z0-9]", inner), key=len), pattern
+
+
+def _parts(address: str) -> tuple[str, ...]:
+    """What of an expanded address is hidden: all of it, its credentials, its long parts."""
+    split = urlsplit(address)
+    long_ones = [part for part in re.split(r"[/?&=#]", split.path) if len(part) >= _LONG]
+    given = (address, split.username, split.password, split.query, *long_ones)
+    return tuple(dict.fromkeys(text for text in given if text))
+
+
+def _forms(secret: str) -> str:
+    return "".join(map(_form, secret))
+
+
+def _form(character: str) -> str:
+    """One character as it may be written: itself, or escaped in JSON, a URL or HTML."""
+    code = ord(character)
+    units = character.encode("utf-16-be", "surrogatepass")
+    escaped = "".join(
+        rf"\\+u(?i:{units[i]:02x}{units[i + 1]:02x})" for i in range(0, len(units), 2)
+    )
+    quoted = "".join(f"%(?i:{byte:02x})" for byte in character.encode("utf-8", "surrogatepass"))
+    ways = [re.escape(character), escaped, quoted, f"&#0*{code};", f"&#[xX]0*(?i:{code:x});"]
+    if not character.isalnum():
+        ways.insert(1, rf"\\+{re.escape(character)}")
+    named = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}.get(character)
+    return f"(?:{'|'.join([*ways, *([named] if named else [])])})"
+
+
+# The one door for what came over the wire: decoded, cleaned of secrets, read.
+#
+# Live calls, streams, batches, verifiers, judges, lists of models and of prices
+# all come in here; no text of a server is used, kept or shown otherwise.
+
+#: Characters of a server's words that are kept.
+MOST_CHARACTERS = 500
+
+
+@contextmanager
+def cleaned(secret: Secret) -> Iterator[None]:
+    """Faults that leave this block say nothing secret, and not too much."""
+    try:
+        yield
+    except CallFault as fault:
+        # Hidden before it is cut: half a key is a key to whoever guesses the rest.
+        fault.message = secret.hide(fault.message)[:MOST_CHARACTERS]
+        fault.kind = secret.hide(fault.kind)[:60]
+        fault.args = (fault.message,)
+        fault.usage = fault.usage and secret.clean(fault.usage)
+        fault.__context__ = None
+        raise
+
+
+def decoded(body: bytes, secret: Secret) -> dict[str, Any]:
+    """A JSON object.
+
+    Raises:
+        CallFault: the body is not a JSON object.
+    """
+    with cleaned(secret):
+        return secret.clean(read_json(body))
+
+
+def completion(data: Mapping[str, Any], secret: Secret, *, tools: bool = False) -> ModelReply:
+    """A completion from its decoded object.
+
+    Args:
+        tools: The request declared tools: calling them is an answer.
+
+    Raises:
+        CallFault: it carries an error, or no answer.
+    """
+    with cleaned(secret):
+        # Twice: reading joins the parts of a text, in which a key may be cut.
+        return secret.clean(reply_from(secret.clean(dict(data)), tools=tools))
+
+
+def refusal(status: int, body: bytes, secret: Secret, *, wait: float | None) -> CallFault:
+    """The fault that an HTTP status and its body mean."""
+    message, code, usage = _said(body)
+    fault = from_status(status, message or f"HTTP {status}", code_name=code, retry_after=wait)
+    fault.usage = usage
+    if 300 <= status < 400:
+        fault = CallFault(
+            "redirect",
+            "the server sends elsewhere, and questions and keys go to no other host; "
+            "write the address that answers as 'base_url'",
+            status=status,
+            permanent=True,
+            concerns="provider",
+            maybe_billed=False,
+        )
+    try:
+        with cleaned(secret):
+            raise fault
+    except CallFault as clean:
+        return clean
+
+
+def _said(body: bytes) -> tuple[str, str | None, Usage | None]:
+    """Message, code and usage of an error body, as far as it can be read."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        return body[:100_000].decode("utf-8", "replace"), None, None
+    error = data.get("error", data) if isinstance(data, dict) else data
+    if not isinstance(error, dict):
+        return str(error), None, None
+    usage = usage_in(data) if isinstance(data, dict) else None
+    message = error.get("message") or error.get("detail") or error
+    return str(message), error_names(error), usage
+
+
+# Requests to one server over connections that are reused; nothing it sends is trusted.
+#
+# Completions and files are asked through aiohttp itself: the models of requests and
+# responses, the headers and the addresses that a client library makes anew for each
+# call took three fifths of a call. Redirects are not followed, bodies are bounded on
+# the wire and decompressed, and silence ends a call. Proxies of the machine are used
+# where asked; its `.netrc` never is.
+
+#: Seconds after which an idle connection is closed.
+_KEPT_S = 30.0
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+class Connections:
+    """A pool of connections to one address.
+
+    Args:
+        address: Where paths are appended, e.g. `https://host/v1`.
+        secret: The key to send, and what to hide in messages.
+        number: Connections at most.
+        timeouts: For a connection, the first byte and silence; the caller bounds the whole.
+        use_proxies: Use `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`.
+    """
+
+    def __init__(
+        self, address: str, secret: Secret, *, number: int, timeouts: Timeouts, use_proxies: bool
+    ) -> None:
+        self._address = address.rstrip("/")
+        self._secret = secret
+        self._number = number
+        self._timeouts = timeouts
+        self._proxy = _proxy(self._address) if use_proxies else None
+        self._headers = {
+            "accept": "application/json",
+            "accept-encoding": ACCEPTED,
+            "content-type": "application/json",
+            "user-agent": "routeyard",
+        }
+        # A local server needs no key and may insist on one; a public list may refuse a wrong one.
+        if secret.value or use_proxies:
+            self._headers["authorization"] = f"Bearer {secret.value or 'none'}"
+        if urlsplit(self._address).hostname == "api.openai.com":
+            named = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
+            self._headers |= {k: os.environ[v] for k, v in named.items() if os.environ.get(v)}
+        self._made: Any = None
+
+    async def close(self) -> None:
+        if self._made is not None:
+            await self._made.close()
+
+    async def read(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
+        """The decompressed body of a response.
+
+        Raises:
+            CallFault: refused, too large, silent, or not as its headers say.
+            aiohttp.ClientError: no connection, or one that broke.
+        """
+        response = await self._head(method, path, body)
+        async with response:
+            return await self._whole(response, path)
+
+    async def lines(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[str]:
+        """The lines of a stream of server-sent events, each as soon as it is there."""
+        response = await self._head("POST", path, body)
+        async with response:
+            held = b""
+            async for piece in self._pieces(response, MOST_BYTES):
+                *whole, held = _LINE_END.split(held + piece)
+                if whole and not held and piece.endswith(b"\r"):
+                    held = whole.pop() + b"\r"  # its line feed may come with the next piece
+                for line in whole:
+                    yield line.decode("utf-8", "replace")
+            for line in _LINE_END.split(held):
+                yield line.decode("utf-8", "replace")
+
+    async def _head(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        """The response once its head is there and says success."""
+        data = None if body is None else _http_encoded(body)
+        try:
+            async with asyncio.timeout(self._timeouts.first):
+                response = await self._session().request(
+                    method, self._address + path, data=data, proxy=self._proxy,
+                    allow_redirects=False,
+                )  # fmt: skip
+        except TimeoutError as error:
+            if type(error) is not TimeoutError:
+                raise  # no connection came about in time
+            raise CallFault("timeout", f"no byte came within {self._timeouts.first:g} s") from None
+        if 200 <= response.status < 300:
+            return response
+        async with response:
+            said = await self._whole(response, path)
+        wait = retry_after(response.headers)
+        raise refusal(response.status, said, self._secret, wait=wait)
+
+    async def _whole(self, response: Any, path: str) -> bytes:
+        most = MOST_FILE_BYTES if path.endswith("/content") else MOST_BYTES
+        return b"".join([piece async for piece in self._pieces(response, most)])
+
+    async def _pieces(self, response: Any, most: int) -> AsyncGenerator[bytes]:
+        decoder = Decoder(response.headers.get("content-encoding"), most)
+        content, idle_s = response.content, self._timeouts.idle_s
+        while True:
+            try:
+                async with asyncio.timeout(idle_s):
+                    piece = await content.readany()
+            except TimeoutError:
+                raise silent(idle_s) from None
+            if not piece:
+                return
+            yield decoder.feed(piece)
+
+    def _session(self) -> Any:
+        """Made with the first request: a session belongs to the loop that runs then."""
+        if self._made is None:
+            import aiohttp
+
+            connector = aiohttp.TCPConnector(
+                limit=self._number, keepalive_timeout=_KEPT_S, ssl=_certificates(self._address)
+            )
+            self._made = aiohttp.ClientSession(
+                connector=connector,
+                headers=self._headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                timeout=aiohttp.ClientTimeout(sock_connect=self._timeouts.connect),
+            )
+        return self._made
+
+
+def _http_encoded(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _certificates(address: str) -> Any:
+    """Whom to trust: the machine's list and certifi's, or what `SSL_CERT_FILE` or `_DIR` names."""
+    if not address.startswith("https:"):
+        return True
+    import ssl
+
+    trusted = ssl.create_default_context()
+    if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
+        import certifi
+
+        trusted.load_verify_locations(certifi.where())
+    return trusted
+
+
+def _proxy(address: str) -> str | None:
+    """The machine's proxy for an address."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(address)
+    if proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    proxies = getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that `retry-after-ms` or `Retry-After` (seconds or a date) asks for."""
+    try:
+        return max(0.0, float(headers["retry-after-ms"]) / 1000)
+    except (KeyError, ValueError):
+        pass
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError):
+            return None
+    # NaN compares false with everything: it is no time.
+    return max(0.0, seconds) if seconds == seconds else None

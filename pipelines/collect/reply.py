@@ -1,0 +1,390 @@
+"""What a server sent, read as untrusted bytes: choices and usage, or a named fault.
+
+Nothing is invented: a body that cannot be read is a fault, a count that is not a
+whole number is unknown, and a text is the text that was sent (lone surrogates,
+which no file can hold, become U+FFFD).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Literal
+
+from routeyard.pipelines.common.usage import usage_of
+from routeyard.schemas.statuses import ANSWERLESS, status_of
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MOST_TOKENS = 2**40
+#: Finish reason of an answer whose text is what `called_tools` gives, and how many calls it reads.
+TOOL_CALLS, MOST_CALLS = "tool_calls", 8
+
+
+@dataclass(eq=False, repr=False)
+class CallFault(Exception):
+    """An attempt without an answer.
+
+    Attributes:
+        kind: Error class for people and for counting (`http_429`, `timeout`, …).
+        status: HTTP status, when there was one.
+        permanent: Asking again in this run cannot succeed.
+        concerns: What is refused beside this question: its `model`, or the `provider` (key,
+            account, address). A person can mend that, so nothing is settled.
+        refused: The server declines what this question says (moderation).
+        throttled: The server asks to slow down.
+        retry_after: Seconds the server asks to wait.
+        maybe_billed: The server may have done the work: a budget must count it.
+        unreachable: No connection came about; the server was asked nothing.
+        usage: What the server metered for an answer that cannot be used; such an
+            attempt was billed.
+    """
+
+    kind: str
+    message: str
+    _: KW_ONLY
+    status: int | None = None
+    permanent: bool = False
+    concerns: Literal["model", "provider"] | None = None
+    refused: bool = False
+    throttled: bool = False
+    retry_after: float | None = None
+    maybe_billed: bool = True
+    unreachable: bool = False
+    usage: Usage | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+    @property
+    def words(self) -> str:
+        """Kind and message for a person."""
+        return f"{self.kind}: {self.message[:200]}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyChoice:
+    """One answer: `status` is `ok`, `truncated` or `refused`."""
+
+    text: str | None
+    status: str
+    finish_reason: str | None
+    logprobs: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Metered counts of one call; null where the server gave none that can be read."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    total_tokens: int | None = None
+    #: The provider's own figure in USD.
+    cost_usd: float | None = None
+    #: Among the prompt's tokens: read from the provider's cache, and written to it.
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A completion: its choices in order, without repeats of one index."""
+
+    choices: tuple[ReplyChoice, ...]
+    usage: Usage
+    served_model: str | None
+    provider: str | None
+    system_fingerprint: str | None
+
+
+def read_json(body: bytes) -> dict[str, Any]:
+    """A JSON object, or a `CallFault` that says what was received instead."""
+    if not body.strip():
+        raise CallFault("empty_body", "the server answered 200 with an empty body", status=200)
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise CallFault("invalid_json", f"the body is no JSON: {error}", status=200) from None
+    if not isinstance(data, dict):
+        raise CallFault("invalid_json", "the body is JSON but no object", status=200)
+    return data
+
+
+def reply_from(data: Mapping[str, Any], *, tools: bool = False) -> ModelReply:
+    """The reply in a decoded chat completion.
+
+    Args:
+        tools: The request declared tools, so that calls of them are an answer (`tool_calls`).
+
+    Raises:
+        CallFault: it carries an error, or has no answer.
+    """
+    error = data.get("error")
+    if error:
+        raise _error_in_body(error, data)
+    raw = data.get("choices")
+    choices: dict[int, ReplyChoice] = {}
+    for position, item in enumerate(raw if isinstance(raw, list) else []):
+        if not isinstance(item, dict):
+            continue
+        if item.get("error") or item.get("finish_reason") == "error":
+            raise _error_in_body(item.get("error"), data)
+        index = _count(item.get("index"))
+        # The first choice of an index counts; a repeat is not another sample.
+        choices.setdefault(position if index is None else index, _choice(item, tools))
+    found = tuple(choices[index] for index in sorted(choices))
+    if not found:
+        why = "the server answered 200 without a choice"
+        raise CallFault("no_choices", why, status=200, usage=usage_in(data))
+    usage = _usage(data.get("usage"), data.get("timings"))
+    if usage.completion_tokens == 0 and any(choice.text for choice in found):
+        usage = replace(usage, completion_tokens=None)  # an answer has tokens, too
+    if all(choice.text is None and choice.status == "ok" for choice in found):
+        why = "the answer has neither text nor refusal"
+        raise CallFault("no_content", why, status=200, usage=usage)
+    return ModelReply(
+        choices=tuple(c for c in found if not (c.text is None and c.status == "ok")),
+        usage=usage,
+        served_model=_text(data.get("model")),
+        provider=_text(data.get("provider")),
+        system_fingerprint=_text(data.get("system_fingerprint")),
+    )
+
+
+def _choice(item: Mapping[str, Any], tools: bool) -> ReplyChoice:
+    message = item.get("message")
+    message = message if isinstance(message, dict) else {}
+    text = _content(message.get("content"))
+    called = called_tools(message) if tools else None
+    refusal = _content(message.get("refusal"))
+    finish = _text(item.get("finish_reason"))
+    ended = status_of(finish)
+    status = "refused" if refusal else ended if ended in ("refused", "truncated") else "ok"
+    if status == "refused":
+        text = text or refusal
+    if called is not None and status == "ok":
+        return ReplyChoice(called, status, TOOL_CALLS, _logprobs(item.get("logprobs")))
+    if status == "ok" and finish and not (text or "").strip() and ended in (None, *ANSWERLESS):
+        text = None  # no empty answer: the call failed, or nobody knows how it ended
+    return ReplyChoice(text, status, finish, _logprobs(item.get("logprobs")))
+
+
+def called_tools(message: Mapping[str, Any]) -> str | None:
+    """`{content, tool_calls: [{name, arguments}]}` as JSON; null where no tool was called."""
+    listed = message.get("tool_calls")
+    calls = []
+    for one in listed[:MOST_CALLS] if isinstance(listed, list) else []:
+        found = one.get("function") if isinstance(one, dict) else None
+        function = found if isinstance(found, dict) else {}
+        name, arguments = _text(function.get("name")), function.get("arguments")
+        if isinstance(arguments, dict):  # some servers send the object itself
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        if name and (given := _text(arguments)) is not None:
+            calls.append({"name": name, "arguments": given})
+    said = {"content": _content(message.get("content")), "tool_calls": calls}
+    return json.dumps(said, ensure_ascii=False) if calls else None
+
+
+def _content(value: Any) -> str | None:
+    """Text of a message; a list of parts is joined as it is; None where it has no text."""
+    if isinstance(value, list):
+        parts = [p["text"] for p in value if isinstance(p, dict) and isinstance(p.get("text"), str)]
+        value = "".join(parts) if parts else None
+    return _text(value)
+
+
+def _text(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return None
+    return _SURROGATE.sub("�", value) if not value.isascii() else value
+
+
+def _logprobs(value: Any) -> str | None:
+    """`[{token, logprob, top: [[token, logprob], …]}]` as JSON, or null."""
+    content = value.get("content") if isinstance(value, dict) else None
+    if not isinstance(content, list) or not content:
+        return None
+    rows = []
+    for item in content:
+        token, logprob = _token(item)
+        if token is None:
+            return None
+        top = item.get("top_logprobs")
+        pairs = [_token(entry) for entry in top] if isinstance(top, list) else []
+        likeliest = [[t, lp] for t, lp in pairs if t is not None]
+        rows.append({"token": token, "logprob": logprob, "top": likeliest})
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+
+def _token(item: Any) -> tuple[str | None, float | None]:
+    if not isinstance(item, dict):
+        return None, None
+    return _text(item.get("token")), _number(item.get("logprob"), low=-math.inf)
+
+
+def _usage(value: Any, timings: Any = None) -> Usage:
+    if not isinstance(value, dict):
+        return Usage()
+    found = usage_of(value, timings if isinstance(timings, dict) else None)
+    return Usage(
+        # A prompt has tokens: 0 is a server that does not count.
+        prompt_tokens=found.prompt or None,
+        completion_tokens=found.completion,
+        reasoning_tokens=found.reasoning,
+        total_tokens=_count(value.get("total_tokens")),
+        cost_usd=_number(value.get("cost"), low=0.0),
+        cache_read_tokens=found.read,
+        cache_write_tokens=found.write,
+    )
+
+
+def _count(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value < _MOST_TOKENS else None
+
+
+def _number(value: Any, *, low: float) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) and number >= low else None
+
+
+def usage_in(body: Mapping[str, Any]) -> Usage | None:
+    """What a body without an answer says was metered; null for nothing."""
+    inner = body.get("error")
+    given = body.get("usage") or (inner.get("usage") if isinstance(inner, dict) else None)
+    found = _usage(given)
+    return found if any((found.prompt_tokens, found.completion_tokens, found.cost_usd)) else None
+
+
+def _error_in_body(error: Any, body: Mapping[str, Any]) -> CallFault:
+    """An error that came with HTTP 200, as some gateways send it."""
+    detail = error if isinstance(error, dict) else {"message": error}
+    # Not cut here: what is secret in it is not hidden yet (`wire.received`).
+    message = str(detail.get("message") or "the server reported an error")
+    code, name = str(detail.get("code") or ""), error_names(detail)
+    status = int(code) if re.fullmatch(r"[45]\d\d", code) else _status_named(name)
+    if status is None:
+        fault = CallFault("error_in_body", message, status=200)
+    else:
+        fault = from_status(status, message, code_name=name, retry_after=None)
+    fault.usage = usage_in(body)
+    return fault
+
+
+def error_names(error: Mapping[str, Any]) -> str:
+    """The code or type that an error states, in its API's terms."""
+    named = (error.get(key) for key in ("code", "type", "status"))
+    return " ".join(name for name in named if isinstance(name, str))
+
+
+#: Characters of an error's message that are read.
+_MOST_READ = 2000
+#: What may succeed when it is asked again.
+_RETRYABLE = frozenset({408, 409, 425, 429})
+#: Names of errors in bodies that came with another status.
+_NAMED = (
+    (re.compile(r"api_?key|authentication|unauthori[sz]ed", re.I), 401),
+    (re.compile(r"permission|forbidden|access_denied", re.I), 403),
+    (re.compile(r"model_not_found|not_found", re.I), 404),
+)
+_QUOTA = re.compile(r"insufficient_(quota|balance|credits?|funds)|billing_", re.I)
+#: A refusal that speaks of a key, of an account, of a model, or of the address.
+_KEY = re.compile(
+    r"api[ _-]?key|credential|authenticat|unauthori[sz]ed|billing|credit balance"
+    r"|insufficient (quota|balance|credit|funds)",
+    re.I,
+)
+_ACCOUNT = re.compile(
+    rf"{_KEY.pattern}|permission|payment|subscription|account|suspended|organi[sz]ation", re.I
+)
+_MODEL = re.compile(r"\b(models?|deployments?|engines?)\b|model_|deployment", re.I)
+_NO_MODEL = re.compile(
+    r"(unknown|invalid|unsupported|not a valid|no such) model\b"
+    r"|\b(model|deployment)\b.{0,80}"
+    r"(not found|not exist|not a valid|is unknown|decommission|deprecat)"
+    r"|model_not_found|model_not_supported",
+    re.I | re.S,
+)
+_ROUTE = re.compile(
+    r"<html|<!doctype|cannot post|no route"
+    r"|(invalid|unknown|no such|unrecogni[sz]ed) (url|route|path|endpoint|request url)"
+    r"|^(http )?(404 )?((page|resource|url|path) )?(not found|404)\W*$",
+    re.I,
+)
+_CONTENT = re.compile(
+    r"moderat|flagged|safety|content[ _-]?(policy|filter|management)|usage polic"
+    r"|responsible ?ai|prohibited content",
+    re.I,
+)
+
+
+def from_status(
+    status: int, message: str, *, code_name: str | None, retry_after: float | None
+) -> CallFault:
+    """The fault an HTTP status and the error's names and words mean."""
+    name = code_name or ""
+    quota = bool(_QUOTA.search(name))
+    retryable = not quota and (status in _RETRYABLE or status >= 500)
+    said = message[:_MOST_READ].strip()
+    refused = not retryable and not quota and _is_about_content(status, name, said)
+    return CallFault(
+        "insufficient_quota" if quota else f"http_{status}",
+        message,
+        status=status,
+        permanent=not retryable,
+        concerns=None if retryable or refused else _concerned(status, name, said, quota),
+        refused=refused,
+        throttled=status == 429 and not quota,
+        retry_after=retry_after if retryable else None,
+        maybe_billed=not quota and (status >= 500 or status == 408),
+    )
+
+
+def _is_about_content(status: int, name: str, message: str) -> bool:
+    """Whether a refusal declines what was asked, and not who asks it or of whom."""
+    if status in (401, 402, 407):  # a payment may be declined, too
+        return False
+    if any(status_of(word) == "refused" for word in name.split()) or _CONTENT.search(name):
+        return True
+    return (
+        status in (403, 451)
+        and bool(_CONTENT.search(message))
+        and not _ACCOUNT.search(message)
+        and not _ROUTE.search(message)
+    )
+
+
+def _concerned(
+    status: int, name: str, message: str, quota: bool
+) -> Literal["model", "provider"] | None:
+    """Whether the model or its whole provider is refused; null where it may be the question."""
+    said = f"{name} {message}"
+    if quota or status in (402, 405, 407):
+        return "provider"
+    if status in (401, 403):
+        mine = _MODEL.search(said) or not (status == 401 or _ACCOUNT.search(said))
+        return "model" if mine else "provider"
+    if status in (404, 410):
+        return "provider" if _ROUTE.search(message) and not _MODEL.search(said) else "model"
+    if _NO_MODEL.search(said):
+        return "model"
+    # Other messages may quote the question, which may speak of an account.
+    return "provider" if status == 400 and _KEY.search(said) else None
+
+
+def _status_named(name: str) -> int | None:
+    """The status that an error's name means where no status says it."""
+    if _QUOTA.search(name):
+        return 429
+    if any(status_of(word) == "refused" for word in name.split()):
+        return 400
+    return next((status for pattern, status in _NAMED if pattern.search(name)), None)

@@ -1,0 +1,331 @@
+"""What is asked, and the hash under which its answers are kept.
+
+The hash covers the provider's address, endpoint path, model name as the endpoint
+knows it, every parameter and the messages. So another temperature, a changed
+provider pin or another prompt is a new request, and two recipes share the answers
+of one address, whatever they call it. It leaves out what does not change what is
+asked: `stream`, and `n` (sample 3 of 8 is sample 3 of 20).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import ipaddress
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from routeyard.pipelines.common.files import expanded, missing
+from routeyard.schemas.errors import BadInput, RecipeError
+from routeyard.schemas.images import MARK, QuestionImage
+from routeyard.schemas.recipe.pool import Provider
+
+# Content parts of a message that show images: hashed by what they name, sent as what they show.
+
+
+class ImagePart(dict[str, Any]):
+    """A part of type `image_url`. As a mapping it names the image by its SHA-256 or its address.
+
+    Attributes:
+        tokens: Tokens that the provider counts for it at most.
+    """
+
+    def __init__(self, image: QuestionImage, folder: Path | None, tokens: int) -> None:
+        url = image.reference if image.sha256 is None else f"sha256:{image.sha256}"
+        super().__init__(type="image_url", image_url={"url": url})
+        self.tokens = tokens
+        self._image, self._folder = image, folder
+
+    def sent(self) -> dict[str, Any]:
+        """The part with a file as a `data:` URL. An address is sent as it is, and never fetched.
+
+        Raises:
+            BadInput: the file is missing, or another than that of the question.
+        """
+        image = self._image
+        if image.sha256 is None:
+            return dict(self)
+        try:
+            data = b"" if self._folder is None else (self._folder / image.sha256).read_bytes()
+        except OSError:
+            data = b""
+        if hashlib.sha256(data).hexdigest() != image.sha256:
+            raise BadInput(
+                f"the image {image.reference or image.image_id!r} with SHA-256 {image.sha256} is "
+                "missing in the workspace, or changed there",
+                where="the workspace's stage `ingest`, folder `question_images`",
+                next_step="run `routeyard build` on the recipe again: it reads the images anew",
+            )
+        encoded = base64.b64encode(data).decode("ascii")
+        return {
+            "type": "image_url",
+            "image_url": {"url": f"data:{image.media_type};base64,{encoded}"},
+        }
+
+
+def content_with_images(
+    text: str, images: Sequence[QuestionImage], folder: Path | None, tokens: int, where: str
+) -> list[dict[str, Any]]:
+    """A user message's content: text and images in the order in which the text has their marks.
+
+    Raises:
+        RecipeError: the text lacks an image of the question.
+    """
+    known = {image.image_id: image for image in images}
+    parts: list[dict[str, Any]] = []
+    said = ""
+    pieces = MARK.split(text)
+    for before, found in zip(pieces[::2], [*pieces[1::2], None], strict=True):
+        said += before
+        if found is not None and found not in known:
+            said += f"[image:{found}]"
+            continue
+        if said.strip():
+            parts.append({"type": "text", "text": said.strip("\n")})
+        said = ""
+        if found is not None:
+            parts.append(ImagePart(known[found], folder, tokens))
+    if lost := sorted(known.keys() - set(pieces[1::2])):
+        raise RecipeError(
+            f"the prompt leaves out the image {lost[0]} of its question",
+            where=where,
+            next_step="use '{{ prompt }}' or '{{ question }}' whole: they hold the images' marks",
+        )
+    return parts
+
+
+def message_as_sent(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message with its images as they are sent."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    parts = [part.sent() if isinstance(part, ImagePart) else part for part in content]
+    return {**message, "content": parts}
+
+
+def image_tokens(message: Mapping[str, Any]) -> int:
+    """Tokens that a provider counts for the images of a message at most."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return sum(part.tokens for part in parts if isinstance(part, ImagePart))
+
+
+# Where a provider is: its address, and the name under which its answers are shared.
+
+
+def address_of(provider: Provider) -> str:
+    """The address to call, with `$NAME` read from the environment. Never to be shown.
+
+    Raises:
+        RecipeError: a variable is not set, or what it holds is no address.
+    """
+    name = missing(provider.base_url)
+    where = f"pool.providers, {provider.name}"
+    if name is not None:
+        raise RecipeError(
+            f"the address of provider {provider.name!r} needs the environment variable "
+            f"{name}, which is not set",
+            where=where,
+            next_step=f"export {name}=https://… and run the same command",
+        )
+    address = expanded(provider.base_url).rstrip("/")
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        usable = usable and not any(sign.isspace() or not sign.isprintable() for sign in address)
+        named = parts.username is not None or parts.password is not None
+    except ValueError:
+        usable = named = False
+    if named:
+        raise RecipeError(
+            f"the address of provider {provider.name!r} holds a user name or a password",
+            where=where,
+            next_step="take them out of the address; a key is read from the environment variable "
+            "that the provider's `api_key_env` names",
+        )
+    if not usable:
+        raise RecipeError(
+            f"the address of provider {provider.name!r} ({provider.base_url}) is no http(s) URL",
+            where=where,
+            next_step="it must look like https://host/v1",
+        )
+    return address
+
+
+def identity_of(provider: Provider) -> str:
+    """What identifies the provider in a request's hash: its address, whatever it is called.
+
+    A loopback address that a recipe leaves to the environment changes its port at
+    each start of the server; such a one is known by the provider's name.
+    """
+    if "$" in provider.base_url and missing(provider.base_url) is not None:
+        return provider.name
+    address = address_of(provider)
+    parts = urlsplit(address)
+    host = (parts.hostname or "").lower()
+    if "$" in provider.base_url:
+        if _loopback(host):
+            return provider.name
+        # A path from the environment may hold a token: only its digest is kept.
+        import hashlib
+
+        return "sha256:" + hashlib.sha256(_normal(address).encode()).hexdigest()
+    return _normal(address)
+
+
+def is_loopback(identity: str) -> bool:
+    """Whether an identity is an address on this machine, whose port may be another tomorrow."""
+    return "://" in identity and _loopback(urlsplit(identity).hostname or "")
+
+
+def on_loopback(provider: Provider) -> bool:
+    """Whether a provider is on this machine, also where its address is left to the environment."""
+    if "$" in provider.base_url and missing(provider.base_url) is not None:
+        return False
+    return _loopback(urlsplit(address_of(provider)).hostname or "")
+
+
+def _normal(address: str) -> str:
+    parts = urlsplit(address)
+    host = (parts.hostname or "").lower()
+    host = f"[{host}]" if ":" in host else host
+    default = {"http": 80, "https": 443}[parts.scheme]
+    port = "" if parts.port in (None, default) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}{parts.path.rstrip('/')}"
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+#: Path under a provider's `base_url` that answers chat completions.
+CHAT_COMPLETIONS = "/chat/completions"
+
+Message = Mapping[str, Any]
+
+
+def canonical(value: Any) -> bytes:
+    """JSON with sorted keys and no spaces, as UTF-8; NaN is refused."""
+    text = json.dumps(
+        value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+    return text.encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True)
+class RequestSettings:
+    """All of a request but its messages: one object per model, shared by its requests.
+
+    `parameters` holds the base seed; sample *s* is asked with seed + *s*. `provider`
+    is `wire.address.identity_of`; `label` its name in the recipe, null where it is the same.
+    """
+
+    provider: str
+    endpoint: str
+    endpoint_model: str
+    parameters: Mapping[str, Any]
+    label: str | None = None
+
+    @classmethod
+    def of(
+        cls, provider: Provider, endpoint_model: str, parameters: Mapping[str, Any]
+    ) -> RequestSettings:
+        """Chat completions of a provider's model."""
+        identity = identity_of(provider)
+        label = None if identity == provider.name else provider.name
+        return cls(identity, CHAT_COMPLETIONS, endpoint_model, parameters, label)
+
+    @cached_property
+    def identity(self) -> bytes:
+        parameters = {k: v for k, v in self.parameters.items() if k not in ("n", "stream")}
+        return canonical(
+            {
+                "provider": self.provider,
+                "endpoint": self.endpoint,
+                "model": self.endpoint_model,
+                "parameters": parameters,
+            }
+        )
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Most tokens one answer may have, if the parameters say so."""
+        for name in ("max_completion_tokens", "max_tokens"):
+            value = self.parameters.get(name)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+        return None
+
+    @cached_property
+    def settings_hash(self) -> str:
+        return hashlib.sha256(self.identity).hexdigest()
+
+    def request_hash(self, messages: Sequence[Message]) -> str:
+        """SHA-256 (hex) of these settings and the messages."""
+        digest = hashlib.sha256(self.identity)
+        digest.update(b"\n")
+        digest.update(canonical(messages))
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call: the samples it asks for are the answers it wants back."""
+
+    query_id: str
+    model_id: str
+    settings: RequestSettings
+    messages: Sequence[Message]
+    samples: tuple[int, ...]
+    request_hash: str
+    #: Expected prompt tokens (for rate limits), never used as a metered count.
+    tokens_expected: int = 0
+    #: Attempts of earlier runs that were billed without an answer.
+    billed: int = 0
+
+    @property
+    def keys(self) -> list[tuple[str, int]]:
+        """(request_hash, sample) of each answer wanted."""
+        return [(self.request_hash, sample) for sample in self.samples]
+
+    def only(self, samples: Iterable[int]) -> Request | None:
+        """The same for some of its samples; null for none."""
+        kept = tuple(samples)
+        return replace(self, samples=kept) if kept else None
+
+    def with_billed(self, billed: int) -> Request:
+        """The same, after so many billed attempts without an answer."""
+        return replace(self, billed=billed) if billed else self
+
+    def singly(self) -> list[Request]:
+        """One request for each sample."""
+        return [replace(self, samples=(sample,)) for sample in self.samples]
+
+    def body(self, *, stream: bool = False) -> dict[str, Any]:
+        """The JSON object that is sent."""
+        body: dict[str, Any] = {
+            "model": self.settings.endpoint_model,
+            "messages": [*map(message_as_sent, self.messages)],
+            **self.settings.parameters,
+        }
+        if isinstance(body.get("seed"), int):
+            body["seed"] += self.samples[0]
+        if len(self.samples) > 1:
+            body["n"] = len(self.samples)
+        if stream:
+            body["stream"] = True
+            body["stream_options"] = {"include_usage": True}
+        return body
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Most tokens one answer may have, if the request says so."""
+        return self.settings.max_tokens

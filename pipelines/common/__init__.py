@@ -1,0 +1,1 @@
+"""What several packages share: files, isolation, mappings, the matrix, encoders."""

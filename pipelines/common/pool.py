@@ -1,0 +1,205 @@
+"""The pool of a recipe as the `models` table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import yaml
+
+from routeyard.pipelines.common.arrays import Bools
+from routeyard.pipelines.common.files import read_text
+from routeyard.schemas import MODELS
+from routeyard.schemas.errors import RecipeError
+from routeyard.schemas.recipe import Model, Pool
+
+
+def models_table(pool: Pool) -> pa.Table:
+    """One row per model, by id. What the pool file does not say stays null.
+
+    Raises:
+        RecipeError: the pool is empty.
+    """
+    if not pool.models and pool.file is not None:
+        raise RecipeError(
+            f"the pool's file {pool.file!r} names an environment variable that is not set",
+            where="pool.file",
+            next_step="set it to the folder that holds the file; the recipe's header says which",
+        )
+    if not pool.models:
+        raise RecipeError(
+            "the pool has no models",
+            where="pool",
+            next_step="list models under 'pool.models', or name a 'pool.file'",
+        )
+    columns = set(MODELS.column_names)
+    asked = Counter(map(_called, pool.models))
+    rows = [
+        {
+            **{k: v for k, v in model.model_dump().items() if k in columns},
+            "base_model": _base(model, asked),
+            "output_budget": _budget(model),
+            **_axes(model),
+            "kind": "real",
+        }
+        for model in sorted(pool.models, key=lambda model: model.model_id)
+    ]
+    return MODELS.from_rows(rows, where="pool")
+
+
+def _base(model: Model, asked: Counter[tuple[str | None, str]]) -> str | None:
+    """The model that a member is an arm of; null where it is the only one."""
+    if model.arm is not None:
+        return model.arm.of
+    return _called(model)[1] if asked[_called(model)] > 1 else None
+
+
+def _axes(model: Model) -> dict[str, Any]:
+    """The member's place on the axes of its entry."""
+    arm = model.arm
+    if arm is None:
+        return {}
+    return {
+        "effort": arm.effort, "effort_level": arm.effort_level, "prompt_form": arm.prompt,
+        "tools": arm.tools,
+    }  # fmt: skip
+
+
+def _called(model: Model) -> tuple[str | None, str]:
+    """Provider and name there: equal of members that are arms of one model."""
+    return model.provider, model.endpoint_model or model.model_id
+
+
+def _budget(model: Model) -> int | None:
+    """Longest answer in tokens that a member's own parameters allow; null without any."""
+    for name in ("max_completion_tokens", "max_tokens"):
+        given = model.parameters.get(name)
+        if isinstance(given, int) and not isinstance(given, bool) and given > 0:
+            return given
+    return None
+
+
+# Names under which providers serve a model.
+
+_DATED = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{8}|-\d{4}|-latest)?")
+
+
+def same_model(asked: str, served: str) -> bool:
+    """Whether the served name is the asked one, give or take vendor prefix and date.
+
+    `openai/gpt-4o` is served as `gpt-4o-2024-08-06`; `gpt-4o-mini` is another model.
+    """
+    a, b = (name.lower().rsplit("/", 1)[-1].split(":", 1)[0] for name in (asked, served))
+    longer, shorter = (a, b) if len(a) >= len(b) else (b, a)
+    if not longer.startswith(shorter):
+        return False
+    return _DATED.fullmatch(longer[len(shorter) :]) is not None
+
+
+# Published sizes of models whose names do not state them (`model_sizes.yaml`).
+
+
+@dataclass(frozen=True)
+class PublishedSize:
+    """A size as somebody published it.
+
+    Attributes:
+        params_b: All parameters in 10^9, of several experts too.
+        source: Where it was read.
+        read: Day on which it was read (ISO 8601).
+    """
+
+    params_b: float
+    source: str
+    read: str
+
+    @property
+    def words(self) -> str:
+        """Source and day in one line."""
+        return f"{self.source} (read {self.read})"
+
+
+def published_size(model: str) -> PublishedSize | None:
+    """The published size of a model by its exact name, `owner/name` or `owner__name`; None unknown.
+
+    >>> published_size("microsoft__phi-2").params_b, published_size("phi-2")
+    (2.7, None)
+    """
+    return _sizes().get(model.replace("__", "/"))
+
+
+def with_published_sizes(pool: Pool) -> Pool:
+    """The pool with published sizes where a real model states none."""
+    found = {
+        model.model_id: known
+        for model in pool.models
+        if model.params_b is None and not model.simulated
+        and (known := published_size(model.endpoint_model or model.model_id))
+    }  # fmt: skip
+    if not found:
+        return pool
+    models = [
+        model.model_copy(update={"params_b": known.params_b, "params_source": known.words})
+        if (known := found.get(model.model_id)) else model
+        for model in pool.models
+    ]  # fmt: skip
+    return pool.model_copy(update={"models": models})
+
+
+@cache
+def _sizes() -> dict[str, PublishedSize]:
+    path = Path(__file__).with_name("model_sizes.yaml")
+    rows = read_text(path.read_text(encoding="utf-8"), where=str(path))
+    return {
+        model: PublishedSize(float(row["params_b"]), row["source"], str(row["read"]))
+        for row in rows
+        for model in row["models"]
+    }
+
+
+# Groups of tasks: those known by name, and which questions match a list of patterns.
+
+_LISTED = yaml.safe_load(Path(__file__).with_name("task_groups.yaml").read_text(encoding="utf-8"))
+#: Name → patterns (lower case) of the groups that can be asked for by name.
+OOD_GROUPS: dict[str, tuple[str, ...]] = {
+    name: (*listed, *(f"mmlu_{task}" for task in listed))
+    for name, listed in _LISTED["also_in_mmlu"].items()
+} | {name: tuple(listed) for name, listed in _LISTED["as_listed"].items()}
+
+
+def members(
+    patterns: Sequence[str], columns: Iterable[Any], metadata: Sequence[str | None] = ()
+) -> Bools:
+    """(n,) questions that a pattern holds, in any case.
+
+    Args:
+        patterns: names or patterns (`mmlu_*`) of the values in `columns`, or
+            `field=pattern` for a field of the metadata (`subject=*physics`).
+        columns: task, domain and source of each question, (n,) each.
+        metadata: JSON objects of the n questions; none when not known.
+    """
+    asked = [pattern.lower().partition("=") for pattern in patterns]
+    plain = [name for name, equals, _ in asked if not equals]
+    fields = [(name.strip(), pattern.strip()) for name, equals, pattern in asked if equals]
+    listed = [list(map(str, column)) for column in columns]
+    hit = np.zeros(len(listed[0]), dtype=bool)
+    for values in listed:
+        held = {v for v in set(values) if v and any(fnmatchcase(v.lower(), p) for p in plain)}
+        hit |= np.fromiter((value in held for value in values), dtype=bool, count=len(values))
+    if not fields:
+        return hit
+    for row, text in enumerate(metadata):
+        found: Any = json.loads(text) if text else {}
+        if isinstance(found, dict):
+            lowered = {str(key).lower(): str(value).lower() for key, value in found.items()}
+            hit[row] |= any(fnmatchcase(lowered.get(name, ""), p) for name, p in fields)
+    return hit

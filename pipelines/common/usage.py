@@ -1,0 +1,383 @@
+"""Tokens of one call by class, read from the usage record of any provider, whole or incomplete.
+
+Shapes differ in what a prompt's count includes: OpenAI's, Google's, DeepSeek's, OpenRouter's,
+vLLM's and llama.cpp's include tokens read from a cache, Anthropic's do not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from routeyard.schemas.errors import BadInput
+
+# Tokens of one call by class.
+
+
+class TokenUsage(NamedTuple):
+    """Tokens of one call; null where the provider does not say, which is not zero.
+
+    Attributes:
+        prompt, completion: All tokens of the prompt and of the answer.
+        read, write: Of the prompt, read from the provider's cache and written to it.
+        reasoning: Of the answer, hidden.
+        write_1h: Of those written, kept for an hour.
+        image, audio: Of the prompt, beside text and not read from the cache.
+        cached_audio: Of those read, sound.
+        output_image, output_audio: Of the answer.
+        hidden: Of the stated total, of no stated class.
+        beside: What is billed beside tokens, such as searches; its price is not among theirs.
+        odd: Values that are no counts, or counts that contradict each other.
+    """
+
+    prompt: int | None = None
+    completion: int | None = None
+    read: int | None = None
+    write: int | None = None
+    reasoning: int | None = None
+    write_1h: int = 0
+    image: int = 0
+    audio: int = 0
+    cached_audio: int = 0
+    output_image: int = 0
+    output_audio: int = 0
+    hidden: int = 0
+    beside: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, int | None]:
+        """The counts under the names that `steps` and `responses` have for them."""
+        return {
+            "prompt_tokens": self.prompt,
+            "completion_tokens": self.completion,
+            "reasoning_tokens": self.reasoning,
+            "cache_read_tokens": self.read,
+            "cache_write_tokens": self.write,
+        }
+
+    @property
+    def known(self) -> TokenUsage:
+        """The counts, the answer's unknown where more is billed than its tokens."""
+        return self._replace(completion=None) if self.hidden or self.beside else self
+
+    @property
+    def classes(self) -> dict[str, int]:
+        """Tokens by class as they are billed: no token is in two. Of prompt and answer known."""
+        return {
+            "fresh": (self.prompt or 0) - (self.read or 0) - (self.write or 0)
+            - self.image - self.audio,
+            "cache_read": (self.read or 0) - self.cached_audio,
+            "cached_audio": self.cached_audio,
+            "cache_write": (self.write or 0) - self.write_1h,
+            "cache_write_1h": self.write_1h,
+            "image": self.image,
+            "audio": self.audio,
+            "output": (self.completion or 0) - (self.reasoning or 0)
+            - self.output_image - self.output_audio,
+            "reasoning": self.reasoning or 0,
+            "output_image": self.output_image,
+            "output_audio": self.output_audio,
+        }  # fmt: skip
+
+
+#: More tokens than any call takes or gives.
+_MOST_TOKENS = 100_000_000
+
+
+#: Keys with which a prompt's count leaves out, or may leave out, what the cache had.
+APART = ("cache_read_input_tokens", "cache_creation_input_tokens", "prompt_cache_miss_tokens",
+         "input_tokens_cache_read", "input_tokens_cache_write", "cacheReadInputTokens",
+         "cacheWriteInputTokens")  # fmt: skip
+#: Anthropic's and Bedrock's.
+_ALWAYS_APART = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens",
+                 "cacheWriteInputTokens")  # fmt: skip
+
+
+def usage_of(record: Mapping[str, Any], timings: Mapping[str, Any] | None = None) -> TokenUsage:
+    """The classes of a record of OpenAI, Anthropic, Google, Bedrock, Cohere, Mistral and others.
+
+    A record without cached tokens leaves them unknown. What is no whole number is unknown, too, and
+    named in `odd`, as are counts that contradict a total.
+
+    Args:
+        record: The `usage` (Google: `usageMetadata`) of a reply.
+        timings: What llama.cpp's own server says beside it (`cache_n`, `prompt_n`).
+
+    >>> usage_of({"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}).prompt
+    100
+    """
+    odd: list[str] = []
+    if "promptTokenCount" in record or "prompt_token_count" in record:
+        found = _google(record, odd)
+    else:
+        found = _plain(record, odd)
+    if timings is not None and found.read is None:
+        kept, asked = (_count(timings.get(n), n, odd) for n in ("cache_n", "prompt_n"))
+        both = None if kept is None or asked is None else kept + asked
+        found = found._replace(read=kept, prompt=both if found.prompt is None else found.prompt)
+    return found._replace(odd=tuple(odd)) if odd else found
+
+
+#: Classes that are zero where a record does not name them.
+_PARTS = {name for name, value in TokenUsage._field_defaults.items() if value == 0}
+
+
+def _plain(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
+    """Every shape but Google's."""
+    plain, nested, apart = _places(tuple(record))
+    counts: dict[str, Any] = {}
+    beside: list[str] = []
+
+    def take(name: str, value: Any, path: str) -> None:
+        if name == "beside":
+            beside.extend([path] if value else ())
+        elif value is not None and counts.get(name) is None:
+            counts[name] = _count(value, path, odd)
+
+    for name, key in plain:
+        take(name, record[key], key)
+    for outer, inner in nested:
+        part = record[outer]
+        if isinstance(part, Mapping):
+            for key, name in inner.items():
+                take(name, part.get(key), f"{outer}.{key}")
+    total, stated = counts.pop("total", None), counts.get("prompt")
+    if apart:
+        counts["prompt"] = _whole_prompt(record, counts, total, odd)
+    if "billed_units" in record:
+        counts.pop("read", None)  # Cohere's cached tokens are not among those that it bills
+    details = record.get("input_token_details")
+    kept = details.get("cached_tokens_details") if isinstance(details, Mapping) else None
+    if isinstance(kept, Mapping):
+        counts["cached_audio"] = _count(kept.get("audio_tokens"), "cached audio_tokens", odd)
+        counts["audio"] = (counts.get("audio") or 0) - (counts["cached_audio"] or 0)
+    for name in _PARTS & counts.keys():
+        counts[name] = counts[name] or 0
+    found = TokenUsage(**counts, beside=tuple(beside))
+    return found if total is None else _by_total(found, total, stated, odd)
+
+
+def _by_total(found: TokenUsage, total: int, stated: int | None, odd: list[str]) -> TokenUsage:
+    """The counts, as the total tells whether hidden tokens of the answer are among its own."""
+    if found.prompt is None or found.completion is None or stated is None or not total:
+        return found
+    over = total - found.completion - found.prompt
+    if over == 0 or total == stated + found.completion:
+        return found
+    if over < 0:
+        odd.append(f"{found.prompt} + {found.completion} tokens of a total of {total}")
+    elif over == found.reasoning:  # xAI's
+        return found._replace(completion=found.completion + over)
+    return found._replace(hidden=max(over, 0))
+
+
+@cache
+def _paths() -> dict[str, list[str]]:
+    text = Path(__file__).with_name("usage.yaml").read_text(encoding="utf-8")
+    found: dict[str, list[str]] = yaml.safe_load(text)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _places(
+    keys: tuple[str, ...],
+) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, dict[str, str]], ...], bool]:
+    """Where a record with these keys may keep a class: (plain, nested, whether the cache's tokens
+    may be beside the prompt's)."""
+    plain: list[tuple[str, str]] = []
+    nested: dict[str, dict[str, str]] = {}
+    for name, paths in _paths().items():
+        for path in paths:
+            outer, _, key = path.rpartition(".")
+            if not outer and key in keys:
+                plain.append((name, key))
+            elif outer in keys:
+                nested.setdefault(outer, {})[key] = name
+    return tuple(plain), tuple(nested.items()), not {*APART}.isdisjoint(keys)
+
+
+def _whole_prompt(
+    record: Mapping[str, Any], counts: Mapping[str, int | None], total: int | None, odd: list[str]
+) -> int | None:
+    """All tokens of the prompt, by what the record's shape counts as one."""
+    prompt, read, write = (counts.get(name) for name in ("prompt", "read", "write"))
+    cached = (read or 0) + (write or 0)
+    if "prompt_cache_miss_tokens" in record:  # DeepSeek
+        missed = _count(record["prompt_cache_miss_tokens"], "prompt_cache_miss_tokens", odd)
+        if missed is None or read is None:
+            return prompt
+        if prompt is not None and read + missed != prompt:
+            odd.append(f"{read} + {missed} tokens hit and missed of {prompt}")
+        return read + missed if prompt is None else prompt
+    if prompt is None or record.get("prompt_tokens") is not None:
+        return prompt  # a gateway has added Anthropic's up
+    if not {*_ALWAYS_APART}.isdisjoint(record):
+        return prompt + cached
+    if "input_tokens_cache_read" in record or "input_tokens_cache_write" in record:
+        # Inspect keeps a provider's own count; its total tells whether that leaves them out.
+        apart = prompt + (counts.get("completion") or 0) + cached == total
+        return prompt + cached * apart
+    return prompt
+
+
+def _google(record: Mapping[str, Any], odd: list[str]) -> TokenUsage:
+    """Google's, and what its Python client makes of it."""
+    if "prompt_token_count" in record:
+        record = {_camel(key): value for key, value in record.items()}
+    read, thoughts, tools, said, prompt = (
+        _count(record.get(name), name, odd)
+        for name in (
+            "cachedContentTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount",
+            "candidatesTokenCount", "promptTokenCount",
+        )
+    )  # fmt: skip
+    asked, cached, shown = (
+        _kinds(record, name, odd)
+        for name in ("promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails")
+    )
+    silent = said is None and thoughts is None
+    return TokenUsage(
+        # What tools gave back is read as a prompt and is not in its count.
+        None if prompt is None else prompt + (tools or 0),
+        # `candidatesTokenCount` is absent where nothing was written, and leaves thoughts out.
+        None if silent and "totalTokenCount" not in record else (said or 0) + (thoughts or 0),
+        read, None, thoughts,
+        image=asked.get("IMAGE", 0) - cached.get("IMAGE", 0),
+        audio=asked.get("AUDIO", 0) - cached.get("AUDIO", 0),
+        cached_audio=cached.get("AUDIO", 0),
+        output_image=shown.get("IMAGE", 0), output_audio=shown.get("AUDIO", 0),
+    )  # fmt: skip
+
+
+def _kinds(record: Mapping[str, Any], name: str, odd: list[str]) -> dict[str, int]:
+    """Google's `[{modality, tokenCount}]` as modality → count."""
+    found = record.get(name)
+    rows = [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    counts = ((one.get("modality"), one.get("tokenCount", one.get("token_count"))) for one in rows)
+    return {str(kind).rpartition(".")[2]: _count(n, name, odd) or 0 for kind, n in counts}
+
+
+def _camel(key: str) -> str:
+    first, *more = key.split("_")
+    return first + "".join(word.title() for word in more)
+
+
+def _count(value: Any, path: str, odd: list[str]) -> int | None:
+    """A whole number of tokens, also as logs write it (`12.0`, `"12"`); null is unknown."""
+    if type(value) is int and 0 <= value < _MOST_TOKENS:
+        return value
+    if value is None or value == "" or value != value:
+        return None
+    try:
+        number = -1.0 if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = -1.0
+    if not 0 <= number < _MOST_TOKENS or number != int(number):
+        odd.append(f"{path!r} is {str(value)[:40]}, which is no number of tokens")
+        return None
+    return int(number)
+
+
+def whole_usage(record: Mapping[str, Any]) -> TokenUsage:
+    """The classes of a record that says all that is billed.
+
+    Raises:
+        BadInput: it has no shape that is known, counts that contradict each other, or tokens of
+            no class.
+    """
+    found = usage_of(record)
+    faults = [*found.odd, *_parts_too_large(found)]
+    if found.hidden:
+        faults.append(f"{found.hidden} tokens of the total of no class")
+    if found.prompt is None or found.completion is None:
+        faults.append(f"no counts of a shape that is known; keys {', '.join(sorted(record)[:8])}")
+    if faults:
+        raise BadInput(
+            f"a usage record has {'; '.join(faults)}; expected whole numbers of tokens that agree",
+            where="usage",
+            next_step="leave the usage of this call unknown, or correct the record",
+        )
+    return found
+
+
+def _parts_too_large(found: TokenUsage) -> Iterator[str]:
+    """Counts whose parts do not fit in them."""
+    wholes = {
+        "fresh": ("prompt", found.prompt), "cache_read": ("cached prompt", found.read),
+        "cache_write": ("cache write", found.write), "output": ("answer", found.completion),
+    }  # fmt: skip
+    for name, count in found.classes.items():
+        what, whole = wholes.get(name, (name, 0))
+        if count < 0 and (whole is not None or name.startswith("cache")):
+            yield f"{what} of {whole} tokens with parts of {(whole or 0) - count}"
+
+
+# Token log-probabilities of a response, as `responses.logprobs` keeps them.
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One generated token: its log-probability and the alternatives returned with it.
+
+    `top` holds (token, log-probability) in the server's order, most likely
+    first as a rule; it need not hold the token itself.
+    """
+
+    token: str
+    logprob: float
+    top: tuple[tuple[str, float], ...] = ()
+
+
+def tokens(logprobs: str | None, *, where: str | None = None) -> tuple[Token, ...] | None:
+    """Tokens of one response; None when the server returned no log-probabilities.
+
+    Raises:
+        BadInput: the column holds something other than the list its contract describes.
+    """
+    if logprobs is None:
+        return None
+    try:
+        return tuple(
+            Token(
+                str(entry["token"]),
+                _number(entry["logprob"]),
+                tuple((str(token), _number(value)) for token, value in entry.get("top") or ()),
+            )
+            for entry in json.loads(logprobs)
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadInput(
+            f"logprobs are not a JSON list of {{token, logprob, top}}: {error!r}",
+            where=where,
+            next_step="compare with the column's description in schemas/contracts.yaml",
+        ) from error
+
+
+def sequence_logprob(
+    found: tuple[Token, ...] | None, *, length_normalised: bool = False
+) -> float | None:
+    """log p(s | x) in nat: the sum over tokens, or their mean.
+
+    None when there are no tokens or one of them has no finite log-probability:
+    a probability of zero for a text that was sampled is a gap in the record.
+    """
+    if not found:
+        return None
+    total = math.fsum(token.logprob for token in found)
+    if not math.isfinite(total):
+        return None
+    return total / len(found) if length_normalised else total
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"a log-probability is {value!r}")
+    return float(value)

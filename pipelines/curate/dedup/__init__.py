@@ -1,1 +1,0 @@
-"""Near-duplicate questions: `rule.py` decides, `search.py` finds all pairs exactly."""

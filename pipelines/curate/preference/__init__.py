@@ -1,1 +1,0 @@
-"""Preference pairs from semantic entropy or scores; start at `rule.py`."""

@@ -1,0 +1,768 @@
+"""Who takes part: registered routers, a user's class, a table of predictions."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
+
+from routeyard.pipelines.common.arrays import Bools, Floats, Ints, mean_costs, ranked
+from routeyard.pipelines.common.matrix import (
+    Core,
+    Examples,
+    Queries,
+    codes,
+    complete_measure,
+    dense,
+)
+from routeyard.pipelines.common.untrusted import bounded
+from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
+from routeyard.pipelines.routers import ROUTERS
+from routeyard.pipelines.routers.base import Router, architectures_of, traits_of
+from routeyard.pipelines.routers.listed import Traits, constants
+from routeyard.schemas.errors import BadInput, did_you_mean
+from routeyard.schemas.questions import GROUP, marks_of, same_question
+from routeyard.schemas.release import WITHHELD, usual_scheme
+
+# How routers are fitted, asked and compared: the one list of settings of every evaluation.
+
+P = ParamSpec("P")
+R = TypeVar("R")
+#: Seeds of the plateau study's protocol: of its first stage, and of the finalists beside it.
+FIRST_SEED = 42
+MORE_SEEDS = (1337, 2026, 7, 99)
+PROTOCOL_SEEDS = (FIRST_SEED, *MORE_SEEDS)
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """How routers are fitted, asked and compared. Equal settings are one key of what is kept.
+
+    Attributes:
+        scheme: Split scheme. Default: the release's own, `upstream` before `dense`.
+        split: Split that is measured.
+        seeds: Fits per router, for mean ± sd: a number (seeds 0, 1, …), seeds with commas
+            between, or `zoo` for those of `zoo run`. Metrics are of the first.
+        splits: Other draws of the split on which each router is fitted and tested too: accuracy
+            and gain over the best single model as mean ± sd over them.
+        resamples: Number of bootstrap resamples.
+        seed: Seed of the bootstrap.
+        cluster: Resample whole groups: duplicates or task.
+        points: Number of points of each deferral curve.
+        scaling: How utility scales costs: min-max, …
+        pair: Two models, small,large, for binary routing. Default: those of a pool of two.
+        pair_routers: Also train the pair routers.
+        binary_by: How a pool's router routes a pair: by the small one's confidence, or by
+            the difference of both.
+        basis: Preferences that pair routers learn from, by what decided them.
+        bands: Shares of the gap, 0 to 1: LPM ends, MPM begins, low band, high band.
+        ood: Retrain without each task group (and without the models that the release calls
+            unseen) and measure the change.
+        ood_groups: name=pattern,pattern, or stem, math, …: hold such tasks out. Again for more.
+        reference: Model that v_r compares with. Default: best on train.
+        timed: Time the routers; such files differ from run to run.
+        embed_seconds: Seconds it takes to embed one question, added to the time of a decision.
+        usd_per_hour: Price of the machine that routes, in USD per hour; implies timed.
+        embed: Compute the embeddings that the release lacks.
+        encoder: Of the questions; one that the release lacks is computed. Default: the release's
+            own, else with `embed` that of their words, `tfidf`.
+    """
+
+    scheme: str | None = None
+    split: str = "test"
+    seeds: tuple[int, ...] = (0,)
+    splits: int = 0
+    resamples: int = 10_000
+    seed: int = 0
+    cluster: str | None = None
+    points: int = 100
+    scaling: str = "min-max"
+    pair: tuple[str, str] | None = None
+    pair_routers: bool = True
+    binary_by: str = "confidence"
+    basis: str | None = None
+    bands: Bands = field(default_factory=Bands)
+    ood: bool = False
+    ood_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    reference: str | None = None
+    timed: bool = False
+    embed_seconds: float = 0.0
+    usd_per_hour: float | None = None
+    embed: bool = False
+    encoder: str | None = None
+
+    def __post_init__(self) -> None:
+        """Take seeds and groups as people write them.
+
+        Raises:
+            BadInput: there is no seed, or one occurs twice.
+        """
+        object.__setattr__(self, "seeds", seeds_of(self.seeds))
+        if self.usd_per_hour is not None:
+            object.__setattr__(self, "timed", True)
+        if self.pair is not None:
+            object.__setattr__(self, "pair", tuple(self.pair))
+        groups = self.ood_groups or ()
+        items = groups.items() if isinstance(groups, Mapping) else groups
+        found = tuple((name, tuple(patterns)) for name, patterns in items)
+        object.__setattr__(self, "ood_groups", found)
+
+    def but(self, **changes: Any) -> EvaluationSettings:
+        """The same settings with some of them changed."""
+        return replace(self, **changes) if changes else self
+
+    def to_json(self) -> dict[str, Any]:
+        """Every setting by name, as JSON holds it."""
+        return {**asdict(self), "ood_groups": {k: list(v) for k, v in self.ood_groups}}
+
+
+def setting_helps() -> dict[str, str]:
+    """Setting → what it is, in one line, from the docstring of `EvaluationSettings`."""
+    about = inspect.cleandoc(EvaluationSettings.__doc__ or "").partition("Attributes:\n")[2]
+    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", about, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def lists_settings(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that takes settings as `**more`, whose signature and help name each of them."""
+    own = inspect.signature(function)
+    base, helps = EvaluationSettings(), setting_helps()
+    named = [
+        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY,
+                          default=getattr(base, one.name), annotation=one.type)
+        for one in fields(base)
+    ]  # fmt: skip
+    kept = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    function.__signature__ = own.replace(  # type: ignore[attr-defined]
+        parameters=[*kept, *named]
+    )
+    told = "".join(f"\n    {one.name}: {helps[one.name]} [{one.default!r}]" for one in named)
+    text = inspect.cleandoc(function.__doc__ or "")
+    function.__doc__ = f"{text}\n\nSettings, with their defaults:{told}\n"
+    return function
+
+
+def seeds_of(given: int | str | Sequence[int]) -> tuple[int, ...]:
+    """Seeds of fits: n for 0 … n−1, seeds themselves (`42,7` as text), or `zoo`.
+
+    Raises:
+        BadInput: it is neither, or a seed occurs twice.
+
+    >>> seeds_of("3"), seeds_of("42,7"), seeds_of("zoo")[:2]
+    ((0, 1, 2), (42, 7), (42, 1337))
+    """
+    if given == "zoo":
+        return PROTOCOL_SEEDS
+    try:
+        if isinstance(given, str):
+            words = [word for word in given.split(",") if word.strip()]
+            found = tuple(map(int, words)) if "," in given else tuple(range(int(given)))
+        else:
+            found = tuple(range(given)) if isinstance(given, int) else tuple(map(int, given))
+    except (TypeError, ValueError):
+        found = ()
+    if not found or len(set(found)) < len(found) or min(found) < 0:
+        raise BadInput(
+            f"expected at least one fit, each with its own seed; got {given!r}",
+            where="seeds",
+            next_step="give a number such as 5, seeds such as 42,1337, or zoo",
+        )
+    return found
+
+
+# Hashes of what a router is given: equal questions, labels and vectors, equal hash.
+
+#: Bytes that are hashed at once, of arrays that may be on disk.
+_BLOCK = 1 << 24
+#: Texts that are hashed at once.
+_TEXTS = 4096
+
+_KNOWN: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+def digest(given: Examples | Queries) -> str:
+    """16 hex digits over everything that is in it, computed once for an object."""
+    if given not in _KNOWN:
+        hashed = hashlib.sha256()
+        feed(hashed, given)
+        _KNOWN[given] = hashed.hexdigest()[:16]
+    return _KNOWN[given]
+
+
+def feed(hashed: Any, value: Any) -> None:
+    """Every value with its kind and length before it, so that no two things read alike."""
+    if value is None or isinstance(value, str):
+        text = b"" if value is None else value.encode("utf-8", "surrogatepass")
+        hashed.update(f"{type(value).__name__}{len(text)}:".encode() + text)
+    elif isinstance(value, np.ndarray) and value.dtype.kind not in "UO":
+        hashed.update(f"{value.dtype}{value.shape}:".encode())
+        rows = max(1, _BLOCK // max(1, value[:1].nbytes))
+        for first in range(0, len(value), rows):
+            hashed.update(np.ascontiguousarray(value[first : first + rows]).data)
+    elif isinstance(value, Mapping):
+        hashed.update(f"map{len(value)}:".encode())
+        for name in sorted(value):
+            feed(hashed, name)
+            feed(hashed, value[name])
+    elif is_dataclass(value):
+        for one in fields(value):
+            feed(hashed, one.name)
+            feed(hashed, getattr(value, one.name))
+    else:
+        hashed.update(f"list{len(value)}:".encode())
+        for first in range(0, len(value), _TEXTS):
+            texts = [
+                str(one).encode("utf-8", "surrogatepass") for one in value[first : first + _TEXTS]
+            ]
+            hashed.update(b"".join([b"str%d:%b" % (len(text), text) for text in texts]))
+
+
+# On which questions routers learn, choose settings and are tested.
+
+#: One in so many train questions is taken for validation where a scheme has none.
+HELD = 8
+
+
+def default_scheme(core: Core, asked: str | None = None) -> str:
+    """The scheme asked for, else the published `upstream`, else `dense`, else the first in order.
+
+    Raises:
+        BadInput: it does not exist, its test is empty, or there is no scheme.
+    """
+    if not core.splits:
+        raise BadInput(
+            "the release has no split into train and test questions",
+            next_step="give the recipe a `split` section",
+        )
+    chosen = asked or usual_scheme(core.splits)
+    if asked is not None:
+        core.rows(asked, "test")
+    return chosen
+
+
+def with_validation(core: Core, scheme: str) -> tuple[Core, bool]:
+    """The core, with one in `HELD` train questions for validation where the scheme has none.
+
+    Which ones is decided by a hash of their ids: the same for any order of rows.
+
+    Raises:
+        BadInput: the scheme is unknown, or train or test is empty.
+    """
+    core.rows(scheme, "train")
+    core.rows(scheme, "test")
+    splits = core.splits[scheme]
+    if np.any(splits == "validation"):
+        return core, False
+    lot = np.array(
+        [int(hashlib.sha256(q.encode()).hexdigest()[:8], 16) % HELD for q in core.query_ids]
+    )
+    carved = np.where((splits == "train") & (lot == 0), "validation", splits)
+    if not np.any(carved == "train") or not np.any(carved == "validation"):
+        raise BadInput(
+            f"scheme {scheme!r} has too few train questions to choose settings on some of them",
+            next_step="give the recipe's `split` a validation share",
+        )
+    return replace(core, splits={**core.splits, scheme: carved}), True
+
+
+def redrawn(core: Core, scheme: str, times: int, seed: int = 0) -> Iterator[Core]:
+    """The core with its train, validation and test questions drawn anew, so many times.
+
+    Each task keeps its counts, so a task that is all in test stays there; questions that are
+    one (`one_question`) get one split. A draw depends on ids and the seed, not on order. Empty
+    where no question could move.
+    """
+    rows = np.flatnonzero(core.splits[scheme] != "")
+    if times < 1 or not any(
+        len(set(core.splits[scheme][core.tasks == task]) - {""}) > 1
+        for task in np.unique(core.tasks[rows])
+    ):
+        return
+    ids, whole = np.array(core.query_ids, dtype=np.str_), one_question(core)
+    units: dict[str, list[list[int]]] = {}
+    in_order = rows[np.lexsort((ids[rows], whole[rows]))]
+    for one in np.split(in_order, np.flatnonzero(np.diff(whole[in_order])) + 1):
+        units.setdefault(str(core.tasks[one[0]]), []).append(one.tolist())
+    for k in range(1, times + 1):
+        drawn = np.full(core.n_queries, "", dtype=core.splits[scheme].dtype)
+        for own in units.values():
+            own.sort(
+                key=lambda unit: hashlib.sha256(f"{seed}|{k}|{ids[unit[0]]}".encode()).digest()
+            )
+            here = core.splits[scheme][np.concatenate(own)]
+            left = {name: int(np.sum(here == name)) for name in ("test", "validation", "train")}
+            for unit in own:
+                fits = [part for part, n in left.items() if n >= len(unit)]
+                name = fits[0] if fits else max(left, key=left.__getitem__)
+                drawn[unit] = name
+                left[name] -= len(unit)
+        yield replace(core, splits={**core.splits, scheme: drawn})
+
+
+def one_question(core: Core) -> Ints:
+    """(n,) equal numbers for questions that are one: near-duplicates, of one value of
+    `fields.group`, or with words that are equal or nearly so."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = core.n_queries
+    links = [core.groups]
+    if len(core.metadata):
+        named = [json.loads(text).get(GROUP) if GROUP in text else None for text in core.metadata]
+        links.append(
+            _numbers([f"{k}" if one is None else f"of {one}" for k, one in enumerate(named)])
+        )
+    if len(core.prompts):
+        said = [f"{k}" if one == WITHHELD else one for k, one in enumerate(core.prompts)]
+        equal = np.asarray(marks_of(pa.array(said)).dictionary_encode().indices).astype(np.int64)
+        links.append(same_question(said, equal))
+    ends = np.concatenate([n * (k + 1) + _numbers(one) for k, one in enumerate(links)])
+    starts = np.tile(np.arange(n), len(links))
+    size = n * (len(links) + 1)
+    joined = coo_array((np.ones(len(ends), dtype=np.int8), (starts, ends)), shape=(size, size))
+    return np.asarray(connected_components(joined, directed=False)[1][:n].astype(np.int64))
+
+
+def _numbers(values: object) -> Ints:
+    return np.asarray(np.unique(np.asarray(values), return_inverse=True)[1], dtype=np.int64)
+
+
+def price(core: Core, scheme: str) -> Floats:
+    """(m,) mean train cost by the first measure that knows all models; zeros without any."""
+    measure = priced_in(core, scheme)
+    if measure is None:
+        return np.zeros(core.n_models)
+    return mean_costs(core.costs[measure][core.rows(scheme, "train")])
+
+
+def priced_in(core: Core, scheme: str) -> str | None:
+    """The measure that `price` takes; None where none knows all models."""
+    train = core.rows(scheme, "train")
+    return complete_measure({name: cost[train] for name, cost in core.costs.items()})
+
+
+def order(core: Core, scheme: str) -> Ints:
+    """(m,) models, best on train first; ties as `ranked` has them."""
+    return ranked(core.labels[core.rows(scheme, "train")], price(core, scheme))
+
+
+# A router as a table of predictions: for people who have scores and no Python to hand over.
+
+#: Column of what a router itself costs on each question.
+DECISION = "decision_cost_usd"
+#: Columns of names.
+_IDS = frozenset({"query_id", "model_id", "router"})
+
+
+def read_predictions(path: Path) -> pa.Table:
+    """A CSV or Parquet file about questions and models; ids are texts, each column is there once.
+
+    Raises:
+        BadInput: there is no such table, a column name occurs twice, or an id is not a string.
+    """
+    if not path.is_file():
+        raise BadInput(
+            "there is no such predictions file",
+            where=str(path),
+            next_step="give a CSV or Parquet with query_id, model_id and, if known, score",
+        )
+    try:
+        # As they are written: 0012 is no number, and NA may be a name.
+        told = csv.ConvertOptions(column_types=dict.fromkeys(_IDS, pa.string()))
+        parquet = path.suffix == ".parquet"
+        table = (
+            pq.read_table(bounded(path)) if parquet else csv.read_csv(path, convert_options=told)
+        )
+    except pa.ArrowException as error:
+        raise BadInput(f"this is no table: {error}", where=str(path)) from error
+    names = Counter(table.column_names)
+    for name, times in names.items():
+        if times > 1:
+            raise BadInput(
+                f"the column {name!r} occurs {times} times in the table",
+                where=str(path),
+                next_step="leave one of them",
+            )
+    for name in _IDS & set(names):
+        try:
+            ids = table.column(name).cast(pa.string())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise BadInput(f"the column {name!r} holds no ids: {error}", where=str(path)) from error
+        table = table.set_column(table.column_names.index(name), name, ids)
+    return table
+
+
+class Predictions:
+    """Looks scores up instead of computing them.
+
+    Three layouts are understood:
+
+    * `query_id, model_id, score`: a score for every query and model;
+    * `query_id` and one column per model: the same, wide;
+    * `query_id, model_id`: only the choice. It counts as score 1 for the
+      chosen model and 0 for the others, so under a growing weight of cost it
+      gives way to the cheapest.
+
+    `decision_cost_usd`, in any of them, is what the router itself costs on the question: it is
+    added to the costs of what it routes.
+
+    Attributes:
+        unread: Columns that are none of these.
+    """
+
+    def __init__(self, table: pa.Table, name: str):
+        self.name = name
+        self._table = table
+        self.unread: list[str] = []
+
+    def fit(self, train: Examples) -> Predictions:
+        self._models = pa.array(train.model_ids, pa.string())
+        long = "model_id" in self._table.column_names
+        read = ["query_id", DECISION, *(["model_id", "score"] if long else train.model_ids)]
+        self.unread = [name for name in self._table.column_names if name not in read]
+        return self
+
+    def decision_usd(self, queries: Queries) -> Floats | None:
+        """(n,) USD of deciding about each question; None where the table states none.
+
+        Raises:
+            BadInput: a cost is missing, negative or no number, or a question has several.
+        """
+        if DECISION not in self._table.column_names:
+            return None
+        ids = pa.array(queries.query_ids, pa.string())
+        rows = codes(self._table.column("query_id").cast(pa.string()), ids)
+        values = self._numbers(DECISION).to_numpy(zero_copy_only=False)
+        use = rows >= 0
+        low, high = np.full(len(ids), np.inf), np.full(len(ids), -np.inf)
+        with np.errstate(invalid="ignore"):  # a cost that is missing
+            np.minimum.at(low, rows[use], values[use])
+            np.maximum.at(high, rows[use], values[use])
+        wrong = np.flatnonzero(~(np.isfinite(low) & (low >= 0) & (low == high)))
+        if len(wrong):
+            raise self._broken(
+                f"has no one {DECISION} of 0 or more for {len(wrong)} questions, "
+                f"such as {ids[int(wrong[0])]}"
+            )
+        return low
+
+    def scores(self, queries: Queries) -> Floats:
+        """Raises BadInput: a query, model or score is missing, or a cell is not a number."""
+        table, ids = self._table, pa.array(queries.query_ids, pa.string())
+        if "query_id" not in table.column_names:
+            raise self._broken("has no column 'query_id'")
+        rows = codes(table.column("query_id").cast(pa.string()), ids)
+        missing = sorted(set(range(len(ids))) - set(rows.tolist()))
+        if missing:
+            raise self._broken(
+                f"lacks {len(missing)} of the {len(ids)} questions, such as {ids[missing[0]]}"
+            )
+        shape = (len(ids), len(self._models))
+        if "model_id" in table.column_names:
+            columns = codes(table.column("model_id").cast(pa.string()), self._models)
+            if np.any(columns < 0):
+                wrong = table.column("model_id")[int(np.argmin(columns))].as_py()
+                raise self._broken(f"names a model that is not in the release: {wrong!r}")
+            if "score" not in table.column_names:
+                use = rows >= 0
+                self._once(rows, use, "chooses more than one model for a question")
+                out = np.zeros(shape)
+                out[rows[use], columns[use]] = 1.0
+                return out
+            self._once(rows * shape[1] + columns, rows >= 0, "scores a model twice on a question")
+            out = dense(rows, columns, self._numbers("score"), shape)
+        else:
+            absent = sorted(set(self._models.to_pylist()) - set(table.column_names))
+            if absent:
+                raise self._broken(f"has no column for model {absent[0]!r}")
+            use = rows >= 0
+            self._once(rows, use, "holds a question twice")
+            out = np.full(shape, np.nan)
+            for column, model in enumerate(self._models.to_pylist()):
+                values = self._numbers(model).to_numpy(zero_copy_only=False)
+                out[rows[use], column] = values[use]
+        if np.isnan(out).any():
+            row, column = (int(k) for k in np.argwhere(np.isnan(out))[0])
+            raise self._broken(
+                f"has no score for model {self._models[column]} on question {ids[row]}"
+            )
+        return out
+
+    def _once(self, keys: Ints, use: Bools, says: str) -> None:
+        """Of two rows about the same nobody knows which is meant."""
+        if len(np.unique(keys[use])) < int(use.sum()):
+            raise self._broken(says)
+
+    def _numbers(self, column: str) -> pa.ChunkedArray:
+        try:
+            return self._table.column(column).cast(pa.float64())
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise self._broken(f"column {column!r} holds something that is no number") from error
+
+    def _broken(self, what: str) -> BadInput:
+        return BadInput(
+            f"the predictions table {what}",
+            where=self.name,
+            next_step="columns: query_id, model_id, score; or query_id and one column per model; "
+            f"or query_id, model_id for choices alone; and {DECISION} in every row or in none",
+        )
+
+
+#: Makes a fresh router for a seed; a `RouterSpec` is one whose predictions can be kept.
+Maker = Callable[[int], Router]
+
+
+@dataclass(frozen=True)
+class RouterSpec:
+    """A router by where it is found; called with a seed it makes a fresh one.
+
+    Attributes:
+        name: as tables call it.
+        target: `module:Class`, or `file.py:Class`, or a CSV or Parquet file; empty for `given`.
+        setting: keyword arguments of its class; the others keep their defaults.
+        given: a class or a router that was handed over in Python.
+        seed: for a class that takes one; None for its own.
+        repeat: which of several fits it is for, where the class takes no seed.
+    """
+
+    name: str
+    target: str
+    setting: Mapping[str, Any] = field(default_factory=dict)
+    given: Any = None
+    seed: int | None = None
+    repeat: int = 0
+
+    def __call__(self, seed: int | None = None) -> Router:
+        return made(self if seed is None else replace(self, seed=seed))
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table of predictions, and so nothing is fitted."""
+        return isinstance(self.given, Predictions) or self.target.endswith((".csv", ".parquet"))
+
+
+def registered(names: list[str] | None = None) -> list[RouterSpec]:
+    """Registered routers by name, all without names; `embedllm:code` is one with a preset.
+
+    Raises:
+        UnknownName: no router has that name.
+        BadInput: it has no such preset.
+    """
+    wanted = names if names is not None else ROUTERS.names()
+    return [_registered(name) for name in dict.fromkeys(wanted)]
+
+
+def _registered(name: str) -> RouterSpec:
+    router, colon, preset = name.partition(":")
+    ROUTERS.get(router)
+    if not colon:
+        return RouterSpec(name, ROUTERS.targets[router])
+    constants(router, preset)
+    return RouterSpec(name, ROUTERS.targets[router], {"preset": preset})
+
+
+def own(target: str) -> RouterSpec:
+    """A router of someone's own: `module:Class`, `file.py:Class`, or a predictions table.
+
+    Raises:
+        BadInput: it cannot be found or is no router.
+    """
+    if target.endswith((".csv", ".parquet")):
+        if not Path(target).is_file():
+            raise BadInput(
+                "there is no such predictions file",
+                where=target,
+                next_step="give a CSV or Parquet with query_id, model_id and, if known, score",
+            )
+        return RouterSpec(Path(target).stem, str(Path(target).resolve()))
+    module, _, attribute = target.rpartition(":")
+    if module.endswith(".py"):
+        target = f"{Path(module).resolve()}:{attribute}"
+    elif os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    found = class_of(RouterSpec("", target))
+    return RouterSpec(getattr(found, "name", attribute), target)
+
+
+def handed_over(name: str, given: Any) -> RouterSpec:
+    """A router class, made anew for each fit, or a router, fitted again; or a registered name.
+
+    Raises:
+        BadInput: it has no `fit` or no `scores`.
+    """
+    if isinstance(given, str):
+        return replace(registered([given])[0], name=name)
+    lacks = [name for name in ("fit", "scores") if not callable(getattr(given, name, None))]
+    if lacks:
+        raise BadInput(
+            f"{given!r} is no router: it has no method {lacks[0]!r}",
+            next_step="a router has `fit(train)` and `scores(queries)`",
+        )
+    return RouterSpec(name, "", given=given)
+
+
+def class_of(spec: RouterSpec) -> Any:
+    """The class behind an entrant. This runs the module that defines it.
+
+    Raises:
+        BadInput: it cannot be imported, or is no router.
+    """
+    if spec.given is not None:
+        return spec.given if inspect.isclass(spec.given) else type(spec.given)
+    module, _, attribute = spec.target.rpartition(":")
+    if not module or not attribute:
+        raise BadInput(
+            f"{spec.target!r} does not name a class",
+            next_step="write it as module:Class or file.py:Class",
+        )
+    try:
+        there = load_module(module)
+    except SyntaxError as error:
+        raise BadInput(
+            f"router {spec.target!r} cannot be imported: {error.msg}",
+            where=f"{error.filename or module}:{error.lineno or 1}",
+            next_step="correct that line and run the same command",
+        ) from error
+    except (ImportError, AttributeError, OSError) as error:
+        raise BadInput(
+            f"router {spec.target!r} cannot be imported: {type(error).__name__}: {error}",
+            next_step="name a file that exists, or install the module",
+        ) from error
+    found = getattr(there, attribute, None)
+    if found is None:
+        classes = [name for name, one in vars(there).items() if callable(getattr(one, "fit", None))]
+        raise BadInput(
+            f"there is no {attribute!r} in {Path(module).name}",
+            where=module,
+            next_step=did_you_mean(attribute, classes),
+        )
+    lacks = [name for name in ("fit", "scores") if not callable(getattr(found, name, None))]
+    if lacks:
+        raise BadInput(
+            f"{spec.target!r} is no router: it has no method {lacks[0]!r}",
+            next_step="see pipelines/routers/base.py for the two methods a router has",
+        )
+    return found
+
+
+def load_module(name: str) -> Any:
+    """A module by name, or by the path of its file. This runs it."""
+    if not name.endswith(".py"):
+        return importlib.import_module(name)
+    known = f"routeyard_own_{Path(name).stem}"
+    if known in sys.modules and getattr(sys.modules[known], "__file__", None) == name:
+        return sys.modules[known]
+    found_spec = importlib.util.spec_from_file_location(known, name)
+    if found_spec is None or found_spec.loader is None:
+        raise ImportError(f"{name} is no Python file")
+    module = importlib.util.module_from_spec(found_spec)
+    sys.modules[known] = module
+    found_spec.loader.exec_module(module)
+    return module
+
+
+def traits(spec: RouterSpec) -> Traits:
+    """What it says about itself; a table is fixed and needs nothing."""
+    if spec.is_table:
+        return Traits(loss="none: a table of scores", needs=(), stochastic=False, cost="none")
+    found = class_of(spec)
+    if hasattr(found, "traits"):
+        return traits_of(found)
+    # Someone's own class: it has a seed when it takes one.
+    return Traits(stochastic=takes_seed(found))
+
+
+def architectures(spec: RouterSpec) -> tuple[Mapping[str, Any], ...]:
+    """Settings the protocol tries; those of a preset alone where one is named."""
+    if spec.setting:
+        return (spec.setting,)
+    return ({},) if spec.is_table else architectures_of(class_of(spec))
+
+
+def made(spec: RouterSpec) -> Router:
+    """A fresh router; of a class that takes a seed, one with the seed of the spec.
+
+    Raises:
+        BadInput: it is one router with one seed, and another seed is asked for; or its
+            constructor needs what is not given.
+    """
+    if spec.is_table and spec.given is None:
+        return Predictions(read_predictions(Path(spec.target)), spec.name)
+    found = class_of(spec)
+    if spec.given is not None and not inspect.isclass(spec.given):
+        if spec.seed and takes_seed(found):
+            raise BadInput(
+                f"{spec.given!r} is one router with one seed, and several seeds were asked for",
+                next_step=f"pass the class {found.__name__} itself: each fit makes one with "
+                "its own seed",
+            )
+        one: Router = spec.given
+        return one
+    # Lists come back from JSON where a class declares tuples.
+    setting = {k: tuple(v) if isinstance(v, list) else v for k, v in spec.setting.items()}
+    if spec.seed is not None and takes_seed(found):
+        setting["seed"] = spec.seed
+    for argument in inspect.signature(found).parameters.values():
+        named = argument.kind in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY)
+        if named and argument.default is argument.empty and argument.name not in setting:
+            raise BadInput(
+                f"router {spec.name!r} cannot be made: its constructor needs {argument.name!r}",
+                where=spec.target,
+                next_step=f"give {argument.name!r} a default",
+            )
+    router: Router = found(**setting)
+    return router
+
+
+def identity(spec: RouterSpec) -> str | None:
+    """What decides a router's fit beside its code and its data; None where that is not known.
+
+    A setting that spells out a default is that default's. A seed counts where the class takes
+    one; without, a registered router repeats itself, and of someone's own each `repeat` may differ.
+    """
+    if spec.given is not None or spec.is_table:
+        return None
+    found = class_of(spec)
+    known = inspect.signature(found).parameters
+    defaults = {
+        **getattr(found, "loop", {}),
+        **getattr(found, "defaults", {}),
+        **{k: one.default for k, one in known.items() if one.default is not one.empty},
+    }
+    setting = {**defaults, **spec.setting}
+    repeat = spec.repeat
+    if takes_seed(found):
+        setting["seed"] = setting.get("seed") if spec.seed is None else spec.seed
+        repeat = 0
+    elif spec.target in ROUTERS.targets.values():
+        repeat = 0
+    try:
+        return json.dumps([spec.target, setting, repeat], sort_keys=True)
+    except TypeError:
+        return None
+
+
+def as_published(spec: RouterSpec) -> bool:
+    """Whether an entrant has a preset of its authors, who score all test questions."""
+    return bool(spec.setting.get("preset", "routeyard") != "routeyard")
+
+
+def takes_seed(made: Any) -> bool:
+    """Whether a class has a keyword argument `seed`."""
+    return "seed" in inspect.signature(made).parameters

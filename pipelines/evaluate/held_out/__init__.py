@@ -1,1 +1,0 @@
-"""Tasks and models held out of training: what a router loses on them; start at `ood.py`."""

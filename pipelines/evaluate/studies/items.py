@@ -1,0 +1,469 @@
+"""Tables about routers: rows are routers, columns are metrics of one evaluation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from routeyard.pipelines.collect.informative import Z, collect_informatively
+from routeyard.pipelines.collect.plan import covered
+from routeyard.pipelines.common.arrays import Floats, Ints, mean_costs
+from routeyard.pipelines.common.matrix import Core, first_measure
+from routeyard.pipelines.curate.dedup import dedup
+from routeyard.pipelines.curate.search import query_vectors
+from routeyard.pipelines.curate.task_analysis import (
+    average_ranks,
+    model_costs,
+    specialist_scores,
+    task_similarity,
+)
+from routeyard.pipelines.evaluate.cascade import Ran, cheapest_first, frugal, surest, verified
+from routeyard.pipelines.evaluate.metrics.bootstrap import Draws
+from routeyard.pipelines.evaluate.metrics.selection import at_choice, best_single, query_oracle
+from routeyard.pipelines.evaluate.run import Evaluation
+from routeyard.pipelines.evaluate.studies.study import StudyCell, StudyContext, Unit
+from routeyard.schemas.contracts import RESULTS
+from routeyard.schemas.errors import BadInput
+from routeyard.schemas.recipe.collect import Coverage, Informative
+
+# What asking, looking at the answer and asking again costs and brings, beside routing.
+
+#: Budgets per question, as multiples of the mean cost of the best single model.
+CASCADES_BUDGETS = (0.25, 0.5, 1.0, 2.0)
+
+
+def cascades_cells(context: StudyContext) -> Sequence[StudyCell]:
+    """Accuracy, mean cost and models asked of each cascade on the test questions."""
+    core, scheme = context.core, context.default_scheme()
+    measure = first_measure(core.costs)
+    assert measure is not None  # `needs` says so
+    train, test = (_whole(core, core.rows(scheme, part), measure) for part in ("train", "test"))
+    price = mean_costs(train.costs[measure])
+    by_price = cheapest_first(train.labels, train.costs[measure])
+    draws = Draws(test.n_queries, context.resamples, context.seed)
+    y, cost = test.labels, test.costs[measure]
+    single, top = best_single(train.labels, price), query_oracle(y, cost)
+    alone, best = (_of(y, cost, np.asarray(who)) for who in (np.full(len(y), single), top))
+    found = [*_row("best single model", alone, draws), *_row("oracle, asked at once", best, draws)]
+    for stages in range(2, core.n_models + 1):
+        done = verified(y, test.decided, cost, by_price[:stages])
+        found += _row(f"verified, {stages} cheapest", done, draws)
+    level = float(price[single])
+    shown = {name: train.signals[name] for name in surest(train.signals)}
+    for name in shown:
+        if name not in surest(test.signals):
+            continue
+        on_train, on_test = surest(train.signals)[name], surest(test.signals)[name]
+        budgets = level * np.array(CASCADES_BUDGETS)
+        for share, one in zip(
+            CASCADES_BUDGETS, frugal(train.examples(), on_train, measure, budgets), strict=True
+        ):
+            done = one.run(on_test, y, cost)
+            models = " → ".join(core.model_ids[k] for k in one.order)
+            found += _row(f"{name}, {share:g} × best single", done, draws, models)
+    return found
+
+
+def _whole(core: Core, rows: Ints, measure: str) -> Core:
+    """The questions with every model's label and cost: a cascade may ask any of them."""
+    part = core.take(rows)
+    known = ~np.isnan(part.labels).any(axis=1) & ~np.isnan(part.costs[measure]).any(axis=1)
+    if not known.any():
+        raise BadInput(
+            "no question has a label and a cost of every model, so no cascade can be followed",
+            next_step="use a release whose models answered the same questions",
+        )
+    return part.take(np.flatnonzero(known))
+
+
+def _of(labels: Floats, cost: Floats, choice: Ints) -> Ran:
+    asked = np.ones(len(choice), dtype=np.int64)
+    return Ran(choice, asked, at_choice(cost, choice), at_choice(labels, choice))
+
+
+def _row(name: str, done: Ran, draws: Draws, models: str | None = None) -> list[StudyCell]:
+    columns = np.stack([done.score, done.cost, done.asked.astype(np.float64)], axis=1)
+    low, high = np.quantile(draws.means(columns), [0.025, 0.975], axis=0)
+    units = (("accuracy", "percent"), ("mean cost", "number"), ("models asked", "number"))
+    found = [
+        StudyCell(name, title, float(columns[:, k].mean()), unit, float(low[k]), float(high[k]))  # type: ignore[arg-type]
+        for k, (title, unit) in enumerate(units)
+    ]
+    return [*found, *([] if models is None else [StudyCell(name, "list", text=models)])]
+
+
+# Calls that informative rounds save against uniform coverage, replayed on a full matrix.
+
+#: Shares of all calls that the rounds may spend.
+COLLECTION_BUDGETS = (0.05, 0.1, 0.2, 0.3)
+#: Shares of the pool at which uniform coverage is replayed; between them it is interpolated.
+_SHARES = (0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+_SEEDS = 8
+#: Pairs of models over which the bound's median is taken.
+_PAIRS = 60
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What rounds of one budget came to, one value per seed.
+
+    Attributes:
+        saved: Calls that uniform coverage needs for the same width, over ours.
+        width: Mean number of places that a rank may take beside its own.
+        inside: Share of true differences inside their 95 % intervals.
+    """
+
+    saved: Floats
+    width: Floats
+    inside: Floats
+
+
+def complete(context: StudyContext) -> tuple[Floats, Ints]:
+    """Scores (questions, models) and tasks of the questions that all models have a label of."""
+    whole = context.matrix.known.all(axis=0)
+    scores = context.matrix.correct[:, whole].T.astype(np.float64)
+    return scores, np.unique(context.matrix.task[whole], return_inverse=True)[1]
+
+
+def replay(
+    scores: Floats,
+    tasks: Ints,
+    budget: float,
+    uniform: tuple[Floats, Floats],
+    seeds: Sequence[int],
+    *,
+    pilot: float = 0.5,
+    **settings: Any,
+) -> Replay:
+    """Rounds on a full matrix, seed by seed.
+
+    Args:
+        budget: Share of all pairs that the rounds may ask.
+        uniform: Shares of the pool and widths of `uniform_widths`.
+        pilot: Share of the budget that the pilot takes.
+        settings: `apart`, `floor` of `collect_informatively`.
+    """
+    n, models = scores.shape
+    calls = int(budget * n * models)
+    found = []
+    for seed in seeds:
+        plan = Informative(
+            # No difference is small enough: all of the budget is spent.
+            resolve=1e-9, pilot=max(int(n * pilot * calls // (n * models)), 20), rounds=40,
+            calls=calls, seed=seed,
+        )  # fmt: skip
+        made = collect_informatively(
+            tasks, models, plan, lambda asked: np.where(asked, scores, np.nan), **settings
+        )
+        width = _width(made.unresolved(0.0))
+        needed = np.interp(-width, -uniform[1], uniform[0]) * n * models
+        inside = _inside(made.weighted, made.covariance, scores.mean(axis=0))
+        found.append((needed / made.asked.sum(), width, inside))
+    return Replay(*np.array(found).T)
+
+
+def collection_cells(context: StudyContext) -> Sequence[StudyCell]:
+    """One row per budget; every question of which all models have a label is used."""
+    scores, tasks = complete(context)
+    uniform = uniform_widths(scores, tasks, context.seed)
+    bound = _bound(scores)
+    out = []
+    for budget in COLLECTION_BUDGETS:
+        seeds = range(context.seed, context.seed + _SEEDS)
+        made = replay(scores, tasks, budget, uniform, seeds)
+        row = f"{100 * budget:g} % of all calls"
+        low, high = mean_interval(made.saved, context.seed)
+        plain = float(np.interp(budget, *uniform))
+        out += [
+            StudyCell(row, "calls of uniform coverage over ours", float(made.saved.mean()), low=low,
+                 high=high),
+            StudyCell(row, "rank interval, rounds", float(made.width.mean())),
+            StudyCell(row, "rank interval, uniform", plain),
+            StudyCell(row, "true differences inside", float(made.inside.mean()), "percent"),
+            StudyCell(row, "were all ease known", bound),
+        ]  # fmt: skip
+    return out
+
+
+def uniform_widths(scores: Floats, tasks: Any, seed: int) -> tuple[Floats, Floats]:
+    """Shares of the pool, and the mean width of rank intervals from plain means at each."""
+    n, models = scores.shape
+    queries = pa.table(
+        {
+            "query_id": [f"{row}" for row in range(n)],
+            "task": [f"{task}" for task in tasks],
+            "metadata": ["{}"] * n,
+        }
+    )
+    draws = sorted({max(1, round(share * models)) for share in _SHARES})
+    found = []
+    for draw in draws:
+        width = []
+        for number in range(3):
+            coverage = Coverage(share=draw / models, seed=seed + number)
+            asked = np.zeros(scores.shape, dtype=bool)
+            for m, rows in enumerate(covered(queries, models, coverage)):
+                asked[rows, m] = True
+            width.append(_width(_open(scores, tasks, asked)))
+        found.append(float(np.mean(width)))
+    return np.array(draws) / models, np.minimum.accumulate(found)
+
+
+def _open(scores: Floats, tasks: Any, asked: Any) -> Any:
+    """Pairs of models whose plain means are not told apart; questions are drawn by task."""
+    n, models = scores.shape
+    count = asked.sum(axis=0)
+    total = np.zeros((int(tasks.max()) + 1, models))
+    number = np.zeros_like(total)
+    np.add.at(total, tasks, np.where(asked, scores, 0.0))
+    np.add.at(number, tasks, asked)
+    mean = total.sum(axis=0) / count
+    rest = np.where(asked, scores - (total / np.maximum(number, 1))[tasks], 0.0)
+    rest *= np.sqrt(1 - count / n) / count
+    covariance = rest.T @ rest
+    return _apart(mean, covariance, Z)
+
+
+def _apart(mean: Floats, covariance: Floats, z: float) -> Any:
+    spread = _spread(covariance)
+    open_ = (np.abs(mean[:, None] - mean) <= z * spread) & (spread > 0)
+    np.fill_diagonal(open_, False)
+    return open_
+
+
+def _spread(covariance: Floats) -> Floats:
+    """(m, m) standard deviation of the difference between every two models."""
+    variance = np.diag(covariance)
+    return np.asarray(np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0.0)))
+
+
+def _width(open_: Any) -> float:
+    """Mean number of places that a model's rank can take beside its own."""
+    return float(open_.sum() / len(open_))
+
+
+def _inside(mean: Floats, covariance: Floats, truth: Floats) -> float:
+    """Share of pairs whose true difference lies in its 95 % interval."""
+    error = mean - truth
+    upper = np.triu_indices(len(truth), 1)
+    # Exact where everything was asked: then the error is that of rounding.
+    outside = np.abs(error[:, None] - error) > Z * _spread(covariance) + 1e-9
+    return float(1 - outside[upper].mean())
+
+
+def _bound(scores: Floats) -> float:
+    """Calls that pairing, and knowing the ease of every question, could save for a pair.
+
+    For a pair of models the questions are grouped by how many of the others are right, and
+    each group is drawn in proportion to the standard deviation of the pair's difference
+    there (Neyman's allocation): the variance against that of two means over different
+    questions, median over pairs. No rounds can know that much.
+    """
+    n, models = scores.shape
+    right = scores.sum(axis=1)
+    mean = scores.mean(axis=0)
+    pairs = np.column_stack(np.triu_indices(models, 1))
+    gains = []
+    for a, b in pairs[:: max(len(pairs) // _PAIRS, 1)]:
+        ease = np.rint(right - scores[:, a] - scores[:, b]).astype(np.int64)
+        gap = scores[:, a] - scores[:, b]
+        count = np.bincount(ease, minlength=models)
+        first = np.bincount(ease, gap, models) / np.maximum(count, 1)
+        second = np.bincount(ease, gap**2, models) / np.maximum(count, 1)
+        spread = np.sqrt(np.maximum(second - first**2, 0.0))
+        apart = mean[a] * (1 - mean[a]) + mean[b] * (1 - mean[b])
+        gains.append(apart / max(float((count / n * spread).sum() ** 2), 1e-12))
+    return float(np.median(gains))
+
+
+def mean_interval(values: Floats, seed: int) -> tuple[float, float]:
+    """95 % interval of a mean over seeds, the seeds redrawn."""
+    random = np.random.default_rng(seed)
+    means = values[random.integers(0, len(values), (2_000, len(values)))].mean(axis=1)
+    return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
+
+
+# Tables about data: counts per source, sizes of benchmarks, near-duplicates, close tasks.
+
+
+def source_counts(context: StudyContext) -> Sequence[StudyCell]:
+    counted = Counter(context.tables["queries"].column("source").to_pylist())
+    cells = [StudyCell(name, "questions", float(n), "count") for name, n in counted.most_common()]
+    return [*cells, StudyCell("total", "questions", float(sum(counted.values())), "count")]
+
+
+def sizes(context: StudyContext) -> Sequence[StudyCell]:
+    core, name = context.core, context.release
+    cells = [
+        StudyCell(name, "models", float(core.n_models), "count"),
+        StudyCell(name, "questions", float(core.n_queries), "count"),
+        StudyCell(name, "tasks", float(len(set(core.tasks.tolist()))), "count"),
+        StudyCell(name, "labels known", core.coverage, "percent"),
+    ]
+    for scheme, split in core.splits.items():
+        for part in ("train", "validation", "test"):
+            count = float(np.sum(split == part))
+            cells.append(StudyCell(name, f"{part} ({scheme})", count, "count"))
+    return [*cells, StudyCell(name, "cost", text=", ".join(core.costs) or "none")]
+
+
+def duplicates(context: StudyContext) -> Sequence[StudyCell]:
+    found = context.tables.get("duplicates")
+    if found is None or not found.num_rows:
+        found = dedup(dict(context.tables), keep="all").added["duplicates"]
+    groups: Counter[str] = Counter()
+    conflicts = set()
+    for row in found.to_pylist():
+        groups[row["group_id"]] += 1
+        if row["label_conflict"]:
+            conflicts.add(row["group_id"])
+    n, members = len(groups), sum(groups.values())
+    total = context.tables["queries"].num_rows
+    name = context.release
+    return [
+        StudyCell(name, "groups", float(n), "count"),
+        StudyCell(name, "questions in groups", float(members), "count"),
+        StudyCell(name, "share of questions", members / max(total, 1), "percent"),
+        StudyCell(name, "mean size", members / n if n else None, note=None if n else "no groups"),
+        StudyCell(name, "largest", float(max(groups.values(), default=0)), "count"),
+        StudyCell(
+            name, "groups with conflicting labels", len(conflicts) / n if n else None, "percent",
+            note=None if n else "no groups",
+        ),
+    ]  # fmt: skip
+
+
+def similarity_of_tasks(context: StudyContext) -> Sequence[StudyCell]:
+    matrix = context.matrix
+    vectors, _, _ = query_vectors(dict(context.tables), None, where="study task_similarity")
+    close = task_similarity(vectors, matrix.task, len(matrix.tasks))
+    return [
+        StudyCell(one, other, float(close[a, b]))
+        for a, one in enumerate(matrix.tasks)
+        for b, other in enumerate(matrix.tasks)
+    ]
+
+
+# Tables about a pool: dominance of its models, specialist scores of the tasks (RouterBench+).
+
+
+def dominance(context: StudyContext) -> Sequence[StudyCell]:
+    """Mean rank of each model over tasks (section 4.3 and 4.5), and how many it wins."""
+    ranks, won = average_ranks(context.matrix)
+    bands = context.intervals(lambda matrix: average_ranks(matrix)[0])
+    out = []
+    for place in np.argsort(np.where(np.isnan(ranks), np.inf, ranks), kind="stable").tolist():
+        name, (low, high) = context.matrix.models[place], bands[place]
+        out.append(StudyCell(name, "mean rank", float(ranks[place]), "number", low, high))
+        out.append(StudyCell(name, "tasks won", float(won[place]), "count"))
+    return out
+
+
+def specialists(context: StudyContext) -> Sequence[StudyCell]:
+    """What another model gains over the best generalist on each task (section 4.5)."""
+    cost = model_costs(context.tables)
+    found = specialist_scores(context.matrix, cost)
+    bands = context.intervals(lambda matrix: specialist_scores(matrix, cost).score)
+    sizes = np.bincount(context.matrix.task, minlength=len(found.tasks))
+    out = []
+    order = np.argsort(np.where(np.isnan(found.score), np.inf, -found.score), kind="stable")
+    for t in order.tolist():
+        name, (low, high) = found.tasks[t], bands[t]
+        out.append(StudyCell(name, "specialist score", float(found.score[t]), "points", low, high))
+        out.append(StudyCell(name, "questions", float(sizes[t]), "count"))
+    score = found.score[~np.isnan(found.score)]
+    for heading, inside in (
+        ("tasks below 0", score < 0),
+        ("tasks from 0 to 0.05", (score >= 0) & (score < 0.05)),
+        ("tasks from 0.05", score >= 0.05),
+    ):
+        out.append(StudyCell(heading, "number", float(inside.sum()), "count"))
+    return out
+
+
+#: Metric of `metrics.parquet` → (heading, unit).
+Columns = Mapping[str, tuple[str, Unit]]
+
+#: Routers that every release with embeddings can train, in the order tables show them.
+REFERENCE = ("knn", "kmeans", "mf", "mlp", "best-generalist", "random")
+
+
+def router_cells(
+    context: StudyContext,
+    columns: Columns,
+    *,
+    routers: Sequence[str] = REFERENCE,
+    references: Sequence[str] = ("best single", "oracle"),
+    ood: bool = False,
+) -> list[StudyCell]:
+    """Cells of a table of routers × metrics, with the evaluation's own intervals.
+
+    Args:
+        columns: Metric of `metrics.parquet` → (heading, unit).
+        references: Rows below the routers, such as `oracle` and `best single`.
+    """
+    done = context.evaluation(routers, ood=ood)
+    rows = [*(context.routers or routers), *references]
+    return cells_of(done, columns, rows, measure_of(context))
+
+
+def cells_of(
+    done: Evaluation, columns: Columns, rows: Sequence[str], measure: str = ""
+) -> list[StudyCell]:
+    """The named metrics of the named routers; a metric that is null says why.
+
+    Args:
+        measure: the cost measure that `{measure}` in the name of a metric means.
+    """
+    found = {(row["router"], row["metric"]): row for row in done.metrics.to_pylist()}
+    cells = []
+    for name in rows:
+        for metric, (heading, unit) in columns.items():
+            row = found.get((name, metric.replace("{measure}", measure)))
+            if row is None:
+                cells.append(StudyCell(name, heading, None, unit, note="not measured"))
+            else:
+                value = (row["value"], unit, row["low"], row["high"])
+                cells.append(StudyCell(name, heading, *value, note=row["reason"]))
+    return cells
+
+
+def measure_of(context: StudyContext) -> str:
+    """The cost measure that comparisons use: usd, tokens, latency or params; else one that is known
+    of some models, whose figures are those of the sub-pool."""
+    core = context.core
+    return first_measure(core.costs) or first_measure(core.part_costs) or ""
+
+
+def curve_table(done: Evaluation, curve: str, measure: str | None = None) -> pa.Table:
+    """Curves of one kind of an evaluation, in the columns of `RESULTS["study_curves"]`."""
+    rows = [
+        {"series": row["router"], **row}
+        for row in done.curves.to_pylist()
+        if row["curve"] == curve and measure in (None, row["measure"])
+    ]
+    return pa.Table.from_pylist(rows, schema=RESULTS["study_curves"])
+
+
+def curves(context: StudyContext, curve: str, routers: Sequence[str] = REFERENCE) -> pa.Table:
+    """Curves of the routers; deferral curves over the release's cost measure."""
+    measure = measure_of(context) if curve == "deferral" else None
+    return curve_table(context.evaluation(routers), curve, measure)
+
+
+def area_differences(context: StudyContext) -> list[StudyCell]:
+    """Paired differences of the area under the deferral curve, with corrected p-values."""
+    cells = []
+    for row in context.evaluation(REFERENCE).comparisons.to_pylist():
+        if row["metric"] == f"audc[{measure_of(context)}]":
+            name = f"{row['first']} − {row['second']}"
+            cells += [
+                StudyCell(name, "ΔAUDC", row["difference"], "number", row["low"], row["high"]),
+                StudyCell(name, "p, Holm", row["p_adjusted"], "number"),
+            ]
+    return cells

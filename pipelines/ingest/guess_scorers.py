@@ -1,0 +1,351 @@
+"""Tables of answers, recognised by their columns: a row per answer.
+
+A table of answers taken for one of questions makes a benchmark of nothing, so it is recognised
+before a recipe is written, and its columns are named as `collect.recorded` wants them. Names,
+scales and units are those by which any results are read (`ingest/results`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from routeyard.pipelines.ingest.guessing import CODE, Row, here, reach
+from routeyard.pipelines.ingest.results.values import (
+    FAMILY,
+    candidates,
+    factor,
+    numbers,
+    rank_of,
+    scale_of,
+    some,
+    table_of,
+)
+from routeyard.pipelines.label.scorers.scorer import ScoringInput
+from routeyard.schemas.statuses import status_of
+
+# Which scorer reads a table's answers: tried on some rows, with the agreement that was found.
+
+_MATH = re.compile(r"\\[a-z]+|\^|=|\d\s*/\s*\d|√|π|\bpi\b|[a-z]\d|\d[a-z]", re.I)
+_NUMBER = re.compile(r"^[\s$€£¥₹]*[-+−]?[\d.,  ]*\d\s*(?:%|[a-zA-Z°€]{0,4})\s*$")
+#: What a table writes before an answer and no model does: `# 366`, `#### 366`, `Answer: 366`.
+_MARKER = re.compile(r"^\s*(?:#+\s*|(?:final )?answer\s*[:=]\s*)", re.IGNORECASE)
+#: Shapes of references that no other scorer reads.
+_OWN_SHAPES = frozenset(
+    {"option", "word of a closed pair", "bracket sequence", "literal", "word list"}
+)
+#: Rows that are tried for a suggestion.
+TRIED = 20
+#: Graded answers that are tried for an agreement, evenly from the first batch of the file.
+GRADED = 200
+#: Longer answers are not tried.
+_LONGEST = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerSuggestion:
+    """A scorer, why, and how often it read answers as it should.
+
+    Attributes:
+        right: Answers that repeat the row's own reference and were read as correct.
+        wrong: Answers of another row that were, although the references differ.
+        tried: Rows of both; 0 where the scorer was not tried (code is not run here).
+    """
+
+    scorer: str
+    why: str
+    right: int = 0
+    wrong: int = 0
+    tried: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerAgreement:
+    """A rule scorer, and how many of the tried answers it grades as their source does."""
+
+    scorer: str
+    agrees: int
+    tried: int
+
+
+def suggest(
+    questions: Sequence[str],
+    references: Sequence[Sequence[str]],
+    choices: Sequence[Sequence[str]],
+    outputs: Sequence[str] = (),
+) -> ScorerSuggestion:
+    """The scorer for these rows, given answers of models where there are some.
+
+    A scorer is tried on answers that are known to be right (the reference itself, as a model
+    writes it: without the table's marker, in the form the scorer asks for) and on those of another
+    row, which are wrong.
+    """
+    flat = [text for texts in references for text in texts if text.strip()]
+    if not flat:
+        return ScorerSuggestion("none", "there is no reference: a judge has to decide")
+    if any(CODE.search(text) for text in flat):
+        return ScorerSuggestion("code", "the references are tests in Python; they are not run here")
+    options = choices or [()] * len(questions)
+    asked = [
+        ScoringInput(question, tuple(texts), tuple(listed))
+        for question, texts, listed in zip(questions, references, options, strict=True)
+    ]
+    if any(choices):
+        return _suggestion("mcq", "the rows have options", asked)
+    tried = [
+        _suggestion(name, why, asked)
+        for name, why in _candidates(questions, references, flat, outputs)
+    ]
+    return max(tried, key=lambda one: one.right - one.wrong)  # the first of the best
+
+
+def _candidates(
+    questions: Sequence[str],
+    references: Sequence[Sequence[str]],
+    flat: Sequence[str],
+    outputs: Sequence[str],
+) -> list[tuple[str, str]]:
+    """Scorers to try, and why, by the shapes and lengths of the references and answers."""
+    from routeyard.pipelines.label.scorers.auto import shape_of
+    from routeyard.pipelines.label.scorers.em import SHORT
+
+    found = [
+        {shape_of(text, question) for text in texts if text.strip()}
+        for question, texts in zip(questions, references, strict=True)
+    ]
+    shapes = Counter(min(one) if len(one) == 1 else "short text" for one in found if one)
+    mixed = [name for name, n in shapes.most_common() if n >= 0.1 * shapes.total()]
+    words = _middle_length(flat)
+    numbers = _share(flat, lambda text: bool(_NUMBER.match(_bare(text))))
+    formulas = _share(flat, lambda text: bool(_MATH.search(text)))
+    sentences = _middle_length(outputs) > SHORT
+    several = len(mixed) > 1
+    kinds = f"the references are of several kinds ({', '.join(mixed)})"
+    table = (
+        (
+            "auto",
+            kinds if several else f"each reference is a {''.join(mixed)}",
+            bool({*mixed} & _OWN_SHAPES) or (several and words <= 5),
+        ),
+        ("numeric", "the references are numbers", numbers >= 0.9),
+        ("math", "the references are formulas", formulas >= 0.4 and words <= 8),
+        ("contains", "the references are short, the answers sentences", sentences and words <= 12),
+        ("em", "the references are names or short phrases", numbers < 0.9 and words <= 5),
+        ("f1", "the references are phrases", words <= 12 and not sentences),
+        ("rouge_l", "the references are sentences", True),
+    )
+    return [(name, why) for name, why, fits in table if fits]
+
+
+def _share(texts: Sequence[str], fits: Callable[[str], bool]) -> float:
+    return sum(map(fits, texts)) / len(texts)
+
+
+def _middle_length(texts: Sequence[str]) -> int:
+    """Words of the text in the middle by length; 0 without any."""
+    lengths = sorted(len(text.split()) for text in texts if text.strip())
+    return lengths[len(lengths) // 2] if lengths else 0
+
+
+def _suggestion(name: str, why: str, asked: Sequence[ScoringInput]) -> ScorerSuggestion:
+    from routeyard.pipelines.label.scorers import SCORERS
+
+    read = SCORERS.get(name).read
+    rows = [one for one in asked if any(text.strip() for text in one.references)][:TRIED]
+    right = wrong = 0
+    for one, other in zip(rows, [*rows[1:], *rows[:1]], strict=True):
+        right += read(one, _answer(name, one.references[0])).outcome == "correct"
+        differs = not _folded(other) & _folded(one)
+        wrong += differs and read(one, _answer(name, other.references[0])).outcome == "correct"
+    return ScorerSuggestion(name, why, right, wrong, len(rows))
+
+
+def _folded(asked: ScoringInput) -> set[str]:
+    return {text.casefold().strip() for text in asked.references}
+
+
+def _bare(reference: str) -> str:
+    return _MARKER.sub("", reference)
+
+
+def _answer(name: str, reference: str) -> str:
+    """An answer in the form that the scorer's instruction asks for."""
+    reference = _bare(reference)
+    if name == "math":
+        return f"\\boxed{{{reference}}}"
+    return reference if name == "rouge_l" else f"Answer: {reference}"
+
+
+def scorer_agreement(questions: Path, answers: Path) -> ScorerAgreement | None:
+    """The rule scorer that grades an import's answers most often as their source does.
+
+    Tried are `auto`, which goes by the shape of each reference, and what the references as
+    a whole suggest; `auto` where both agree equally often. None where no graded answer has a
+    text and a reference, or where no rule follows the grades: those of preferences go by which
+    of two answers a judge likes, and no rule for exact answers may be proposed for them.
+
+    Args:
+        questions: `queries.parquet` of an import.
+        answers: `responses.parquet` of an import.
+    """
+    import pyarrow.parquet as pq
+
+    from routeyard.pipelines.label.scorers import SCORERS
+
+    listed = {row["id"]: row for row in pq.read_table(questions).to_pylist() if row["references"]}
+    rows = [row for row in _graded(answers) if row["query"] in listed]
+    rows = rows[:: max(1, len(rows) // GRADED)][:GRADED]
+    if not rows:
+        return None
+    those = [listed[row["query"]] for row in rows]
+    asked = [
+        ScoringInput(one["question"], tuple(one["references"]), tuple(one["choices"] or ()))
+        for one in those
+    ]
+    named = suggest(
+        [one.question for one in asked],
+        [one.references for one in asked],
+        [one.choices for one in asked],
+        outputs=[row["text"] for row in rows],
+    )
+    # Nothing is run here, and grades are what a scorer is compared with.
+    names = dict.fromkeys(
+        name for name in ("auto", named.scorer) if name not in ("none", "code", "given")
+    )
+    tried = []
+    for name in names:
+        read = SCORERS.get(name).read
+        pairs = [(read(one, row["text"]), row) for one, row in zip(asked, rows, strict=True)]
+        said = [(got.outcome == "correct", row["score"] >= 0.5) for got, row in pairs]
+        if _follows(said):
+            agrees = sum(ours == theirs for ours, theirs in said)
+            tried.append(ScorerAgreement(name, agrees, len(rows)))
+    return max(tried, key=lambda one: one.agrees, default=None)
+
+
+def _follows(said: Sequence[tuple[bool, bool]]) -> bool:
+    """Whether a rule finds right answers, and agrees with grades far beyond chance (κ ≥ 0.4)."""
+    n = len(said)
+    ours, theirs = (sum(side) / n for side in zip(*said, strict=True))
+    chance = ours * theirs + (1 - ours) * (1 - theirs)
+    agree = sum(a == b for a, b in said) / n
+    return ours > 0 and (agree == 1 or agree - chance >= 0.4 * (1 - chance))
+
+
+def _graded(answers: Path) -> list[dict[str, Any]]:
+    """Answers with a text and a grade, of the file's first batch."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(answers) as file:
+        batch = next(file.iter_batches(columns=["query", "text", "score"]), None)
+    return [
+        row
+        for row in (batch.to_pylist() if batch is not None else ())
+        if row["score"] is not None and (row["text"] or "").strip() and len(row["text"]) < _LONGEST
+    ]
+
+
+#: Role of a result → field of a recording, in the order in which they take columns.
+_FIELDS = {
+    "arm": "model", "question": "query", "text": "text", "score": "score", "sample": "sample",
+    "prompt_tokens": "prompt_tokens", "completion_tokens": "completion_tokens",
+    "cost": "cost_usd", "latency": "latency_s", "served_model": "served_model",
+    "status": "status", "error": "error", "prompt": "prompt",
+}  # fmt: skip
+#: Rank of a name from which it may be that of something else than a model.
+_MODELS = 8
+#: Columns of a question's text that can replace its id.
+_ASKED = ("query", "question", "prompt")
+
+
+def answers_of(rows: Sequence[Row]) -> dict[str, str] | None:
+    """Field of a recording → mapping, for a table with one row per answer; None for another."""
+    table = table_of([{str(name): _filled(value) for name, value in row.items()} for row in rows])
+    taken: dict[str, str] = {}
+    for role in _FIELDS:
+        column = _column(table, role, frozenset(taken.values()))
+        if column is not None:
+            taken[role] = column
+        elif role == "arm":
+            return None
+    if not {"text", "score"} & taken.keys():
+        return None
+    named = {role: _FIELDS[role] for role in taken}
+    if "status" in taken:
+        named["status"] = _field_of_status(taken["status"])
+    return {named[role]: _mapped(table, role, column) for role, column in taken.items()}
+
+
+def _filled(value: Any) -> Any:
+    return None if value == "" else value
+
+
+def _column(table: pa.Table, role: str, taken: frozenset[str]) -> str | None:
+    """The column with the best name for a role whose values fit it; None without one."""
+    found = [one.column for one in candidates(table, role, taken)]
+    if role == "arm":
+        found = [name for name in found if _is_model(table, name)]
+    elif role == "question" and not found:
+        found = [name for name in table.column_names if name.lower() in _ASKED]
+    elif role == "sample":
+        found = [name for name in found if rank_of(name, "sample") < 8]  # type: ignore[operator]
+    elif role == "status":
+        found = [name for name in found if _is_status(table, name, taken)]
+    return next(iter(found), None)
+
+
+def _is_status(table: pa.Table, name: str, taken: frozenset[str]) -> bool:
+    """Whether a column says how answers ended: by its words, or beside answers that are empty.
+
+    A word that nobody knows beside an empty answer is no reason to leave the column out: the build
+    asks what it means.
+    """
+    column = table.column(name)
+    texts = [one for one in taken if rank_of(one, "text") is not None]
+    empty = [table.column(one).is_null() for one in texts]
+    beside = [v for where in empty for v in some(column.filter(where))]
+    return all(map(status_of, some(column))) or bool(beside)
+
+
+def _is_model(table: pa.Table, name: str) -> bool:
+    seen = {str(value) for value in some(table.column(name))}
+    family = sum(bool(FAMILY.search(one)) for one in seen)
+    return (rank_of(name, "arm") or 0) < _MODELS or 2 * family >= max(1, len(seen))
+
+
+def _field_of_status(name: str) -> str:
+    ended = any(word in name.lower() for word in ("finish", "stop", "terminat"))
+    return "finish_reason" if ended else "status"
+
+
+def _mapped(table: pa.Table, role: str, name: str) -> str:
+    """The column, or an expression that brings it to USD, seconds, or scores from 0 to 1."""
+    by, low = factor(name, role), 0.0
+    if role == "score" and (values := numbers(table.column(name))) is not None:
+        scale = scale_of(values, name)
+        if scale is not None and not pa.types.is_boolean(table.column(name).type):
+            by, low = 1 / (scale.high - scale.low), scale.low
+    if by == 1 and low == 0:
+        return reach(name)
+    value = here(name)
+    number = f"({value} | float - {low:g})" if low else f"{value} | float"
+    return f"{{{{ none if {value} in (none, '') else {number} * {by:g} }}}}"
+
+
+def holds_answers(rows: Sequence[Row], asked: Sequence[Any] | None) -> bool:
+    """Whether rows are answers of models, not questions.
+
+    Rows that name a model are answers where none of their columns holds questions, or where the
+    same question comes again.
+
+    Args:
+        asked: What each row asks; None where no column is named as questions are.
+    """
+    repeats = asked is None or len({*map(str, asked)}) < len(asked)
+    return repeats and answers_of(rows) is not None

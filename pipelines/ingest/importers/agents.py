@@ -1,0 +1,430 @@
+"""TwinRouterBench: the question bank of its static track, one step of an agent per line.
+
+Layout: `question_bank.jsonl` with `id`, `benchmark`, `instance_id`, `step_index`, `total_steps`,
+`messages`, `target_tier` and `target_tier_id`, as its `main/dataset.py`, `main/tiers.py` and
+`main/eval/runner.py` (CommonstackAI/TwinRouterBench, 7b35f7f) read them; the bank itself was not
+at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.usage import TokenUsage
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers import reading as spec
+from routeyard.pipelines.ingest.importers.conversations import (
+    TOKENS,
+    add_trial,
+    harness_reports,
+    last_text,
+    messages_in,
+    sums_of,
+)
+
+# mini-swe-agent: one file per trajectory, `<instance>.traj.json`.
+#
+# Layout: `info` (`exit_status`, `model_stats` with `instance_cost` and `api_calls`,
+# `config.model`),
+# `messages` whose `extra.response` holds the reply with its usage, `trajectory_format`. Whether an
+# instance is resolved is not in it: a report of the SWE-bench harness (`resolved_ids`) beside the
+# files says so.
+
+_NAME = ".traj.json"
+
+
+def mini_swe_agent_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """Each trajectory is a sample; its steps are the replies of the model."""
+    resolved = harness_reports(paths, result)
+    for path in paths:
+        if not path.name.endswith(_NAME):
+            continue
+        content = reading.load_json(path)
+        if not isinstance(content, dict) or "messages" not in content:
+            result.skip("files that are not of the format", path.name)
+            continue
+        yield _mini_swe_agent_answer(content, path, resolved, result)
+
+
+def _mini_swe_agent_answer(
+    content: Mapping[str, Any], path: Path, resolved: Mapping[str, bool], result: spec.ImportResult
+) -> spec.ImportedAnswer:
+    where = path.name
+    info = reading.obj(content.get("info") or {}, where)
+    config = reading.obj(info.get("config") or {}, where)
+    told = reading.obj(config.get("model") or {}, where)
+    task = str(content.get("instance_id") or path.name.removesuffix(_NAME))
+    messages = [_with_time(one) for one in messages_in(content["messages"], where)]
+    model = str(told.get("model_name") or _served(messages) or path.parent.name)
+    asked = next((str(m.get("content")) for m in messages if m["role"] == "user"), task)
+    result.ask(result.questions.get(task) or spec.ImportedQuestion(
+        task, asked, "swe_bench", prompt=asked, domain="code"
+    ), where)  # fmt: skip
+    outcome = float(resolved[task]) if task in resolved else None
+    sample, steps = add_trial(
+        result, messages, task, model, outcome, where, lambda message: _usage(message, where)
+    )
+    stats = reading.obj(info.get("model_stats") or {}, where)
+    counts = sums_of(steps, TOKENS)
+    cost = reading.spent(stats.get("instance_cost"), counts["prompt_tokens"] or len(steps), where)
+    return spec.ImportedAnswer(
+        query=task, model=model, sample=sample,
+        text=str(info.get("submission") or last_text(messages) or "") or None,
+        score=outcome, cost_usd=cost, calls=len(steps), **counts,
+    )  # fmt: skip
+
+
+def _with_time(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The message with the time in its `extra`, as seconds since 1970."""
+    extra = message.get("extra")
+    seconds = extra.get("timestamp") if isinstance(extra, dict) else None
+    if isinstance(seconds, int | float) and not isinstance(seconds, bool) and 1e9 < seconds < 1e11:
+        return {**message, "timestamp": datetime.fromtimestamp(seconds, UTC).isoformat()}
+    return {**message}
+
+
+def _response(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    extra = message.get("extra")
+    found = extra.get("response") if isinstance(extra, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _usage(message: Mapping[str, Any], where: str) -> TokenUsage:
+    return reading.usage(_response(message).get("usage"), where)
+
+
+def _served(messages: Sequence[Mapping[str, Any]]) -> str | None:
+    return next((str(one["model"]) for one in map(_response, messages) if one.get("model")), None)
+
+
+MINI_SWE_AGENT_IMPORTER = spec.importer("mini_swe_agent", mini_swe_agent_read)
+
+
+# MINT: one conversation of several turns per line.
+#
+# Layout checked against xingyaoww/mint-bench: `data/outputs/<model>/<feedback>/<setting>/<kind>/
+# <task>/results.jsonl`. The outcome is `state.success`, not `state.latest_output.success`; task ids
+# are unique inside a task only.
+
+_ERRORS = ("error", "exception")
+
+
+def mint_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+    """One answer for each conversation; model, setting and task are folders."""
+    placed = {path: _place(path) for path in paths}
+    settings = {setting for _, setting, _ in placed.values()}
+    for path, (model, setting, task) in placed.items():
+        arm = model if len(settings) == 1 else f"{model} ({setting})"
+        rows = files.rows(path, "jsonl")
+        for where, row in reading.records(rows, ("state", "task"), path.name, result):
+            yield _mint_answer(row, arm, task, f"{path.parent.name}/{where}", result)
+
+
+def _place(path: Path) -> tuple[str, str, str]:
+    """(model, setting, task) that the folders name."""
+    parts = path.parts
+    task = path.parent.name
+    if "outputs" in parts and len(parts) > parts.index("outputs") + 3:
+        at = parts.index("outputs")
+        return parts[at + 1], "/".join(parts[at + 2 : at + 4]), task
+    return (parts[-6] if len(parts) > 5 else path.stem), "", task
+
+
+def _mint_answer(
+    row: dict[str, object], arm: str, task: str, where: str, result: spec.ImportResult
+) -> spec.ImportedAnswer:
+    state, asked = reading.obj(row["state"], where), reading.obj(row["task"], where)
+    reading.need(asked, ("task_id", "prompt"), where)
+    query = f"{task}/{asked['task_id']}"
+    prompt = reading.text(asked["prompt"])
+    question = spec.ImportedQuestion(
+        query, prompt, task, prompt=prompt, references=reading.texts(asked.get("reference"))
+    )
+    result.ask(question, where)
+    ended = str(state.get("terminate_reason") or "")
+    failed = any(word in ended for word in _ERRORS) or bool(state.get("error"))
+    success = state.get("success")
+    score = None if failed or success is None else reading.score(success, where)
+    history = messages_in(state.get("history") or [], where)
+    sample, steps = add_trial(result, history, query, arm, score, where)
+    # An empty counter is unknown, not free.
+    counted = reading.obj(state.get("token_counter") or {}, where)
+    return spec.ImportedAnswer(
+        query=query,
+        model=arm,
+        sample=sample,
+        text=None if failed else last_text(history),
+        score=score,
+        prompt_tokens=reading.count(counted.get("prompt_tokens"), where),
+        completion_tokens=reading.count(counted.get("completion_tokens"), where),
+        calls=len(steps) or None,
+        status="error" if failed else None,
+        error=ended or None if failed else None,
+    )
+
+
+MINT_IMPORTER = spec.importer("mint", mint_read)
+
+
+# OpenHands: `output.jsonl` of an evaluation, one trajectory per line.
+#
+# Layout: `instance_id`, `instruction`, `metadata.llm_config.model`, `metrics` (`accumulated_cost`,
+# `token_usages` and `response_latencies` by `response_id`), `test_result.git_patch`, `error`;
+# `report.resolved` where it was graded, else a report of the SWE-bench harness beside it.
+
+
+def openhands_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """Each line is a sample; its steps are the calls whose usage was noted."""
+    reports = [path for path in paths if path.suffix == ".json"]
+    resolved = harness_reports(reports, result) if reports else {}
+    for path in (one for one in paths if one.suffix == ".jsonl"):
+        for number, row in enumerate(files.rows(path), 1):
+            where = f"{path.name}, record {number}"
+            if "instance_id" not in row or "metrics" not in row:
+                result.left_out["records that are no trajectories"] += 1
+                continue
+            yield _openhands_answer(row, where, resolved, result)
+
+
+def _openhands_answer(
+    row: Mapping[str, Any], where: str, resolved: Mapping[str, bool], result: spec.ImportResult
+) -> spec.ImportedAnswer:
+    task = str(row["instance_id"])
+    metrics = reading.obj(row["metrics"] or {}, where)
+    told = reading.obj(row.get("metadata") or {}, where)
+    model = str(reading.obj(told.get("llm_config") or {}, where).get("model") or "unknown")
+    asked = str(row.get("instruction") or task)
+    result.ask(result.questions.get(task) or spec.ImportedQuestion(
+        task, asked, "swe_bench", prompt=asked, domain="code"
+    ), where)  # fmt: skip
+    failed = bool(row.get("error"))
+    outcome = None if failed else _outcome(row, task, resolved, where)
+    sample = result.next_sample(task, model)
+    key = {"query_id": task, "model_id": model, "sample": sample}
+    steps = list(_steps(metrics, key, model, outcome, where))
+    result.steps += steps
+    counts = sums_of(steps, TOKENS)
+    cost = metrics.get("accumulated_cost")
+    patch = reading.obj(row.get("test_result") or {}, where).get("git_patch")
+    return spec.ImportedAnswer(
+        query=task, model=model, sample=sample, text=None if failed else str(patch or "") or None,
+        score=outcome, cost_usd=reading.spent(cost, counts["prompt_tokens"], where),
+        latency_s=sums_of(steps, ["latency_s"])["latency_s"], calls=len(steps),
+        status="error" if failed else None, error=str(row["error"]) if failed else None, **counts,
+    )  # fmt: skip
+
+
+def _outcome(
+    row: Mapping[str, Any], task: str, resolved: Mapping[str, bool], where: str
+) -> float | None:
+    report = row.get("report") or reading.obj(row.get("test_result") or {}, where).get("report")
+    if isinstance(report, dict) and isinstance(report.get("resolved"), bool):
+        return float(report["resolved"])
+    return float(resolved[task]) if task in resolved else None
+
+
+def _steps(
+    metrics: Mapping[str, Any],
+    key: Mapping[str, Any],
+    model: str,
+    outcome: float | None,
+    where: str,
+) -> Iterator[dict[str, Any]]:
+    """A row for each noted usage; OpenHands keeps cached tokens among the prompt's."""
+    waited = {
+        one.get("response_id"): one.get("latency")
+        for one in reading.objects(metrics.get("response_latencies") or [], where)
+    }
+    noted = reading.objects(metrics.get("token_usages") or [], where)
+    for number, one in enumerate(noted):
+        counts = {name: reading.count(one.get(name), where) for name in TOKENS}
+        yield {
+            **key, **counts, "step": number, "acted_by": str(one.get("model") or model),
+            "action": "answer" if number == len(noted) - 1 else "call",
+            "queries": [], "found": [], "status": "ok", "attempts": 1,
+            "latency_s": reading.amount(waited.get(one.get("response_id")), where),
+            "outcome": outcome,
+        }  # fmt: skip
+
+
+OPENHANDS_IMPORTER = spec.importer("openhands", openhands_read)
+
+
+# τ-bench and τ²-bench: recorded agents with tools, one file of trials or of simulations.
+#
+# Layouts checked against sierra-research/tau-bench (`historical_trajectories/*.json`: a list of
+# `task_id`, `trial`, `reward`, `info`, `traj`) and against results of tau2-bench (`simulations`
+# with
+# `messages` that hold `usage`, `tasks`, `info.agent_info.llm`). A Parquet file has the columns of
+# the
+# first, `messages` in place of `traj`.
+
+#: How a simulation of tau2-bench ends when nobody could have succeeded.
+_FAILED = ("agent_error", "infrastructure_error", "unexpected_error")
+
+
+def tau_bench_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """A trial is a sample; its steps are the replies of the agent."""
+    for path in paths:
+        if path.suffix == ".parquet":
+            yield from _first_bench(files.rows(path), path, result)
+            continue
+        content = reading.load_json(path)
+        if isinstance(content, dict) and "simulations" in content:
+            yield from _second_bench(content, path, result)
+        elif isinstance(content, list) and content and "reward" in content[0]:
+            yield from _first_bench(reading.objects(content, str(path)), path, result)
+        else:
+            result.skip("files that are not of the format", path.name)
+
+
+def _first_bench(rows: Any, path: Path, result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+    result.choices.append(f"{path.name} names no model: its answers are those of {path.stem!r}")
+    for number, row in enumerate(rows, 1):
+        where = f"{path.name}, record {number}"
+        reading.need(row, ("task_id", "reward"), where)
+        info = row.get("info")
+        info = reading.parse_json(info.encode(), where) if isinstance(info, str) else info
+        task = reading.obj(reading.obj(info or {}, where).get("task") or {}, where)
+        messages = messages_in(row.get("messages", row.get("traj")), where)
+        yield _tau_bench_answer(
+            row, messages, path.stem, f"{row['task_id']}", str(task.get("instruction") or ""),
+            where, result, task_name=_domain(path.stem),
+        )  # fmt: skip
+
+
+def _second_bench(
+    content: Mapping[str, Any], path: Path, result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    where = path.name
+    info = reading.obj(content.get("info") or {}, where)
+    model = str(reading.obj(info.get("agent_info") or {}, where).get("llm") or path.stem)
+    asked = {
+        str(task.get("id")): _instructions(task)
+        for task in reading.objects(content.get("tasks") or [], where)
+    }
+    domain = (info.get("environment_info") or {}).get("domain_name") or _domain(path.stem)
+    for number, row in enumerate(reading.objects(content["simulations"], where), 1):
+        at = f"{where}, simulation {number}"
+        reading.need(row, ("task_id", "messages"), at)
+        task = str(row["task_id"])
+        yield _tau_bench_answer(
+            row, messages_in(row["messages"], at), model, task, asked.get(task, ""), at, result,
+            task_name=str(domain),
+        )  # fmt: skip
+
+
+def _tau_bench_answer(
+    row: Mapping[str, Any],
+    messages: Sequence[Mapping[str, Any]],
+    model: str,
+    task: str,
+    instruction: str,
+    where: str,
+    result: spec.ImportResult,
+    *,
+    task_name: str,
+) -> spec.ImportedAnswer:
+    query = f"{task_name}/{task}"
+    first = next((str(m.get("content")) for m in messages if m.get("role") == "user"), "")
+    question = result.questions.get(query) or spec.ImportedQuestion(
+        query, instruction or first, task_name, prompt=instruction or first
+    )
+    result.ask(question, where)
+    reward = row.get("reward", (row.get("reward_info") or {}).get("reward"))
+    failed = row.get("termination_reason") in _FAILED
+    outcome = None if failed else reading.score(reward, where)
+    sample, steps = add_trial(
+        result, messages, query, model, outcome, where, lambda message: _tokens(message, where)
+    )
+    return spec.ImportedAnswer(
+        query=query,
+        model=model,
+        sample=sample,
+        text=None if failed else last_text(messages),
+        score=outcome,
+        latency_s=sums_of(steps, ["latency_s"])["latency_s"],
+        **sums_of(steps, TOKENS),
+        calls=len(steps),
+        status="error" if failed else None,
+        error=str(row["termination_reason"]) if failed else None,
+    )
+
+
+def _tokens(message: Mapping[str, Any], where: str) -> TokenUsage:
+    raw = message.get("raw_data")
+    usage = (raw.get("usage") if isinstance(raw, dict) else None) or message.get("usage")
+    return reading.usage(usage, where)
+
+
+def _instructions(task: Mapping[str, Any]) -> str:
+    told = (task.get("user_scenario") or {}).get("instructions")
+    return reading.text(told) if told else ""
+
+
+def _domain(stem: str) -> str:
+    """Domain that a file's name states: airline, retail, telecom, banking; else the name."""
+    known = ("airline", "retail", "telecom", "banking")
+    return next((word for word in known if word in stem.lower()), stem)
+
+
+TAU_BENCH_IMPORTER = spec.importer("tau_bench", tau_bench_read)
+
+
+#: From the cheapest to the strongest; a model of the pool is whatever serves a tier.
+TIERS = ("low", "mid", "mid_high", "high")
+_COLUMNS = ("id", "benchmark", "messages", "target_tier_id")
+
+
+def twin_router_bench_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """A step is a question, a tier an arm: its label says which tiers suffice."""
+    result.choices.append(
+        "a label is the cheapest tier that sufficed: every stronger tier counts as right, as in "
+        "the benchmark's own grading, though it may not have been executed"
+    )
+    result.doubts.append(
+        "steps of one trajectory share most of their prompts: keep them on one side of a split"
+    )
+    for path in paths:
+        for where, row in reading.records(reading.json_rows(path), _COLUMNS, path.name, result):
+            target = reading.count(row["target_tier_id"], where)
+            if target is None or target >= len(TIERS) or _other(row.get("target_tier"), target):
+                raise SourceError(
+                    f"expected a tier from 0 to 3 and its name, found {row['target_tier_id']!r} "
+                    f"and {row.get('target_tier')!r}",
+                    where=where,
+                )
+            query, prompt = str(row["id"]), _prompt(row["messages"], where)
+            task = str(row["benchmark"])
+            result.ask(spec.ImportedQuestion(query, prompt, task, prompt=prompt), where)
+            for number, tier in enumerate(TIERS):
+                yield spec.ImportedAnswer(query, tier, score=float(number >= target))
+
+
+def _other(name: Any, target: int) -> bool:
+    """Whether a tier's name is not that of its number."""
+    return name is not None and name != TIERS[target]
+
+
+def _prompt(messages: Any, where: str) -> str:
+    """The messages as one text, each under its role."""
+    return "\n\n".join(
+        f"{one['role']}:\n{reading.text(one.get('content') or one.get('tool_calls') or '')}"
+        for one in messages_in(messages, where)
+    )
+
+
+TWIN_ROUTER_BENCH_IMPORTER = spec.importer("twin_router_bench", twin_router_bench_read)

@@ -1,0 +1,511 @@
+"""AlpacaEval: `<model>/<annotator>/annotations.json`, preferences of a judge."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers import reading as spec
+from routeyard.pipelines.ingest.importers.reading import members
+
+# HELM: a folder per run with `per_instance_stats.json`, `scenario_state.json` and `run_spec.json`.
+#
+# Layout checked against runs that its release 0.5 wrote (hellaswag, MMLU and NarrativeQA), as they
+# are published among the test data of evaleval/every_eval_ever.
+
+#: Metrics in [0, 1], the one that counts first; a run's own list comes before.
+_HELM_METRICS = (
+    "exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match",
+    "chain_of_thought_correctness", "final_number_exact_match", "math_equiv_chain_of_thought",
+    "math_equiv", "code_eval_acc", "pass", "test_avg", "f1_score", "rouge_l",
+    "ifeval_strict_accuracy",
+)  # fmt: skip
+#: Metrics of what a request took, in the order of the fields they fill.
+_USAGE = ("num_prompt_tokens", ("num_output_tokens", "num_completion_tokens"), "inference_runtime")
+
+
+def helm_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+    """One run per folder; its metric is the first of `_METRICS` that its instances have."""
+    for path in paths:
+        folder = path.parent
+        rows = reading.load_json(path)
+        if reading.stray(result, rows, ("instance_id", "stats"), folder.name):
+            continue
+        spec_file, state_file = folder / "run_spec.json", folder / "scenario_state.json"
+        run = _object(spec_file, folder) | {"folder": folder.name}
+        states = _states(_object(state_file, folder))
+        model = _model(run)
+        if model is None:
+            result.skip("runs that name no model (run_spec.json)", folder.name)
+            continue
+        yield from _helm_run(reading.objects(rows, str(path)), states, run, model, result)
+
+
+def _helm_run(
+    rows: list[dict[str, Any]], states: Mapping[tuple[str, int], dict[str, Any]],
+    run: Mapping[str, Any], model: str, result: spec.ImportResult,
+) -> Iterator[spec.ImportedAnswer]:  # fmt: skip
+    task = str(run.get("name") or run["folder"]).replace(f"model={model}", "").replace(
+        f"model={model.replace('/', '_')}", "").strip(",:-")  # fmt: skip
+    stats = [_stats(row) for row in rows]
+    metric = next((m for m in _HELM_METRICS if any(m in one for one in stats)), None)
+    if metric is None:
+        result.skip("runs without a metric from 0 to 1", str(run["folder"]))
+        return
+    others = [m for m in _HELM_METRICS if m != metric and any(m in one for one in stats)]
+    if others:
+        result.choices.append(f"the score of {run['folder']} is {metric}, not {', '.join(others)}")
+    splits = sorted({str(state["instance"].get("split")) for state in states.values()})
+    if len(splits) > 1:
+        result.doubts.append(f"{run['folder']} mixes the splits {', '.join(splits)}")
+    for row, found in zip(rows, stats, strict=True):
+        where = f"{run['folder']}, instance {row.get('instance_id')}"
+        reading.need(row, ("instance_id", "stats"), where)
+        query, trial = f"{task}/{row['instance_id']}", int(row.get("train_trial_index") or 0)
+        if row.get("perturbation"):
+            result.left_out["perturbed copies of instances"] += 1
+            continue
+        state = states.get((str(row["instance_id"]), trial), {})
+        result.ask(_question(query, task, state, where), where)
+        score = reading.score(found.get(metric), where)
+        yield _answer(query, model, trial, score, state, found, where)
+
+
+def _answer(
+    query: str, model: str, trial: int, score: float | None, state: Mapping[str, Any],
+    found: Mapping[str, Any], where: str,
+) -> spec.ImportedAnswer:  # fmt: skip
+    """One instance's answer; `found` holds the metrics of what the request took."""
+    prompt_tokens, completion_tokens, seconds = (_first(found, names) for names in _USAGE)
+    failed = (state.get("result") or {}).get("success") is False
+    return spec.ImportedAnswer(
+        query=query,
+        model=model,
+        sample=trial,
+        text=_text(state),
+        score=score,
+        served_model=(state.get("request") or {}).get("model_deployment"),
+        prompt_tokens=reading.count(prompt_tokens, where),
+        completion_tokens=reading.count(completion_tokens, where),
+        latency_s=reading.amount(seconds, where),
+        status="error" if failed else None,
+    )
+
+
+def _object(path: Path, folder: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    reading.inside(path, folder)
+    return reading.obj(reading.load_json(path), str(path))
+
+
+def _states(content: Mapping[str, Any]) -> dict[tuple[str, int], dict[str, Any]]:
+    """(instance, trial) → the request and its result."""
+    return {
+        (str(state["instance"].get("id")), int(state.get("train_trial_index") or 0)): state
+        for state in content.get("request_states") or ()
+        if isinstance(state, dict) and isinstance(state.get("instance"), dict)
+        and not state["instance"].get("perturbation")
+    }  # fmt: skip
+
+
+def _model(run: Mapping[str, Any]) -> str | None:
+    """The model of a run, as its specification or the folder's name states it."""
+    adapter = run.get("adapter_spec") or {}
+    named = adapter.get("model") or adapter.get("model_deployment")
+    if named:
+        return str(named)
+    parts = str(run["folder"]).replace(":", ",").replace("-model=", ",model=").split(",")
+    return next((one.removeprefix("model=") for one in parts if one.startswith("model=")), None)
+
+
+def _stats(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Metric → mean of an instance."""
+    found = {}
+    for one in row.get("stats") or ():
+        name = one.get("name")
+        label = name.get("name") if isinstance(name, dict) else name
+        if label is not None and one.get("count", 1):
+            found[str(label)] = one.get("mean", one.get("sum"))
+    return found
+
+
+def _first(found: Mapping[str, Any], names: str | tuple[str, ...]) -> Any:
+    listed = (names,) if isinstance(names, str) else names
+    return next((found[name] for name in listed if name in found), None)
+
+
+def _question(query: str, task: str, state: Mapping[str, Any], where: str) -> spec.ImportedQuestion:
+    instance = state.get("instance") or {}
+    asked = reading.text((instance.get("input") or {}).get("text"))
+    references = [one for one in instance.get("references") or () if isinstance(one, dict)]
+    options = state.get("output_mapping") or {}
+    right = [reading.text((one.get("output") or {}).get("text")) for one in references
+             if "correct" in (one.get("tags") or ())]  # fmt: skip
+    letters = [letter for letter, text in options.items() if text in right]
+    return spec.ImportedQuestion(
+        id=query,
+        question=asked or query,
+        prompt=reading.text((state.get("request") or {}).get("prompt")) or None,
+        task=task,
+        choices=tuple(reading.text(text) for text in options.values()),
+        references=tuple(letters or right),
+        split=reading.split_named(str(instance.get("split"))),
+    )
+
+
+def _text(state: Mapping[str, Any]) -> str | None:
+    completions = (state.get("result") or {}).get("completions") or ()
+    return reading.output_text(completions[0].get("text")) if completions else None
+
+
+HELM_IMPORTER = spec.importer("helm", helm_read)
+
+
+# lm-evaluation-harness: `samples_<task>_<time>.jsonl`, written with `--log_samples`.
+#
+# Layout checked against the writer in EleutherAI/lm-evaluation-harness
+# (`lm_eval/loggers/evaluation_tracker.py`) and against files that its release 0.4.13
+# wrote for a generation, a multiple-choice and a log-likelihood task.
+
+_LM_EVAL_COLUMNS = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
+_STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T[\d\-.:]+(?=\.json)")
+_NAME = re.compile(rf"samples_(?P<task>.+)_{_STAMP.pattern}")
+#: Metrics in [0, 1], the most telling first.
+_LM_EVAL_METRICS = (
+    "exact_match",
+    "acc_norm",
+    "acc",
+    "pass@1",
+    "pass_at_1",
+    "prompt_level_strict_acc",
+    "f1",
+    "mc2",
+    "em",
+    "rougeL",
+)
+#: The filter that counts where a task has several.
+_FILTERS = ("flexible-extract", "none", "strict-match")
+
+
+def lm_eval_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+    """One folder per model, the newest run of a task; of several filters the first known one."""
+    seen: set[tuple[str, str]] = set()
+    models: dict[Path, str] = {}
+    counted: dict[Path, dict[str, Any]] = {}
+    for path in paths:
+        named = _NAME.match(path.name)
+        task = named["task"] if named else path.stem.removeprefix("samples_")
+        if path.parent not in models:
+            models[path.parent], counted[path.parent] = _run_of(path.parent)
+        model = models[path.parent]
+        if (model, task) in seen:
+            result.skip("older runs of the same model and task", f"{path.parent.name}/{path.name}")
+            continue
+        rows = list(files.rows(path, "jsonl"))
+        if reading.stray(result, rows, _LM_EVAL_COLUMNS, f"{path.parent.name}/{path.name}"):
+            continue
+        seen.add((model, task))
+        said = counted[path.parent].get(task)
+        asked = said.get("effective") if isinstance(said, dict) else None
+        held = len({str(row.get("doc_id")) for row in rows})
+        if isinstance(asked, int) and asked > held:
+            result.doubts.append(f"{path.name} holds {held:,} of the {asked:,} samples of its run")
+        yield from _lm_eval_run(result, path, rows, task, model)
+
+
+def _lm_eval_run(
+    result: spec.ImportResult, path: Path, rows: list[dict[str, Any]], task: str, model: str
+) -> Iterator[spec.ImportedAnswer]:
+    kinds = {str(row.get("filter", "none")) for row in rows}
+    chosen = next((name for name in _FILTERS if name in kinds), min(kinds, default="none"))
+    for line, row in enumerate(rows, start=1):
+        where = f"{model}/{path.name}, line {line}"
+        reading.need(row, _LM_EVAL_COLUMNS, where)
+        if str(row.get("filter", "none")) != chosen:
+            result.left_out["rows of another filter"] += 1
+            continue
+        prompt, generates = _request(row["arguments"], where)
+        query = f"{task}/{row['doc_id']}"
+        question = spec.ImportedQuestion(
+            id=query,
+            question=prompt,
+            prompt=prompt,
+            task=task,
+            references=(reading.text(row["target"]),) if reading.text(row["target"]) else (),
+        )
+        result.ask(question, where)
+        generated = _generated(row["resps"]) if generates else None
+        graded = _score(row, where)
+        if graded is None and generated is None:
+            result.left_out["rows without text and without a metric in [0, 1]"] += 1
+            continue
+        yield spec.ImportedAnswer(query=query, model=model, text=generated, score=graded)
+
+
+def _run_of(folder: Path) -> tuple[str, dict[str, Any]]:
+    """The model in the newest `results_<time>.json`, else the folder's name; task → its counts.
+
+    The folder is called after the model, with `__` for what a file name cannot hold.
+    """
+    for results in reading.newest_first(folder.glob("results_*.json"), _STAMP):
+        reading.inside(results, folder)
+        content = reading.obj(reading.load_json(results), str(results))
+        if name := content.get("model_name"):
+            samples = content.get("n-samples")
+            return str(name), samples if isinstance(samples, dict) else {}
+    return folder.name or "model", {}
+
+
+def _request(arguments: Any, where: str) -> tuple[str, bool]:
+    """Prompt of the first request, and whether it asks for text: then it has settings.
+
+    Logged as `{"gen_args_0": {"arg_0": …, "arg_1": …}}`, by old versions as lists. A
+    request for a log-likelihood has a continuation in place of the settings.
+    """
+    first: Any = arguments
+    if isinstance(arguments, dict):
+        first = arguments.get("gen_args_0", next(iter(arguments.values()), None))
+        first = list(first.values()) if isinstance(first, dict) else first
+    elif isinstance(arguments, list) and arguments:
+        first = arguments[0]
+    prompt = _asked(first[0]) if isinstance(first, list) and first else ""
+    if not prompt.strip():
+        raise SourceError("'arguments' holds no prompt", where=where)
+    return prompt, len(first) > 1 and isinstance(first[1], dict)
+
+
+def _asked(prompt: Any) -> str:
+    """A prompt: plain text, or a conversation as JSON, which is in a list of one."""
+    if isinstance(prompt, list) and len(prompt) == 1:
+        prompt = prompt[0]
+    if not isinstance(prompt, str):
+        return ""
+    if prompt.startswith("[{"):
+        try:
+            turns = json.loads(prompt)
+        except ValueError:
+            return prompt
+        if all(isinstance(turn, dict) and isinstance(turn.get("content"), str) for turn in turns):
+            return "\n\n".join(turn["content"] for turn in turns)
+    return prompt
+
+
+def _generated(responses: Any) -> str | None:
+    """The first text among the nested responses of a request for text."""
+    while isinstance(responses, list) and responses:
+        responses = responses[0]
+    return responses if isinstance(responses, str) else None
+
+
+def _score(row: dict[str, Any], where: str) -> float | None:
+    for metric in _LM_EVAL_METRICS:
+        if metric in row and not isinstance(row[metric], list | dict):
+            value = reading.number(row[metric], where)
+            if value is not None and 0 <= value <= 1:
+                return value
+    return None
+
+
+LM_EVAL_IMPORTER = spec.importer("lm_eval", lm_eval_read, newest_first=_STAMP)
+
+
+# MMLU-Pro's `eval_results`: one zip per model, holding one JSON list.
+
+_MMLU_PRO_COLUMNS = ("question_id", "question", "options", "answer", "category")
+_OUTPUTS = ("model_outputs", "generated_text")
+
+
+def mmlu_pro_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """Runs that were graded against a revised key carry that key per answer.
+
+    Upstream revised some questions between runs: the variant that most runs
+    used is the question, and a run of another variant keeps its own gold letter.
+    """
+    variants: dict[str, Counter[spec.ImportedQuestion]] = {}
+    for file in paths:
+        for question, _ in _records(file, spec.ImportResult(file)):
+            variants.setdefault(question.id, Counter())[question] += 1
+    for versions in variants.values():
+        # The most used variant; the text decides between equally used ones.
+        best = max(versions.items(), key=lambda item: (item[1], item[0].question, item[0].choices))
+        result.ask(best[0], "variants")
+    for file in paths:
+        for question, answer in _records(file, result):
+            asked = result.questions[question.id]
+            if answer is None:
+                continue
+            other = question.references != asked.references
+            yield replace(answer, graded_against=question.references) if other else answer
+
+
+def _records(
+    path: Path, result: spec.ImportResult
+) -> Iterator[tuple[spec.ImportedQuestion, spec.ImportedAnswer | None]]:
+    model = path.stem.removeprefix("model_outputs_")
+    for end in ("_5shots", "_0shots", "_5shot", "_0shot"):
+        model = model.removesuffix(end)
+    for where, rows in _documents(path):
+        for number, row in enumerate(rows, 1):
+            if isinstance(row, str):
+                result.left_out["bare strings among the records"] += 1
+                continue
+            place = f"{where}, record {number}"
+            if not isinstance(row, dict):
+                raise SourceError("a record is no object", where=place)
+            reading.need(row, _MMLU_PRO_COLUMNS, place)
+            question = spec.ImportedQuestion(
+                id=str(row["question_id"]),
+                question=reading.text(row["question"]),
+                task=reading.text(row["category"]),
+                choices=reading.options(row["options"]),
+                references=reading.texts(row["answer"]),
+                domain="knowledge",
+                scorer="mcq",
+            )
+            output = next((row[name] for name in _OUTPUTS if row.get(name) is not None), None)
+            if output is None:
+                result.left_out["records without output"] += 1
+                yield question, None
+                continue
+            yield (
+                question,
+                spec.ImportedAnswer(query=question.id, model=model, text=reading.text(output)),
+            )
+
+
+def _documents(path: Path) -> Iterator[tuple[str, list[Any]]]:
+    zipped = path.suffix == ".zip"
+    documents = members(path, ".json") if zipped else iter([(path.name, reading.whole(path))])
+    for name, data in documents:
+        if name.startswith("__MACOSX"):
+            continue
+        where = f"{path.name}:{name}" if zipped else path.name
+        rows = reading.parse_json(data, where)
+        if not isinstance(rows, list):
+            raise SourceError("a list of records is expected", where=where)
+        yield where, rows
+
+
+MMLU_PRO_IMPORTER = spec.importer("mmlu_pro", mmlu_pro_read)
+
+
+# ZeroEval: `result_dirs/<task>/<model>.json`, raw outputs of one model per file.
+
+_ZEROEVAL_COLUMNS = ("id", "output")
+#: task of the path → rule scorer that reads its answers.
+_SCORERS = {"gsm": "numeric", "math": "math", "mmlu": "mcq", "crux": "literal", "zebra": "given"}
+#: Of other tasks the shape of each reference says how its answers are read.
+_BY_SHAPE = "auto"
+
+
+def zeroeval_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """Outputs are labelled here, by a rule scorer, not as upstream labelled them."""
+    for path in paths:
+        if path.name.endswith(".summary.json"):
+            continue
+        task, model = path.parent.name, path.stem
+        scorer = next((s for start, s in _SCORERS.items() if task.startswith(start)), _BY_SHAPE)
+        content = reading.load_json(path)
+        if reading.stray(result, content, _ZEROEVAL_COLUMNS, f"{task}/{path.name}"):
+            continue
+        rows = reading.objects(content, str(path))
+        for where, row in reading.records(rows, _ZEROEVAL_COLUMNS, f"{task}/{path.name}"):
+            history = row.get("chat_history")
+            prompt = reading.text(history[0]) if isinstance(history, list) and history else None
+            asked = reading.text(row.get("question")) or prompt or ""
+            query = f"{task}/{row['id']}"
+            question = spec.ImportedQuestion(
+                id=query,
+                question=asked,
+                prompt=prompt,
+                task=task,
+                references=_references(row, scorer),
+                choices=reading.options(row.get("choices")),
+                scorer=scorer,
+            )
+            result.ask(question, where)
+            outputs = row["output"]
+            outputs = outputs if isinstance(outputs, list) else [outputs]
+            for sample, output in enumerate(outputs):
+                if output is None:
+                    result.left_out["absent outputs"] += 1
+                    continue
+                generator = row.get("generator")
+                yield spec.ImportedAnswer(
+                    query=query,
+                    model=model,
+                    sample=sample,
+                    text=reading.output_text(output),
+                    served_model=None if generator is None else str(generator),
+                )
+
+
+def _references(row: dict[str, Any], scorer: str) -> tuple[str, ...]:
+    answer = row.get("answer", row.get("correct_answer"))
+    if scorer == "numeric" and isinstance(answer, str):
+        return (answer.rsplit("####", 1)[-1].lstrip("# ").strip(),)
+    choices = reading.options(row.get("choices"))
+    if scorer == "mcq" and isinstance(answer, str) and answer in choices:
+        return (chr(ord("A") + choices.index(answer)),)
+    return reading.texts(answer)
+
+
+ZEROEVAL_IMPORTER = spec.importer("zeroeval", zeroeval_read)
+
+
+_ALPACA_EVAL_COLUMNS = (
+    "instruction",
+    "output_1",
+    "generator_1",
+    "output_2",
+    "generator_2",
+    "preference",
+)
+
+
+def alpaca_eval_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """Score = preference - 1: 0 when the reference is preferred, 1 when the model is."""
+    for path in paths:
+        rows = reading.objects(reading.load_json(path), str(path))
+        name = f"{path.parent.parent.name}/{path.parent.name}"
+        for where, row in reading.records(rows, _ALPACA_EVAL_COLUMNS, name):
+            instruction = reading.text(row["instruction"])
+            query = hashlib.sha256(instruction.encode()).hexdigest()[:12]
+            question = spec.ImportedQuestion(
+                id=query,
+                question=instruction,
+                prompt=instruction,
+                task=reading.text(row.get("dataset")) or "alpaca_eval",
+                references=(reading.text(row["output_1"]),),
+                domain="instructions",
+            )
+            result.ask(question, where)
+            preferred = row["preference"]
+            if reading.number(preferred, where) is None:
+                result.left_out["annotations without a preference"] += 1
+                continue
+            yield spec.ImportedAnswer(
+                query=query,
+                model=str(row["generator_2"]),
+                text=reading.output_text(row["output_2"]),
+                score=reading.score(preferred, where, low=1.0, high=2.0),
+            )
+
+
+ALPACA_EVAL_IMPORTER = spec.importer("alpaca_eval", alpaca_eval_read)

@@ -1,0 +1,661 @@
+"""ulab LLMRouter: JSONL of one routed answer per line.
+
+Layout checked against ulab-uiuc/LLMRouter: `llmrouter/data/README.md` (output formats)
+and `llmrouter/data/api_calling_evaluation.py`, which writes the files. A question is
+what upstream takes as one: task, query and ground truth.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from routeyard.pipelines.common import files, pickles
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.untrusted import bounded
+from routeyard.pipelines.ingest.importers import reading
+from routeyard.pipelines.ingest.importers import reading as spec
+
+# EmbedLLM: `train.csv`, `val.csv`, `test.csv` with one 0/1 label per model and prompt.
+#
+# File names and licence checked against the pages of the dataset RZ412/EmbedLLM, columns
+# against richardzhuang0412/EmbedLLM (`data_preprocessing/download_data.py`,
+# `algorithm/knn.py`, `algorithm/mf.py`); not checked against a file. Its reader takes the
+# better of repeated labels and 0 for missing ones; here repeats are samples and what is
+# missing is missing.
+
+_EMBEDLLM_COLUMNS = ("prompt_id", "model_id", "model_name", "category", "prompt", "label")
+
+
+def embedllm_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """Repeats of (model, prompt), conflicting or not, are kept as samples."""
+    for path in paths:
+        for number, row in enumerate(reading.csv_rows(path, _EMBEDLLM_COLUMNS), 1):
+            where = f"{path.name}, row {number}"
+            query, model = row["prompt_id"], row["model_name"]
+            question = spec.ImportedQuestion(
+                id=query,
+                question=row["prompt"],
+                prompt=row["prompt"],
+                task=row["category"],
+                split=reading.SPLITS.get(path.stem),
+            )
+            result.ask(question, where)
+            label = reading.score(row["label"], where)
+            if label is None:
+                result.left_out["rows without a label"] += 1
+                continue
+            sample = result.next_sample(query, model)
+            yield spec.ImportedAnswer(query=query, model=model, sample=sample, score=label)
+    repeats = sum(n - 1 for n in result.samples.values())
+    if repeats:
+        result.left_out["nothing; repeats of a model and prompt kept as samples"] = repeats
+
+
+EMBEDLLM_IMPORTER = spec.importer("embedllm", embedllm_read)
+
+
+# LLMRouterBench: a tree `results/bench/<dataset>/<split>/<model>/…json`.
+#
+# Layout checked against what ynulihao/LLMRouterBench writes (`data_collector/storage.py`,
+# `runner.py`, `generators/generator.py`) and reads (`baselines/data_loader.py`); the
+# published archive has one level less (`bench-release/<dataset>/<model>/…json`). As
+# there, the newest run by the time in the file's name counts. Its reader takes a null
+# score as 0; here such an answer has no score.
+
+_HEADER = ("model_name", "dataset_name", "split", "records")
+_RECORD = ("index", "origin_query", "prompt", "score", "ground_truth")
+#: How the three places that catch an error write it in place of the output.
+_LLMROUTERBENCH_FAILED = ("Generation failed: ", "Processing failed: ", "Unexpected error: ")
+_STAMP = re.compile(r"\d{8}_\d{6}(?=\.json$)")
+
+
+def llmrouterbench_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """Identity comes from the header, not from the path; failed calls are missing answers."""
+    seen: set[tuple[str, ...]] = set()
+    for path in paths:
+        content = reading.load_json(path)
+        if reading.stray(result, content, (*_HEADER, "records"), path.name):
+            continue
+        run = reading.obj(content, str(path))
+        reading.need(run, _HEADER, str(path))
+        identity = tuple(str(run[key]) for key in _HEADER[:3])
+        if run.get("demo"):
+            result.left_out["demonstration runs"] += 1
+            continue
+        if identity in seen:
+            result.skip("older runs of the same model and dataset", path.name)
+            continue
+        seen.add(identity)
+        yield from _run(result, identity, reading.objects(run["records"], str(path)), path.name)
+
+
+def _run(
+    result: spec.ImportResult, identity: tuple[str, ...], rows: list[dict[str, Any]], name: str
+) -> Iterator[spec.ImportedAnswer]:
+    model, dataset, split = identity
+    for where, record in reading.records(rows, _RECORD, name):
+        output = reading.output_text(record.get("raw_output"))
+        # A failed record may have lost its question too: it is looked at first.
+        if output is not None and output.startswith(_LLMROUTERBENCH_FAILED):
+            result.left_out["failed calls"] += 1
+            continue
+        graded = reading.score(record["score"], where)
+        if graded is None and not output:
+            result.left_out["records without output and score"] += 1
+            continue
+        query = f"{dataset}/{split}/{record['index']}"
+        question = spec.ImportedQuestion(
+            id=query,
+            question=reading.text(record["origin_query"]) or reading.text(record["prompt"]),
+            prompt=reading.text(record["prompt"]),
+            task=dataset,
+            references=reading.texts(record["ground_truth"]),
+            split=split,
+        )
+        result.ask(question, where)
+        tokens = reading.count(record.get("completion_tokens"), where)
+        yield spec.ImportedAnswer(
+            query=query,
+            model=model,
+            text=output,
+            score=graded,
+            prompt_tokens=reading.count(record.get("prompt_tokens"), where),
+            completion_tokens=tokens,
+            cost_usd=reading.spent(record.get("cost"), tokens, where),
+        )
+
+
+LLMROUTERBENCH_IMPORTER = spec.importer("llmrouterbench", llmrouterbench_read, newest_first=_STAMP)
+
+
+# MixInstruct: instructions with the candidates of several models and their metrics.
+#
+# Layout checked against the card and the list of files of the dataset
+# llm-blender/mix-instruct and against its reader in yuchenlin/LLM-Blender
+# (`llm_blender/pair_ranker/data.py`: JSON lines or one JSON list).
+
+_MIXINSTRUCT_COLUMNS = ("id", "instruction", "input", "output", "candidates")
+#: The metric taken as score: in [0, 1], and the field's usual one for this set.
+METRIC = "bertscore"
+
+
+def by_bertscore(scores: dict[str, Any], where: str) -> float | None:
+    """The candidate's BERTScore."""
+    return reading.score(scores.get(METRIC), where)
+
+
+def by_bartscore(scores: dict[str, Any], where: str) -> float | None:
+    """exp(BARTScore): the score that RouterBench+ (section 4.1) and CSCR take for this set.
+
+    BARTScore is a mean log-probability, at most 0, so its exponential is in (0, 1].
+    """
+    found = reading.number(scores.get("bartscore"), where)
+    return None if found is None else reading.score(math.exp(min(found, 700.0)), where)
+
+
+Graded = Callable[[dict[str, Any], str], float | None]
+
+
+def mixinstruct_read(
+    paths: Sequence[Path], result: spec.ImportResult, graded: Graded = by_bertscore
+) -> Iterator[spec.ImportedAnswer]:
+    """Candidates with one of their metrics as score; `cmp_results` stays in the source."""
+    for path in paths:
+        # The dataset's own folder holds each split once; revisions hold JSON beside JSONL.
+        split = reading.split_of(path)
+        for where, row in reading.records(
+            reading.json_rows(path), _MIXINSTRUCT_COLUMNS, path.name, result
+        ):
+            yield from _candidates(result, row, split, where, graded)
+
+
+def _candidates(
+    result: spec.ImportResult, row: dict[str, Any], split: str | None, where: str, graded: Graded
+) -> Iterator[spec.ImportedAnswer]:
+    query = str(row["id"])
+    parts = (reading.text(row["instruction"]), reading.text(row["input"]))
+    asked = "\n".join(part for part in parts if part)
+    question = spec.ImportedQuestion(
+        id=query,
+        question=asked,
+        prompt=asked,
+        task=query.split("/")[0] if "/" in query else "mixinstruct",
+        references=reading.texts(row["output"]),
+        split=split,
+    )
+    result.ask(question, where)
+    for candidate in reading.objects(row["candidates"], where):
+        reading.need(candidate, ("model", "text", "scores"), where)
+        scores = reading.obj(candidate["scores"], where)
+        yield spec.ImportedAnswer(
+            query=query,
+            model=str(candidate["model"]),
+            text=reading.output_text(candidate["text"]),
+            score=graded(scores, where),
+        )
+
+
+MIXINSTRUCT_IMPORTER = spec.importer("mixinstruct", mixinstruct_read)
+
+BARTSCORE = spec.importer("mixinstruct_bartscore", partial(mixinstruct_read, graded=by_bartscore))
+
+
+# RouteLLM: `mmlu_<subject>.csv` and `gsm8k_responses.csv`, a strong and a weak model.
+
+
+def routellm_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """Every column besides `prompt` and `<model>_response` is a model."""
+    for path in paths:
+        task = path.stem.removeprefix("mmlu_").removesuffix("_responses")
+        models: list[str] = []
+        for number, row in enumerate(reading.csv_rows(path, ("prompt",))):
+            where = f"{path.name}, row {number + 1}"
+            models = models or _routellm_models(row, where)
+            query = f"{task}-{number}"
+            prompt = row["prompt"]
+            result.ask(
+                spec.ImportedQuestion(id=query, question=prompt, prompt=prompt, task=task), where
+            )
+            for model in models:
+                graded = reading.score(row[model], f"{where}, {model}")
+                if graded is None:
+                    result.left_out["pairs without label"] += 1
+                    continue
+                yield spec.ImportedAnswer(
+                    query=query, model=model, text=row.get(f"{model}_response"), score=graded
+                )
+
+
+def _routellm_models(row: dict[str, str], where: str) -> list[str]:
+    names = [n for n in row if n not in ("prompt", "", "Unnamed: 0")]
+    models = [n for n in names if not n.endswith("_response")]
+    wrong = [n for n in models if row[n].strip().lower() not in ("true", "false", "", "0", "1")]
+    if wrong or len(models) < 2:
+        raise SourceError(
+            f"column {wrong[0]!r} is no model's True/False" if wrong else "two models are expected",
+            where=where,
+            next_step=f"expected: {ROUTELLM_IMPORTER.layout}",
+        )
+    return models
+
+
+ROUTELLM_IMPORTER = spec.importer("routellm", routellm_read)
+
+
+# RouterArena: a router's predictions, one model's answer per query.
+#
+# Layout checked against files of RouteWorks/RouterArena (`router_inference/predictions/`:
+# `vllm-sr.json`, `sqwish-router.json`, `your-router-robustness.json`) and against the
+# scripts that write and check them (`llm_inference/run.py`, `llm_evaluation/run.py`,
+# `router_inference/check_config_prediction_files.py`).
+
+_ROUTERARENA_COLUMNS = ("global index", "prompt", "prediction", "generated_result")
+
+
+#: The same queries in other words; upstream measures with them whether a router's choice holds.
+_REWORDED = "-robustness"
+
+
+def routerarena_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """Robustness files, placeholders and failed calls are counted, not imported."""
+    if result.source.is_dir():
+        reworded = {path for path in paths if path.stem.endswith(_REWORDED)}
+        result.left_out["robustness files, which reword the queries"] += len(reworded)
+        paths = [path for path in paths if path not in reworded]
+    seen: dict[tuple[str, str], str | None] = {}
+    for path in paths:
+        for where, row in reading.records(
+            reading.json_rows(path), _ROUTERARENA_COLUMNS, path.name, result
+        ):
+            index, model = str(row["global index"]), str(row["prediction"])
+            question = spec.ImportedQuestion(
+                id=index,
+                question=reading.text(row["prompt"]),
+                prompt=reading.text(row["prompt"]),
+                task=index.rsplit("_", 1)[0],
+            )
+            result.ask(question, where)
+            call = _call(row["generated_result"], where, graded=row.get("accuracy") is not None)
+            if call is None:
+                result.left_out["failed or absent calls"] += 1
+                continue
+            output = reading.output_text(call["generated_answer"])
+            if (index, model) in seen:
+                # Several routers that chose the same model share one cached answer.
+                same = "same answer" if seen[index, model] == output else "other answer"
+                result.left_out[f"repeats by another router, {same}"] += 1
+                continue
+            seen[index, model] = output
+            usage = reading.obj(call.get("token_usage") or {}, where)
+            asked, answered = (
+                reading.count(usage.get(f"{new}_tokens", usage.get(f"{old}_tokens")), where)
+                for new, old in (("input", "prompt"), ("output", "completion"))
+            )
+            yield spec.ImportedAnswer(
+                query=index,
+                model=model,
+                text=output,
+                score=reading.score(row.get("accuracy"), where),
+                prompt_tokens=asked,
+                completion_tokens=answered,
+                cost_usd=reading.spent(row.get("cost"), answered, where),
+            )
+
+
+def _call(value: Any, where: str, *, graded: bool) -> dict[str, Any] | None:
+    """What was generated; None for a call that failed, was not made or is an example's."""
+    call = {} if value is None else reading.obj(value, where)
+    absent = not call.get("success") or (call.get("generated_answer") is None and not graded)
+    return None if absent or call.get("provider") == "placeholder" else call
+
+
+ROUTERARENA_IMPORTER = spec.importer("routerarena", routerarena_read)
+
+
+# RouterBench: `routerbench_{0,5}shot.pkl`, a wide pandas pickle of eleven models.
+#
+# Columns checked against what withmartian/routerbench writes and reads
+# (`convertors/common.py`, `convertors/martian_evals_convertor.py`, `utils.py`,
+# `evaluate_routers.py`), and against the list of columns, blocks and pickled names that
+# Hbin77/tierroute holds of the very file (`src/tierroute/adapters/routerbench.py`); the
+# file itself was not at hand. It holds the scores of the eleven models as objects.
+
+#: What a row's columns of a model give.
+_CELL = ("text", "score", "cost_usd")
+
+
+def routerbench_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """Wide frame → one answer per model; an empty cell is an answer that is missing."""
+    for file in paths:
+        frame = pickles.read(file)
+        if not isinstance(frame, pickles.Frame):
+            raise SourceError("the pickle holds no data frame", where=str(file))
+        columns = list(frame.columns)
+        reading.need(dict.fromkeys(columns), ("sample_id", "prompt", "eval_name"), str(file))
+        models = [name for name in columns if f"{name}|total_cost" in columns]
+        if not models:
+            raise SourceError("no column has a twin '<model>|total_cost'", where=str(file))
+        rows: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+        for number, row in enumerate(frame.rows(), 1):
+            name = str(row["sample_id"])
+            called = f"{file.stem}/{name}" if len(paths) > 1 else name
+            rows.setdefault(called, []).append((f"{file.name}, row {number}", dict(row)))
+        for called, repeats in rows.items():
+            for question, cells in _apart(called, repeats).items():
+                result.ask(question, cells[0][0])
+                for model in models:
+                    yield from _cells(result, question.id, model, cells)
+
+
+def _apart(
+    called: str, repeats: list[tuple[str, dict[str, Any]]]
+) -> dict[spec.ImportedQuestion, list[tuple[str, dict[str, Any]]]]:
+    """The questions that share a sample_id, each with its rows.
+
+    The file repeats some ids: with another prompt, which is another question
+    (`id#2`), or with the same one, each row holding the cells the other lacks.
+    """
+    apart: dict[spec.ImportedQuestion, list[tuple[str, dict[str, Any]]]] = {}
+    numbers: dict[tuple[str, str], str] = {}
+    for where, row in repeats:
+        prompt, task = _unwrapped(row["prompt"]), str(row["eval_name"])
+        number = len(numbers) + 1
+        name = numbers.setdefault((prompt, task), called if number == 1 else f"{called}#{number}")
+        question = spec.ImportedQuestion(id=name, question=prompt, prompt=prompt, task=task)
+        apart.setdefault(question, []).append((where, row))
+    return apart
+
+
+def _cells(
+    result: spec.ImportResult, query: str, model: str, rows: list[tuple[str, dict[str, Any]]]
+) -> Iterator[spec.ImportedAnswer]:
+    """One answer per model; halves are put together, a second graded answer is a sample."""
+    answers: list[spec.ImportedAnswer] = []
+    for where, row in rows:
+        graded = reading.score(row[model], f"{where}, {model}")
+        text = _unwrapped(row.get(f"{model}|model_response")) or None
+        if graded is None and text is None:
+            continue
+        cost = reading.spent(row[f"{model}|total_cost"], None, where)
+        new = spec.ImportedAnswer(query=query, model=model, text=text, score=graded, cost_usd=cost)
+        half = next((at for at, one in enumerate(answers) if _complete(one, new)), None)
+        if half is None:
+            answers.append(new)
+        elif answers[half] != new:
+            answers[half] = _together(answers[half], new)
+        else:
+            result.left_out["cells that repeat another row's"] += 1
+    if not answers:
+        result.left_out["pairs without answer"] += 1
+    yield from (replace(one, sample=at) for at, one in enumerate(answers))
+
+
+def _complete(one: spec.ImportedAnswer, other: spec.ImportedAnswer) -> bool:
+    """Whether two cells do not contradict each other: what both know is the same."""
+    pairs = ((getattr(one, name), getattr(other, name)) for name in _CELL)
+    return all(a is None or b is None or a == b for a, b in pairs)
+
+
+def _together(one: spec.ImportedAnswer, other: spec.ImportedAnswer) -> spec.ImportedAnswer:
+    lacking = [name for name in _CELL if getattr(one, name) is None]
+    return replace(one, **{name: getattr(other, name) for name in lacking})
+
+
+def _unwrapped(value: Any) -> str:
+    """The text inside `['…']`, the form in which a list of one text was stored."""
+    if value is None or value != value:
+        return ""
+    text = str(value)
+    if text.startswith("[") and text.endswith("]") and len(text) < 1_000_000:
+        try:
+            parts = ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return text
+        if isinstance(parts, list) and parts and all(isinstance(part, str) for part in parts):
+            return "\n".join(parts)
+    return text
+
+
+ROUTERBENCH_IMPORTER = spec.importer("routerbench", routerbench_read)
+
+
+# RouterEval: pickles of score matrices per pool size and composition.
+#
+# Layout checked against the generator and the test script of MilkThink-Lab/RouterEval
+# (`get_router_dataset.py`, `test_router.py`; its data are on a cloud drive and were not
+# at hand): `easy` → 3, 5 and `hard` → 10, 100, 1000 → `all_strong`, `all_weak`,
+# `strong_to_weak` → `data` and `model`; `prompt`, `split_index` and `embedding` are
+# once, at the top. All pools share one division, so a row is the same question in each.
+
+
+def routereval_read(
+    paths: Sequence[Path], result: spec.ImportResult
+) -> Iterator[spec.ImportedAnswer]:
+    """The union of all pools; a model in several pools has one score per question."""
+    for path in paths:
+        content = pickles.read(path)
+        pools = list(_pools(content, (), 0))
+        if not pools:
+            raise SourceError(
+                "the pickle holds no pool with 'data' and 'model'",
+                where=str(path),
+                next_step=f"expected: {ROUTEREVAL_IMPORTER.layout}",
+            )
+        given: dict[tuple[str, str], float] = {}
+        task = path.stem.removesuffix("_router_dataset")
+        for name, pool in pools:
+            where = f"{path.name}, {'/'.join(name) or 'top'}"
+            for answer in _pool(result, task, pool, where):
+                key = (answer.query, answer.model)
+                if key in given:
+                    if given[key] != answer.score:
+                        raise SourceError(
+                            f"{answer.model!r} has two scores for one question", where=where
+                        )
+                    continue
+                given[key] = float(answer.score or 0.0)
+                yield answer
+
+
+def _pools(
+    node: Any, name: tuple[str, ...], depth: int
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    if not isinstance(node, dict) or depth > 4:
+        return
+    if "data" in node and "model" in node:
+        yield name, node
+        return
+    # The prompts are once above the pools of every size and composition.
+    shared = {"prompt": node["prompt"]} if "prompt" in node else {}
+    for key in sorted(node, key=str):
+        inner = node[key]
+        if isinstance(inner, dict) and key not in ("prompt", "split_index", "embedding"):
+            yield from _pools({**shared, **inner}, (*name, str(key)), depth + 1)
+
+
+def _pool(
+    result: spec.ImportResult, task: str, pool: Mapping[str, Any], where: str
+) -> Iterator[spec.ImportedAnswer]:
+    models = [str(name) for name in pool["model"]]
+    data, prompts = pool["data"], pool.get("prompt")
+    if not isinstance(data, dict):
+        raise SourceError("'data' is no dictionary of score matrices", where=where)
+    reading.need(data, ("train_score", "val_score", "test_score"), where)
+    for short, split in reading.SPLITS.items():
+        rows = data[f"{short}_score"]
+        texts = prompts.get(f"{short}_prompt") if isinstance(prompts, dict) else None
+        if texts is not None and len(texts) != len(rows):
+            raise SourceError(
+                f"{split}: {len(texts)} prompts for {len(rows)} rows of scores", where=where
+            )
+        for number, row in enumerate(rows):
+            place = f"{where}, {split} row {number + 1}"
+            if len(row) != len(models):
+                raise SourceError(f"{len(row)} scores for {len(models)} models", where=place)
+            # Not the text: several rows may ask the same, and keep a score each.
+            query = f"{task}/{split}-{number}"
+            prompt = reading.text(texts[number]) if texts is not None else ""
+            if not prompt.strip():
+                prompt = f"[question {query}: its text is not in the file]"
+            result.ask(
+                spec.ImportedQuestion(
+                    id=query, question=prompt, prompt=prompt, task=task, split=split
+                ),
+                place,
+            )
+            for model, value in zip(models, row, strict=True):
+                graded = reading.score(value, place)
+                if graded is None:
+                    result.left_out["pairs without score"] += 1
+                    continue
+                yield spec.ImportedAnswer(query=query, model=model, score=graded)
+
+
+ROUTEREVAL_IMPORTER = spec.importer("routereval", routereval_read)
+
+
+# SPROUT (CARROT): Parquet with one struct of tokens and score per model.
+#
+# Layout checked against what reads the dataset, not against a file: somerstep/CARROT
+# (`carrot/gen_sprout.py`, `LLMJudge.ipynb`: six columns, then the models) and two public
+# loaders with its files (`data/{train,validation,test}-0000k-of-0000n.parquet`) and its
+# fields (`judge_response`, `num_input_tokens`, `num_output_tokens`, `response`, `score`).
+# SPROUT-o3mini has the same columns and one more model.
+
+_SPROUT_COLUMNS = ("key", "dataset", "prompt", "golden_answer")
+_STRUCT = ("num_input_tokens", "num_output_tokens", "score")
+
+
+def sprout_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+    """Tokens are given, dollars are not: costs stay unknown."""
+    for path in paths:
+        models = _sprout_models(path)
+        split = reading.split_of(path)
+        rows = files.rows(path, "parquet")
+        for where, row in reading.records(rows, _SPROUT_COLUMNS, path.name, result):
+            query = f"{row['dataset']}/{row['key']}"
+            question = spec.ImportedQuestion(
+                id=query,
+                question=reading.text(row["prompt"]),
+                prompt=reading.text(row["prompt"]),
+                task=reading.text(row["dataset"]),
+                references=reading.texts(row["golden_answer"]),
+                split=split,
+            )
+            result.ask(question, where)
+            for model in models:
+                cell = row.get(model)
+                if not isinstance(cell, dict):
+                    result.left_out["pairs without answer"] += 1
+                    continue
+                reading.need(cell, _STRUCT, f"{where}, {model}")
+                graded = reading.score(cell["score"], f"{where}, {model}")
+                output = cell.get("response")
+                if graded is None and output is None:
+                    result.left_out["pairs without score"] += 1
+                    continue
+                yield spec.ImportedAnswer(
+                    query=query,
+                    model=model,
+                    text=reading.output_text(output),
+                    score=graded,
+                    prompt_tokens=reading.count(cell["num_input_tokens"], where),
+                    completion_tokens=reading.count(cell["num_output_tokens"], where),
+                )
+
+
+def _sprout_models(path: Path) -> list[str]:
+    """Columns that hold a struct with a score: the schema knows, a single row may lack some."""
+    schema = pq.read_schema(bounded(path))
+    reading.need(dict.fromkeys(schema.names), _SPROUT_COLUMNS, str(path))
+    structs = [field for field in schema if pa.types.is_struct(field.type)]
+    models = [field.name for field in structs if field.type.get_field_index("score") >= 0]
+    if not models:
+        raise SourceError(
+            "no column is a model's struct",
+            where=str(path),
+            next_step=f"expected: {SPROUT_IMPORTER.layout}",
+        )
+    return models
+
+
+SPROUT_IMPORTER = spec.importer("sprout", sprout_read)
+
+
+_ULAB_COLUMNS = ("task_name", "query", "ground_truth", "model_name", "response", "performance")
+#: What `call_api` and the script around it write in place of a response.
+_ULAB_FAILED = ("API Error", "ERROR: ")
+
+
+def ulab_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+    """Error texts in place of a response are missing answers."""
+    # Files of the same ending beside the routed answers hold only the queries.
+    paths = [path for path in paths if "routing" in path.name] or paths
+    ids: dict[tuple[str, ...], str] = {}
+    for path in paths:
+        split = next((s for s in ("train", "test") if f"_{s}" in path.stem), None)
+        for where, row in reading.records(
+            files.rows(path, "jsonl"), _ULAB_COLUMNS, path.name, result
+        ):
+            task, asked, truth = (reading.text(row[key]) for key in _ULAB_COLUMNS[:3])
+            query = ids.setdefault((task, asked, truth), f"{task}/{len(ids)}")
+            there = result.questions.get(query)
+            question = spec.ImportedQuestion(
+                id=query,
+                question=asked,
+                prompt=asked,
+                task=task,
+                choices=_choices(row.get("choices"), where),
+                references=reading.texts(row["ground_truth"]),
+                # A query of both files is one question; it keeps the split it came with.
+                split=there.split if there else split,
+            )
+            result.ask(question, where)
+            output = row["response"]
+            unanswered = output is None and row["performance"] is None
+            if unanswered or str(output).startswith(_ULAB_FAILED):
+                result.left_out["failed calls"] += 1
+                continue
+            model = str(row["model_name"])
+            yield spec.ImportedAnswer(
+                query=query,
+                model=model,
+                sample=result.next_sample(query, model),
+                text=reading.output_text(output),
+                score=reading.score(row["performance"], where),
+                prompt_tokens=reading.count(row.get("input_tokens"), where),
+                completion_tokens=reading.count(row.get("output_tokens"), where),
+                latency_s=reading.amount(row.get("response_time"), where),
+            )
+
+
+def _choices(value: object, where: str) -> tuple[str, ...]:
+    """Options of a JSON string that holds a list, or an object with `text`."""
+    if isinstance(value, str):
+        value = reading.parse_json(value.encode(), where) if value.strip() else None
+    if isinstance(value, dict):
+        value = value.get("text")
+    return reading.options(value)
+
+
+ULAB_IMPORTER = spec.importer("ulab", ulab_read)

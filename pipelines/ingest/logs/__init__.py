@@ -1,1 +1,0 @@
-"""Logs of gateways and tracers: one record per call, as the table `steps`."""

@@ -1,0 +1,467 @@
+"""What is beside the answers: API calls, and figures of whole arms or of many questions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from routeyard.pipelines.common.pool import same_model
+from routeyard.pipelines.ingest.results.arms import Assigned
+from routeyard.pipelines.ingest.results.values import (
+    CACHED,
+    ReadingNote,
+    candidates,
+    factor,
+    numbers,
+    plain,
+    rank_of,
+    texts,
+)
+
+# Logs of API calls beside results: what they cost, whom they asked, and what nobody can assign.
+#
+# A call belongs to no question, so that its tokens and its cost are no answer's; what is wrong with
+# them is reported all the same.
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCalls:
+    """Calls of one kind.
+
+    Attributes:
+        asked, served: (n,) model that was asked for, and that answered; None where not said.
+        cost, prompt, completion, cached: (n,) USD and tokens, NaN where not said.
+    """
+
+    asked: list[str | None]
+    served: list[str | None]
+    cost: np.ndarray
+    prompt: np.ndarray
+    completion: np.ndarray
+    cached: np.ndarray
+
+
+def calls_of(done: Assigned) -> ApiCalls | None:
+    """The group's records as API calls; None where they have a question, or no tokens."""
+    roles, table = done.roles, done.table
+    if "question" in roles or "score" in roles or "completion_tokens" not in roles:
+        return None
+    named = [c.column for c in candidates(table, "arm")]
+    asked = next((name for name in named if "response" not in name.lower()), roles.get("arm"))
+    if asked is None:
+        return None
+    served = roles.get("served_model") or next(
+        (name for name in table.column_names if rank_of(name, "served_model") is not None), None
+    )
+    cached = next((n for n in table.column_names if plain(n.rpartition(".")[2]) in CACHED), None)
+    return ApiCalls(
+        texts(table.column(asked)).to_pylist(),
+        [None] * table.num_rows if served is None else texts(table.column(served)).to_pylist(),
+        _floats(table, roles.get("cost"), "cost"),
+        _floats(table, roles.get("prompt_tokens"), "prompt_tokens"),
+        _floats(table, roles["completion_tokens"], "completion_tokens"),
+        _floats(table, cached, "prompt_tokens"),
+    )
+
+
+def _floats(table: pa.Table, name: str | None, field: str) -> np.ndarray:
+    values = None if name is None else numbers(table.column(name))
+    if values is None or name is None:
+        return np.full(table.num_rows, np.nan)
+    return values * factor(name, field)
+
+
+def call_notes(groups: Sequence[ApiCalls], arms: Iterable[str]) -> Iterator[ReadingNote]:
+    """What a person has to know of calls beside the answers of some arms."""
+    known = sorted(arms)
+    for one in groups:
+        n = len(one.asked)
+        says = (
+            f"{n:,} API calls name no question ({np.nansum(one.prompt):,.0f} prompt and "
+            f"{np.nansum(one.completion):,.0f} completion tokens{_dollars(one.cost)}): no answer's "
+            "cost is known from them"
+        )
+        yield ReadingNote("calls", says, n, (), "API calls")
+        yield from _unpriced(one)
+        yield from _of_others(one, known)
+        yield from _served(one)
+        if (cached := np.nansum(one.cached)) > 0:
+            says = (
+                f"{cached:,.0f} of {np.nansum(one.prompt):,.0f} prompt tokens of API calls were "
+                "cached: at the price of a prompt token they are counted too dear"
+            )
+            yield ReadingNote("choice", says, 0, (), "API calls")
+
+
+def _dollars(cost: np.ndarray) -> str:
+    return "" if np.isnan(cost).all() else f", ${np.nansum(cost):,.6g}"
+
+
+def _unpriced(one: ApiCalls) -> Iterator[ReadingNote]:
+    """Calls with tokens and without a cost, by model."""
+    used = np.nan_to_num(one.prompt) + np.nan_to_num(one.completion) > 0
+    for words, bad in (
+        ("state no cost, which is unknown and not free", np.isnan(one.cost) & used),
+        ("state a cost of 0, which is unknown and not free", (one.cost == 0) & used),
+    ):
+        if not bad.any() or (np.isnan(one.cost).all() and "no cost" not in words):
+            continue
+        counted = Counter(name or "no model" for name, b in zip(one.asked, bad, strict=True) if b)
+        whom = ", ".join(f"{k:,} of {name}" for name, k in counted.most_common(_SHOWN))
+        says = f"{int(bad.sum()):,} of {len(bad):,} API calls ({whom}) {words}"
+        yield ReadingNote("unpriced", says, int(bad.sum()), (), "API calls")
+
+
+def _of_others(one: ApiCalls, arms: Sequence[str]) -> Iterator[ReadingNote]:
+    """Calls of models that are no arm: a simulated user, a judge, a part of a system."""
+    counted = Counter(
+        name for name in one.asked if name and not any(same_model(name, arm) for arm in arms)
+    )
+    for name, k in counted.most_common(_SHOWN):
+        if arms:
+            says = (
+                f"{k:,} of {len(one.asked):,} API calls asked {name!r}, which is no arm here (a "
+                "simulated user, a judge or a helper?): their tokens and costs are no arm's own"
+            )
+            yield ReadingNote("other_calls", says, k, (), name)
+
+
+def _served(one: ApiCalls) -> Iterator[ReadingNote]:
+    """Calls that another model answered than was asked for."""
+    counted = Counter(
+        (asked, served)
+        for asked, served in zip(one.asked, one.served, strict=True)
+        if asked and served and not same_model(asked, served)
+    )
+    for (asked, served), k in counted.most_common(_SHOWN):
+        says = f"{k:,} API calls that asked {asked!r} were answered by {served!r}"
+        yield ReadingNote("served", says, k, (), asked)
+
+
+# Figures that are stated of many questions: those that contradict one another.
+
+_RATE = re.compile(r"rate|percent|pct|accuracy|acc$|score|pass\d", re.IGNORECASE)
+_FAULTS = re.compile(r"error|timeout|malformed|exhausted|failed_to|crash", re.IGNORECASE)
+#: Rows of which most agree, so that the others are wrong.
+FEWEST, MOST = 5, 0.5
+
+
+def figure_notes(table: pa.Table, arm: str | None) -> Iterator[ReadingNote]:
+    """What is odd in a table with a row per model and figures of many questions each."""
+    names = [n for n in table.column_names if not n.startswith("(") and n != arm]
+    found = {n: v for n in names if (v := numbers(table.column(n))) is not None}
+    who = _names(table, arm)
+    counts = [c.column for c in candidates(table, "aggregate") if c.column in found]
+    yield from _costs(found, who)
+    yield from _twice(table, found, who)
+    yield from _totals(found, counts, who)
+    yield from _shares(found, counts, who)
+    yield from _gaps(found, who)
+    yield from _faults(found, counts, who)
+
+
+def _names(table: pa.Table, arm: str | None) -> list[str]:
+    if arm is None or arm not in table.column_names:
+        return [str(place) for place in table.column("(at)").to_pylist()]
+    return [str(name) for name in texts(table.column(arm)).to_pylist()]
+
+
+def _some(who: Sequence[str], rows: np.ndarray) -> str:
+    named = list(dict.fromkeys(who[int(k)] for k in rows))
+    return ", ".join(named[:_SHOWN]) + (
+        f" and {len(named) - _SHOWN}" if len(named) > _SHOWN else ""
+    )
+
+
+def _costs(found: dict[str, np.ndarray], who: Sequence[str]) -> Iterator[ReadingNote]:
+    """Costs of 0 and missing ones beside models that cost something."""
+    for name, values in found.items():
+        if rank_of(name, "cost") is None or not (values > 0).any():
+            continue
+        zero, absent = np.flatnonzero(values == 0), np.flatnonzero(np.isnan(values))
+        if len(zero):
+            says = f"{len(zero):,} of {len(values):,} rows have {name!r} 0 ({_some(who, zero)})"
+            yield ReadingNote("unpriced", f"{says}: unknown, not free", len(zero), (), name)
+        if len(absent):
+            says = (
+                f"{len(absent):,} of {len(values):,} rows state no {name!r} ({_some(who, absent)})"
+            )
+            yield ReadingNote("unpriced", says, len(absent), (), name)
+
+
+def _twice(
+    table: pa.Table, found: dict[str, np.ndarray], who: Sequence[str]
+) -> Iterator[ReadingNote]:
+    """Models with several rows that no other column of words tells apart."""
+    words = [
+        n for n in table.column_names
+        if not n.startswith("(") and n not in found and rank_of(n, "setting") is not None
+    ]  # fmt: skip
+    settings = [tuple(table.column(n)[k].as_py() for n in words) for k in range(len(who))]
+    counted = Counter(zip(who, settings, strict=True))
+    again = [name for (name, _), k in counted.items() if k > 1]
+    if again and len(again) <= 0.2 * len(counted):
+        says = f"{len(again):,} models have several rows ({', '.join(again[:_SHOWN])})"
+        yield ReadingNote("figures", says, len(again), (), "models")
+
+
+def _totals(
+    found: dict[str, np.ndarray], counts: Sequence[str], who: Sequence[str]
+) -> Iterator[ReadingNote]:
+    """Rows over another number of questions than most."""
+    for name in counts:
+        there = found[name][~np.isnan(found[name])]
+        if len(there) < FEWEST:
+            continue
+        values, number = np.unique(there, return_counts=True)
+        usual = values[np.argmax(number)]
+        odd = np.flatnonzero(~np.isnan(found[name]) & (found[name] != usual))
+        if MOST * len(there) < number.max() < len(there):
+            others = ", ".join(f"{v:g}" for v in np.unique(found[name][odd])[:_SHOWN])
+            says = (
+                f"{len(odd):,} of {len(there):,} rows are over {others} questions, the others over "
+                f"{usual:g} ({_some(who, odd)})"
+            )
+            yield ReadingNote("figures", says, len(odd), (), name)
+
+
+def _shares(
+    found: dict[str, np.ndarray], counts: Sequence[str], who: Sequence[str]
+) -> Iterator[ReadingNote]:
+    """Rates that are not the numbers of right answers over those of questions beside them."""
+    for rate in (n for n in found if _RATE.search(n)):
+        for right in (n for n in found if n != rate and n not in counts and _alike(rate, n)):
+            best: tuple[float, str, np.ndarray] | None = None
+            for total in counts:
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    share = found[right] / found[total]
+                scale = 100.0 if np.nanmax(found[rate], initial=0) > 1.5 else 1.0
+                there = ~np.isnan(share) & ~np.isnan(found[rate]) & np.isfinite(share)
+                off = there & (np.abs(scale * share - found[rate]) > _rounding(found[rate]))
+                part = float(off.sum() / max(there.sum(), 1))
+                fits = there.sum() >= FEWEST and part < MOST
+                if fits and best is None:
+                    best = (part, total, np.flatnonzero(off))
+            if best is not None and len(best[2]):
+                says = (
+                    f"{len(best[2]):,} rows state a {rate!r} that is not their {right!r} over "
+                    f"{best[1]!r} ({_some(who, best[2])})"
+                )
+                yield ReadingNote("figures", says, len(best[2]), (), rate)
+
+
+def _alike(rate: str, count: str) -> bool:
+    """Whether a number of right answers is that of a rate: `pass_rate_2` and `pass_num_2`."""
+    cut = re.compile(r"rate|percent|pct|num(?:ber)?|count|n_|_n$|accuracy|correct|right|solved")
+    said = cut.search(count.lower()) is not None
+    return said and plain(cut.sub("", rate.lower())) == plain(cut.sub("", count.lower()))
+
+
+def _rounding(values: np.ndarray) -> float:
+    """Half of the last decimal place that values are written with, and a little."""
+    for places in range(6):
+        if np.allclose(np.round(values, places), values, atol=1e-9, equal_nan=True):
+            return 0.505 * 10.0**-places
+    return 1e-6
+
+
+def _gaps(found: dict[str, np.ndarray], who: Sequence[str]) -> Iterator[ReadingNote]:
+    """Rows that lack figures that nearly all have."""
+    figures = {
+        n: v for n, v in found.items()
+        if len(v) >= FEWEST and np.isnan(v).mean() < 0.2 and np.any(v[~np.isnan(v)] % 1 != 0)
+    }  # fmt: skip
+    odd = {n: np.flatnonzero(np.isnan(v)) for n, v in figures.items() if np.isnan(v).any()}
+    odd = {n: rows for n, rows in odd.items() if rank_of(n, "cost") is None}
+    if odd:
+        rows = np.unique(np.concatenate(list(odd.values())))
+        says = (
+            f"{len(rows):,} rows lack {', '.join(list(odd)[:_SHOWN])} "
+            f"({_some(who, rows)}): a mean over the others is over other questions"
+        )
+        yield ReadingNote("figures", says, len(rows), (), "figures")
+
+
+def _faults(
+    found: dict[str, np.ndarray], counts: Sequence[str], who: Sequence[str]
+) -> Iterator[ReadingNote]:
+    """Rows with errors in a quarter of their questions or more."""
+    total = next((found[n] for n in counts), None)
+    if total is None:
+        return
+    for name in (n for n in found if _FAULTS.search(n) and n not in counts):
+        with np.errstate(invalid="ignore"):
+            many = np.flatnonzero(found[name] >= np.maximum(0.25 * total, 5))
+        if len(many):
+            most = int(many[np.argmax(found[name][many])])
+            says = (
+                f"{len(many):,} rows have {name!r} in a quarter of their questions or more (most: "
+                f"{who[most]}, {found[name][most]:g} of {total[most]:g} questions)"
+            )
+            yield ReadingNote("figures", says, len(many), (), name)
+
+
+# Absolute paths in strangers' files: they name people and machines, and travel with a copy.
+
+#: Bytes of each file, and of all files, that are looked at.
+_OF_FILE, _OF_ALL = 4_000_000, 256_000_000
+_PATH = re.compile(
+    rb"(?:(?<![\w.])/(?:Users|home)/|\b[A-Z]:\\{1,2}Users\\{1,2})([A-Za-z][\w.-]{1,30})[/\\]"
+)
+#: Accounts of containers and examples.
+_NOBODY = frozenset(
+    b"user ubuntu root agent runner docker app username name you me test admin sandbox model "
+    b"work vscode node public shared default jovyan".split()
+)
+_TEXT = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".yaml", ".yml", ".txt", ".log", ".md")
+
+
+def path_notes(paths: Sequence[Path], root: Path) -> list[ReadingNote]:
+    """A note of the files with absolute paths of somebody's machine; empty without any."""
+    found: Counter[str] = Counter()
+    held, left = [], _OF_ALL
+    for path in paths:
+        if path.suffix.lower() not in _TEXT or left <= 0:
+            continue
+        with path.open("rb") as stream:
+            data = stream.read(min(_OF_FILE, left))
+        left -= len(data)
+        names = [m for m in _PATH.finditer(data) if m[1].lower() not in _NOBODY]
+        if names:
+            held.append(path.relative_to(root).as_posix() if path != root else path.name)
+            found.update(m[0].decode(errors="replace") for m in names)
+    if not held:
+        return []
+    shown = ", ".join(repr(one) for one, _ in found.most_common(_SHOWN))
+    says = (
+        f"{len(held):,} files hold absolute paths of somebody's machine ({shown}): they are "
+        "published with a copy of the files"
+    )
+    return [ReadingNote("paths", says, len(held), tuple(held[:_SHOWN]), "the files")]
+
+
+# Figures of whole arms that a source states beside its rows, compared with the rows.
+
+#: Kind of a figure → how its column is called, without case and signs.
+_CALLED = {
+    "accuracy": re.compile(
+        r"(?:avg|average|mean|overall|final|total|benchmark)?(?:reward|score|accuracy|acc|passrate|"
+        r"pass1|passat1|resolv(?:ed)?rate|successrate|solverate|exactmatch|em)(?:percent|pct)?"
+    ),
+    "mean_cost": re.compile(
+        r"(?:avg|average|mean)(?:instance|question|query|task|sample)?cost(?:usd)?|"
+        r"(?:avg|average|mean)?costper(?:instance|question|query|task|sample|case|example)(?:usd)?|"
+        r"priceper(?:instance|question|query|task|sample|case|example)"
+    ),
+    "total_cost": re.compile(r"(?:total|sum|overall|run)costs?(?:usd)?|costs?(?:usd)?total"),
+}
+_WORDS = {"accuracy": "accuracy", "mean_cost": "mean cost", "total_cost": "total cost"}
+#: Relative difference of a cost that rounding does not explain.
+_COST = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class StatedFigure:
+    """One figure of an arm: its kind, value, and the column that states it."""
+
+    arm: str
+    kind: str
+    value: float
+    column: str
+
+
+def figures_of(done: Assigned, columns: Sequence[str]) -> set[StatedFigure]:
+    """Figures of whole arms in these columns; without a column of the arm none."""
+    table, arm = done.table, done.roles.get("arm")
+    found: set[StatedFigure] = set()
+    if arm is None or arm not in table.column_names:
+        return found
+    names = texts(table.column(arm)).to_pylist()
+    for column in columns:
+        leaf = plain(column.rpartition(".")[2])
+        kind = next((k for k, called in _CALLED.items() if called.fullmatch(leaf)), None)
+        values = None if kind is None else numbers(table.column(column))
+        if kind is None or values is None:
+            continue
+        values = values * (factor(column, "cost") if "cost" in kind else 1.0)
+        found |= {
+            StatedFigure(name, kind, float(value), column.removeprefix("(name)."))
+            for name, value in zip(names, values, strict=True)
+            if name and not np.isnan(value)
+        }
+    return found
+
+
+def stated_notes(figures: set[StatedFigure], table: pa.Table) -> Iterator[ReadingNote]:
+    """Stated figures that the rows contradict; an arm with several figures of a kind is left out.
+
+    Args:
+        table: The recording of all rows.
+    """
+    by_kind: dict[str, dict[str, list[StatedFigure]]] = defaultdict(lambda: defaultdict(list))
+    for one in figures:
+        by_kind[one.kind][one.arm].append(one)
+    if not by_kind:
+        return
+    ours = _of_rows(table)
+    for kind, arms in sorted(by_kind.items()):
+        off, compared = [], 0
+        for arm, said in sorted(arms.items()):
+            names = [name for name in ours if name == arm or same_model(name, arm)]
+            if len(said) != 1 or len(names) != 1 or not (mine := ours[names[0]].get(kind)):
+                continue
+            compared += 1
+            if not any(_agree(said[0], value) for value in mine):
+                off.append(f"{arm}: {said[0].value:g} stated, {mine[0]:.6g} over its rows")
+        if off:
+            words = "; ".join(off[:_SHOWN]) + (f"; and {len(off) - 3} more" if len(off) > 3 else "")
+            column = next(iter(arms.values()))[0].column
+            says = (
+                f"{column!r} states another {_WORDS[kind]} than the rows give for {len(off)} of "
+                f"{compared} arms ({words})"
+            )
+            yield ReadingNote("figures", says, len(off), (), column)
+
+
+def _of_rows(table: pa.Table) -> dict[str, dict[str, list[float]]]:
+    """Arm → kind of figure → values that the rows give, missing ones left out or as zeros."""
+    coded = table.column("arm").combine_chunks().dictionary_encode()
+    arm = np.asarray(coded.indices.fill_null(-1))
+    found: dict[str, dict[str, list[float]]] = {}
+    score, cost = (
+        table.column(name).to_numpy(zero_copy_only=False) for name in ("score", "cost_usd")
+    )
+    questions = table.column("question").dictionary_encode().combine_chunks()
+    everything = len(questions.dictionary)
+    for code, name in enumerate(coded.dictionary.to_pylist()):
+        mine = arm == code
+        own, paid = score[mine], cost[mine]
+        own, paid = own[~np.isnan(own)], paid[~np.isnan(paid)]
+        found[name] = {}
+        if len(own):
+            found[name]["accuracy"] = [own.mean(), own.sum() / max(mine.sum(), everything)]
+        if len(paid) and len(paid) == mine.sum():
+            found[name]["mean_cost"], found[name]["total_cost"] = [paid.mean()], [paid.sum()]
+    return found
+
+
+def _agree(said: StatedFigure, ours: float) -> bool:
+    """Whether a figure is ours, give or take the rounding it is written with."""
+    if said.kind != "accuracy":
+        return abs(said.value - ours) <= _COST * max(abs(ours), 1e-9) + _half_place(said.value)
+    percent = abs(100 * ours - said.value) <= _half_place(said.value)
+    return percent or abs(ours - said.value) <= _half_place(said.value)
+
+
+def _half_place(value: float) -> float:
+    """Half of the last decimal place of a number as it is written, at least 5e-5."""
+    places = min(len(repr(value).partition(".")[2].rstrip("0")), 4)
+    return 0.505 * 10.0 ** -max(places, 1)

@@ -1,1 +1,0 @@
-"""What is beside the answers: API calls, and figures of whole arms or of many questions."""

@@ -1,1 +1,0 @@
-"""Which labels to doubt, and what people decide about them; start at `audit.py`."""

@@ -1,1 +1,0 @@
-"""Latency as it is promised: percentiles with intervals, promises, and choices under a deadline."""

@@ -1,1 +1,0 @@
-"""What a bootstrap draws, and sums over it. Read `bootstrap.py` first."""

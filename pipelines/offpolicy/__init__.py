@@ -1,1 +1,0 @@
-"""Value of a policy that was not run, from logged decisions with propensities."""

@@ -1,1 +1,0 @@
-"""Routers over a stream: they choose, see what their choice gave, and choose again."""

@@ -1,1 +1,0 @@
-"""SQL over a release: read-only, in a process with limits; start at `query.py`."""

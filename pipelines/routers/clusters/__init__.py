@@ -1,4 +1,0 @@
-"""Routers that average labels within clusters or tags: K-means, Avengers-Pro, TagRouter.
-
-Read `kmeans` first.
-"""

@@ -1,3 +1,0 @@
-"""Routers that read what models show of their own answers: `signal`, training-free."""
-
-from __future__ import annotations

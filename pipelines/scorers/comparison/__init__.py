@@ -1,1 +1,0 @@
-"""Values of answers and whether two are equal: numbers, quantities, mathematical forms, words."""

@@ -1,1 +1,0 @@
-"""What models show of themselves: fingerprints, hidden states, self-assessment."""

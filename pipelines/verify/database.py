@@ -1,0 +1,503 @@
+"""The `.duckdb` file against the tables: every object in it, none of them run."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.files import read_text, sha256
+from routeyard.pipelines.common.untrusted import RELEASED, physical_memory, reading
+from routeyard.pipelines.release.database import (
+    LOCKED,
+    checksum_of,
+    database_content,
+    stored_rows,
+    write_database,
+)
+from routeyard.pipelines.release.derived_tables import Summaries, columns_of, metered
+from routeyard.pipelines.release.manifest import (
+    MANIFEST,
+    Finding,
+    check_mark,
+    code_version,
+    first_line,
+    read_manifest,
+)
+from routeyard.pipelines.release.storage import check_signature
+from routeyard.pipelines.release.tables import IN_DATABASE
+from routeyard.pipelines.verify.files import check_files, check_seal
+from routeyard.pipelines.verify.tables import (
+    REFERENCES,
+    Tables,
+    check_references,
+    check_tables,
+    recount,
+)
+from routeyard.schemas import CONTRACTS, OUTCOMES, StoredTable
+from routeyard.schemas.errors import RecipeError
+from routeyard.schemas.release import Manifest, digest_of
+
+#: What a database can hold: kind of object → where DuckDB lists it, its name, and what is compared
+#: of it beside comment and tags.
+_LISTED = {
+    "table": ("duckdb_tables()", "table_name", "sql"),
+    "view": ("duckdb_views()", "view_name", "sql"),
+    "column": (
+        "duckdb_columns()",
+        "table_name || '.' || column_name",
+        "concat_ws(' ', column_index, data_type, is_nullable, column_default)",
+    ),
+    "macro": ("duckdb_functions()", "function_name", "macro_definition"),
+    "type": ("duckdb_types()", "type_name", "logical_type"),
+    "sequence": ("duckdb_sequences()", "sequence_name", "sql"),
+    "index": ("duckdb_indexes()", "index_name", "sql"),
+    "schema": ("duckdb_schemas()", "schema_name", "sql"),
+    "constraint": ("duckdb_constraints()", "table_name", "constraint_text"),
+}
+_BUILT_IN = frozenset({"sequence", "index", "constraint"})  # these have no `internal`
+#: Kind, schema and name → definition, comment and tags.
+Objects = dict[tuple[str, str, str], tuple[Any, ...]]
+
+
+def check_database(
+    release: Path, manifest: Manifest, tables: Mapping[str, pa.Table | StoredTable]
+) -> Iterator[Finding]:
+    """Findings in the database; a view or a macro of a stranger is read, never evaluated.
+
+    Args:
+        tables: The release's tables that were read; only their rows are counted here.
+    """
+    name = manifest.database.file
+    path = release / name
+    if path.is_symlink() or not path.is_file():
+        if not path.is_symlink():
+            yield Finding("file", name, "is missing")
+        return
+    yield from _checksum(path)
+    held = [table for table in manifest.database.tables if table in CONTRACTS]
+    for table in manifest.database.tables:
+        if table not in manifest.tables:
+            yield Finding("database", name, f"the manifest lists a table {table!r} of no file")
+    try:
+        rows = {table: tables[table].num_rows for table in held if table in tables}
+        with reading(path, RELEASED) as (worker, _, limits):
+            # Its tables are sorted: within the machine's memory, or on the disk.
+            limits = replace(limits, memory=physical_memory(), file_size=1 << 50)
+            about = manifest.model_dump_json()
+            faults = worker.call(compare, str(path.absolute()), about, held, rows, limits=limits)
+    except (SourceError, OSError) as error:
+        faults = [first_line(error)]
+    for says in faults:
+        yield Finding("database", name, says)
+
+
+def _checksum(path: Path) -> Iterator[Finding]:
+    beside = checksum_of(path)
+    if beside.is_symlink() or not beside.is_file() or beside.stat().st_size > 4096:
+        yield Finding("file", beside.name, "is missing, or no checksum")
+        return
+    words = beside.read_bytes().decode("utf-8", "replace").split()
+    if words != [sha256(path), path.name]:
+        yield Finding("file", path.name, f"has another SHA-256 than {beside.name} says")
+
+
+def compare(path: str, manifest: str, held: list[str], rows: dict[str, int]) -> list[str]:
+    """What a database holds that it should not, or lacks; called in the limited process.
+
+    Args:
+        manifest: Its JSON.
+        held: Tables of contracts that the manifest lists in the database.
+        rows: Table → rows of its Parquet file.
+    """
+    try:
+        return list(_compare(Path(path), Manifest.model_validate_json(manifest), held, rows))
+    except MemoryError:
+        raise
+    except Exception as error:  # DuckDB raises anything over a damaged file
+        return [f"cannot be read: {first_line(error)}"]
+
+
+def _compare(
+    path: Path, manifest: Manifest, held: list[str], rows: Mapping[str, int]
+) -> Iterator[str]:
+    import duckdb
+
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as given:
+        found = objects(given)
+    expected = _defined()
+    if manifest.code_version != code_version():
+        # Another version may have described a column in other words.
+        found, expected = _undescribed(found), _undescribed(expected)
+    clean = True
+    for key in sorted(found.keys() | expected.keys()):
+        if found.get(key) == expected.get(key):
+            continue
+        clean = False
+        says = f"its {key[0]} {'.'.join(key[1:])[:100]!r} is not what a release defines"
+        if key not in expected:
+            says = f"holds a {key[0]} {'.'.join(key[1:])[:100]!r} that no release has"
+        elif key not in found:
+            says = f"lacks its {key[0]} {'.'.join(key[1:])!r}"
+        yield says
+    if not clean:
+        return  # a stranger's definitions are read, never evaluated
+    for name, count in stored_rows(path, rows).items():
+        if count != rows[name]:
+            clean = False
+            yield f"its table {name} has {count:,} rows, the Parquet file {rows[name]:,}"
+    if not clean:
+        return  # sorting rows without end would take memory without end
+    whole, each = database_content(path, held)
+    for name, content in each.items():
+        if name in manifest.tables and content != manifest.tables[name].content:
+            yield f"its table {name} differs from the Parquet file's"
+    if whole != manifest.database.content:
+        yield "its content has another fingerprint than the manifest says"
+
+
+@cache  # for one who verifies several releases
+def _defined() -> Objects:
+    """What a release's database defines."""
+    import duckdb
+    import pyarrow.parquet as pq
+
+    tables = {name: CONTRACTS[name].empty() for name in IN_DATABASE}
+    summaries = Summaries(tables["queries"].column("task"), 0).tables()
+    summaries["metered"] = metered(None, pa.array([], pa.string()))
+    with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as folder:
+        path, outcomes = Path(folder, "empty.duckdb"), Path(folder, "outcomes.parquet")
+        pq.write_table(OUTCOMES.empty(), outcomes)
+        write_database(tables, path, outcomes=outcomes, summaries=summaries)
+        with duckdb.connect(str(path), read_only=True) as fresh:
+            return objects(fresh)
+
+
+def _undescribed(found: Objects) -> Objects:
+    """Definitions without comments and tags, which end each of them."""
+    return {key: value[:-2] for key, value in found.items()}
+
+
+def objects(connection: Any) -> Objects:
+    """(kind, schema, name) → definition, comment and tags of each object in a database."""
+    found: Objects = {}
+    (database,) = connection.execute("SELECT current_database()").fetchone()
+    for kind, (listed, called, compared) in _LISTED.items():
+        about = "NULL, NULL" if kind == "constraint" else "comment, tags"
+        sql = f"SELECT schema_name, {called}, {compared}, {about} FROM {listed}"
+        own = "" if kind in _BUILT_IN else " AND NOT internal"
+        rows = connection.execute(f"{sql} WHERE database_name = ?{own} ORDER BY ALL", [database])
+        for number, (schema, name, *rest) in enumerate(rows.fetchall()):
+            key = (kind, str(schema), str(name))
+            if key in found or kind == "constraint":  # overloads of one macro, several rules
+                key = (kind, str(schema), f"{name} #{number}")
+            found[key] = tuple(map(str, rest))
+    return found
+
+
+# The card: every figure in it, computed again from the tables.
+
+_NUMBER = r"\d[\d,]*(?:\.\d+)?"
+#: What a certificate can say.
+_VERDICTS = ("not routable", "headroom not reached", "headroom only", "routable")
+Render = Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, object]], str]
+
+
+def check_card(
+    release: Path,
+    manifest: Manifest,
+    readable: set[str],
+    tables: Mapping[str, pa.Table | StoredTable],
+    render_card: Render,
+    unchecked: list[str] | None = None,
+) -> Iterator[Finding]:
+    """Findings in `README.md`.
+
+    It must be, word for word, what the tables give. Where the release names another
+    version of this code, whose template may have used other words, or an add-on was not
+    fetched, each line that differs is compared with the one in its place (`compare_lines`).
+
+    Args:
+        unchecked: Gets the lines that have nothing to be compared with.
+    """
+    expected = {n for n, e in manifest.tables.items() if e.kind == "core"}
+    if "README.md" not in readable or not expected <= tables.keys():
+        return
+    try:
+        card = (release / "README.md").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        yield Finding("card", "README.md", f"cannot be read: {first_line(error)}")
+        return
+    waivers = [waiver.model_dump() for waiver in manifest.waivers]
+    parts = [manifest.name, manifest.version, manifest.content, manifest.recipe, waivers, card]
+    if digest_of(parts) != manifest.fingerprint:
+        yield Finding("fingerprint", MANIFEST, "is not that of this recipe, card and content")
+    missing = [name for name in manifest.tables if name not in tables and name in CONTRACTS]
+    whole = {**tables, **{name: CONTRACTS[name].empty() for name in missing}}
+    try:
+        fresh = render_card(whole, card_facts(manifest))
+    except Exception as error:  # facts of a stranger's manifest can be of any form
+        why = f"cannot be computed again: {type(error).__name__}: {first_line(error)}"
+        yield Finding("card", "README.md", why)
+        return
+    if card == fresh:
+        return
+    if manifest.code_version == code_version() and not missing:
+        yield Finding("card", "README.md", _first_difference(card, fresh))
+        return
+    rows = [f"{entry.rows:,}" for entry in manifest.tables.values()]
+    models = columns_of(whole["models"], ["model_id"]).column("model_id").to_pylist()
+    compared = compare_lines(card.splitlines(), fresh.splitlines(), rows, models)
+    for says in (*compared.false, *_header(card, fresh, manifest)):
+        yield Finding("card", "README.md", says)
+    if unchecked is not None:
+        unchecked += [*compared.unknown, *compared.reworded]
+
+
+@dataclass
+class ComparedLines:
+    """Lines of a card by another version of the code, against those of a fresh one.
+
+    Attributes:
+        false: What lines say that the data do not.
+        reworded: Lines whose words are other ones and whose figures are the same.
+        unknown: Lines that the fresh card has nothing to compare with.
+    """
+
+    false: list[str] = field(default_factory=list)
+    reworded: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+    def say(self, number: int, line: str, data: str) -> None:
+        """Note a line whose figures or names are not those of the data."""
+        self.false.append(f"line {number} says {line[:80]!r}, and the data give {data}")
+
+
+def compare_lines(
+    card: list[str], fresh: list[str], rows: Iterable[str] = (), models: Iterable[str] = ()
+) -> ComparedLines:
+    """Each line of a card with figures or names against the line of the fresh card in its place.
+
+    Names are those of models and verdicts. A line in the same words must have the same figures
+    and names. A line in other words matches one of the lines in its place that have other
+    words too, and must have the figures and names of one of them. What is left has nothing to be
+    compared with; its figures must be in the fresh card.
+
+    Args:
+        rows: Row counts in the manifest, as text: of tables that were not fetched too.
+        models: Ids of the models.
+    """
+    names = sorted({*models, *_VERDICTS}, key=len, reverse=True)
+    fact = re.compile("|".join([*map(re.escape, names), _NUMBER]))
+
+    def words(line: str) -> str:
+        return fact.sub("#", line)
+
+    by_words: dict[str, list[list[str]]] = {}
+    for line in fresh:
+        by_words.setdefault(words(line), []).append(fact.findall(line))
+    known = {*fact.findall("\n".join(fresh)), *rows}
+    own = {words(line) for line in card}
+    found = ComparedLines()
+    for tag, start, end, first, last in SequenceMatcher(None, card, fresh, False).get_opcodes():
+        if tag == "equal":
+            continue
+        others = [fact.findall(line) for line in fresh[first:last] if words(line) not in own]
+        for number, line in enumerate(card[start:end], start=start + 1):
+            figures, right = fact.findall(line), by_words.get(words(line))
+            if figures in (right or []) or not line.strip():
+                continue
+            if right is None and figures in others:
+                others.remove(figures)
+                found.reworded.append(line)
+            elif right is not None:
+                if not _counts_of_rows(figures, right, rows):
+                    found.say(number, line, ", ".join(right[0]) or "none")
+            elif wrong := _named_otherwise(figures, others, names):
+                found.say(number, line, ", ".join(wrong))
+            elif unknown := [figure for figure in figures if figure not in known]:
+                found.say(number, line, f"no {unknown[0]}")
+            else:
+                found.unknown.append(f"line {number}: {line[:80]}")
+    return found
+
+
+def _named_otherwise(
+    facts: list[str], others: list[list[str]], names: Collection[str]
+) -> list[str] | None:
+    """Figures and names of a line in that place that has the same figures and other names."""
+    numbers = [one for one in facts if one not in names]
+    same = (one for one in others if [n for n in one if n not in names] == numbers)
+    return next(same, None) if numbers else None
+
+
+def _header(card: str, fresh: str, manifest: Manifest) -> Iterator[str]:
+    """What the YAML of a card tells a hub: its licence, and which files a dataset is read from."""
+    try:
+        (told, expected) = (_yaml(text) for text in (card, fresh))
+    except RecipeError as error:
+        yield f"has a header that cannot be read: {error.what}"
+        return
+    if told.get("license") != expected.get("license"):
+        yield f"has license {told.get('license')!r}, expected {expected.get('license')!r}"
+    for path in _paths(told.get("configs")):
+        if path not in manifest.files:
+            yield f"reads its data from {path[:80]!r}, which is no file of this release"
+
+
+def _yaml(card: str) -> Mapping[str, Any]:
+    parts = card.split("---\n", 2)
+    content = read_text(parts[1], where="README.md") if len(parts) == 3 and not parts[0] else {}
+    return content if isinstance(content, Mapping) else {}
+
+
+def _paths(value: Any) -> Iterator[str]:
+    """Every `path` and every file in a header's `configs`."""
+    if isinstance(value, Mapping):
+        for key, part in value.items():
+            if key in ("path", "data_files", "data_dir") and isinstance(part, str):
+                yield part
+            yield from _paths(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from [part] if isinstance(part, str) else _paths(part)
+
+
+def _counts_of_rows(figures: list[str], right: list[list[str]], rows: Iterable[str]) -> bool:
+    """Whether a line differs from a fresh one only by rows of a table that was not fetched."""
+    allowed = set(rows)
+    return any(
+        len(one) == len(figures)
+        and all(a == b or (b == "0" and a in allowed) for a, b in zip(figures, one, strict=True))
+        for one in right
+    )
+
+
+def _first_difference(card: str, fresh: str) -> str:
+    pairs = zip(card.splitlines(), fresh.splitlines(), strict=False)
+    for number, (old, new) in enumerate(pairs, start=1):
+        if old != new:
+            return f"line {number} says {old[:80]!r}, the data say {new[:80]!r}"
+    return "differs in length from what the data give"
+
+
+_FACTS = (
+    "name", "version", "recipe", "stages", "sources", "waivers", "figures", "code_version",
+    "content", "content_without_times",
+)  # fmt: skip
+
+
+def card_facts(manifest: Manifest) -> dict[str, object]:
+    """What `write_release` gave the card's renderer, read back from the manifest."""
+    facts = manifest.model_dump(mode="json")
+    files = {name: entry for name, entry in facts["files"].items() if name.startswith("data/")}
+    further = sorted(manifest.files.keys() - files.keys() - {"README.md"})
+    return {**{key: facts[key] for key in _FACTS}, "files": files, "further": further}
+
+
+# Checks a release against itself: manifest, files, tables, database, card, signature.
+
+__all__ = ["REFERENCES", "Finding", "card_facts", "verify_release"]
+
+RenderCard = Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, object]], str]
+
+
+@dataclass
+class Verification:
+    """A release under verification, and what earlier checks found out for later ones.
+
+    Attributes:
+        readable: Files that are what the manifest sealed (`check_files`).
+        tables: Tables that hold their contracts (`check_tables`).
+        own: The database holds nothing but the release's own definitions (`check_database`).
+        watch: Table → function that is given each part of it as it is read.
+        unchecked: Lines of the card that nothing could be compared with.
+    """
+
+    release: Path
+    manifest: Manifest
+    render_card: RenderCard
+    signer: str | None
+    readable: set[str] = field(default_factory=set)
+    tables: Tables = field(default_factory=dict)
+    own: bool = False
+    watch: dict[str, Callable[[pa.Table], None]] = field(default_factory=dict)
+    unchecked: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, release: Path, render_card: RenderCard, signer: str | None) -> Verification:
+        """A release whose manifest can be read (`unreadable`)."""
+        return cls(release, read_manifest(release), render_card, signer)
+
+
+def unreadable(release: Path) -> list[Finding]:
+    """Why the manifest cannot be read; empty where it can."""
+    if (release / MANIFEST).is_symlink():
+        return [Finding("path", MANIFEST, "is a symbolic link; a release holds regular files only")]
+    try:
+        read_manifest(release)
+    except SourceError as error:
+        return [Finding("manifest", MANIFEST, error.what)]
+    return []
+
+
+def _database(run: Verification) -> Iterator[Finding]:
+    findings = list(check_database(run.release, run.manifest, run.tables))
+    # A link is a finding of `check_files`: where it leads to was not looked at.
+    run.own = not findings and not (run.release / run.manifest.database.file).is_symlink()
+    yield from findings
+
+
+#: Every check in order; a later one reads what the earlier ones found to be sound.
+CHECKS: tuple[Callable[[Verification], Iterable[Finding]], ...] = (
+    lambda run: check_seal(run.manifest),
+    lambda run: check_files(run.release, run.manifest, run.readable),
+    lambda run: check_tables(run.release, run.manifest, run.readable, run.tables, run.watch),
+    _database,
+    lambda run: recount(run.release, run.manifest, run.readable, run.tables, own=run.own),
+    lambda run: check_references(run.tables),
+    lambda run: check_card(
+        run.release, run.manifest, run.readable, run.tables, run.render_card, run.unchecked
+    ),
+    lambda run: check_mark(run.release),
+    lambda run: () if run.signer is None else check_signature(run.release, run.signer),
+)
+
+
+def verify_release(
+    release: Path, *, render_card: RenderCard, signer: str | None = None
+) -> list[Finding]:
+    """Everything that is wrong with a release; an empty list means that it is sound.
+
+    Nothing in the release is trusted: names in the manifest may lead outside, files
+    may be links or devices, the database may define anything. Each is a finding,
+    never an error, and nothing outside the release is opened.
+
+    Args:
+        render_card: The card is rendered again from the data and compared, so
+            every number in it is recomputed.
+        signer: Public key (text or file) whose signature of the manifest is required.
+    """
+    if found := unreadable(release):
+        return found
+    return list(check(Verification.of(release, render_card, signer)))
+
+
+def check(run: Verification) -> Iterator[Finding]:
+    """Findings of every check, in order."""
+    import duckdb
+
+    for one in CHECKS:
+        try:
+            yield from one(run)
+        except duckdb.Error as error:  # Arrow reads files that DuckDB does not
+            says = f"a table of it cannot be read by DuckDB: {first_line(error)}"
+            yield Finding("parquet", "data", says)

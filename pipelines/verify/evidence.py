@@ -1,0 +1,395 @@
+"""The parts of a release that proofs read, each read once and only as far as it is needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import ValidationError
+
+from routeyard.pipelines.ingest.catalog import from_catalog
+from routeyard.pipelines.release.manifest import Finding, code_version, first_line, printable
+from routeyard.schemas import CONTRACTS, StoredTable
+from routeyard.schemas.recipe import Collect, CurationRule, Label, Pool, Recipe, Source, Split
+from routeyard.schemas.release import WITHHELD, Manifest
+
+# What a check makes of a part of a release: proved, consistent, believed, or not checked.
+
+Kind = Literal["proved", "consistent", "believed", "not_run"]
+KINDS: tuple[Kind, ...] = ("proved", "consistent", "believed", "not_run")
+
+
+@dataclass(frozen=True, slots=True)
+class ProofClaim:
+    """A statement about one part of a release.
+
+    Attributes:
+        kind: `proved` was computed again from other data of the release and is equal;
+            `consistent` contradicts nothing that could be compared; `believed` rests on the
+            publisher's word; `not_run` names a check that could not be made, and why.
+        about: Table, or part of the manifest.
+        covers: Columns (`table.column`) and figures (`figures.stage.name`) that are proved whole,
+            or by a sample that the claim names; all others are listed as believed.
+    """
+
+    kind: Kind
+    about: str
+    says: str
+    covers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """One printable line."""
+        return printable(f"{self.about}: {self.says}")
+
+
+@dataclass
+class Proof:
+    """Contradictions in a release, and what its checks proved or could not show of the rest."""
+
+    findings: list[Finding] = field(default_factory=list)
+    claims: list[ProofClaim] = field(default_factory=list)
+
+    def add(self, results: Iterable[Finding | ProofClaim]) -> None:
+        """Take the results of a check as they come: what was found before an error counts."""
+        for result in results:
+            if isinstance(result, Finding):
+                self.findings.append(result)
+            else:
+                self.claims.append(result)
+
+    def of(self, kind: Kind) -> list[str]:
+        """The statements of one kind, a line each."""
+        return [str(claim) for claim in self.claims if claim.kind == kind]
+
+    @property
+    def covered(self) -> set[str]:
+        """Columns and figures that were proved and that no check contradicts."""
+        return {name for claim in self.claims for name in claim.covers}
+
+
+#: What checks give, one after the other.
+Results = Iterator[Finding | ProofClaim]
+
+
+def proved(about: str, says: str, *covers: str) -> ProofClaim:
+    """A statement that was computed again from other data than itself and is equal.
+
+    Args:
+        covers: As in `ProofClaim`; names of columns of the table `about` may be short.
+    """
+    return ProofClaim(
+        "proved", about, says, tuple(c if "." in c else f"{about}.{c}" for c in covers)
+    )
+
+
+def consistent(about: str, says: str) -> ProofClaim:
+    """A statement that nothing in the release contradicts."""
+    return ProofClaim("consistent", about, says)
+
+
+def believed(about: str, says: str) -> ProofClaim:
+    """A statement that rests on the publisher's word."""
+    return ProofClaim("believed", about, says)
+
+
+def not_run(about: str, check: str, why: str) -> ProofClaim:
+    """A check that could not be made, and the reason: what it would show is believed."""
+    return ProofClaim("not_run", about, f"{check}: {why}")
+
+
+def contradiction(
+    about: str, bad: int, of: int, what: str, examples: Sequence[str], check: str = "proof"
+) -> Finding:
+    """A finding that names the table, how many rows, and what was expected of some of them."""
+    shown = "; ".join(examples[:3])
+    return Finding(check, about, f"{bad:,} of {of:,} {what}" + (f", e.g. {shown}" if shown else ""))
+
+
+# Differences between two versions of a part of a release, as sentences.
+
+#: Two computations of a figure may differ by so much of it.
+CLOSE = 1e-9
+
+
+def same(a: Any, b: Any, close: float = CLOSE) -> bool:
+    """Whether two values of JSON or of a table are equal, floats as far as `close`."""
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(same(a[key], b[key], close) for key in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(same(x, y, close) for x, y in zip(a, b, strict=True))
+    if isinstance(a, float) or isinstance(b, float):
+        numbers = isinstance(a, int | float) and isinstance(b, int | float)
+        return numbers and math.isclose(a, b, rel_tol=close, abs_tol=close)
+    return bool(a == b)
+
+
+def values(found: Iterable[tuple[str, Any, Any]], close: float = CLOSE) -> Iterator[str]:
+    """One sentence for each (name, stored, expected) whose two values differ."""
+    for name, stored, expected in found:
+        if not same(stored, expected, close):
+            yield f"{name} {stored!r:.200}, expected {expected!r:.200}"
+
+
+def rows(
+    stored: pa.Table, fresh: pa.Table, key: Sequence[str], without: Sequence[str] = ()
+) -> list[str]:
+    """One sentence for each row that differs, is missing, or should not be there.
+
+    Args:
+        key: Columns that name a row.
+        without: Columns that are not compared.
+    """
+    columns = [name for name in fresh.column_names if name not in without]
+    order = [(name, "ascending") for name in key]
+    stored = stored.select(columns).sort_by(order)
+    fresh = fresh.select(columns).sort_by(order)
+    if stored.equals(fresh):
+        return []
+    own, expected = ({tuple(r[k] for k in key): r for r in t.to_pylist()} for t in (stored, fresh))
+    found = []
+    for name in sorted(own.keys() | expected.keys()):
+        shown, row, right = "|".join(map(str, name)), own.get(name), expected.get(name)
+        if right is None:
+            found.append(f"{shown} is there, expected no such row")
+        elif row is None:
+            kept = {column: right[column] for column in columns if column not in key}
+            found.append(f"{shown} is not there, expected {kept!r:.200}")
+        else:
+            apart = list(values((c, row[c], right[c]) for c in columns))
+            found += [f"{shown} has {'; '.join(apart)}"] if apart else []
+    return found
+
+
+#: Answers whose verdicts are computed again without `--full`.
+SAMPLE = 3_000
+#: Sections of every recipe of a build.
+SECTIONS = ("sources", "pool", "collect", "label")
+#: Errors of pydantic that another version of the schema explains: other keys, other words.
+_OF_A_VERSION = frozenset({"unknown_key", "extra_forbidden", "missing", "literal_error", "enum"})
+
+
+@dataclass
+class Evidence:
+    """A release whose files and tables were found to be sound.
+
+    Attributes:
+        tables: Tables that hold their contracts; large ones stay on disk.
+        full: Compute everything again, instead of a sample.
+        sampled: The sampled rows of `responses`, filled while the table is read.
+        applied: Curation rules that made what they make once more (`rules_again`).
+        schemes: Schemes of `splits` that such rules made once more.
+        images: Folder with the questions' images, where it is at hand.
+    """
+
+    release: Path
+    manifest: Manifest
+    tables: Mapping[str, pa.Table | StoredTable]
+    full: bool = False
+    sampled: Sample | None = None
+    applied: set[str] = field(default_factory=set)
+    schemes: set[str] = field(default_factory=set)
+    images: Path | None = None
+    _read: dict[tuple[str, tuple[str, ...]], pa.Table] = field(default_factory=dict)
+
+    def has(self, *names: str) -> bool:
+        """Whether all of these tables are there and sound."""
+        return all(name in self.tables for name in names)
+
+    def rows(self, name: str) -> int:
+        return int(self.tables[name].num_rows) if name in self.tables else 0
+
+    def table(self, name: str, columns: Sequence[str]) -> pa.Table:
+        """Some columns of a table, as its contract types them; empty where it is not there."""
+        contract = CONTRACTS[name]
+        if name not in self.tables:
+            return contract.empty().select(list(columns))
+        key = (name, tuple(columns))
+        if key not in self._read:
+            table = self.tables[name]
+            names = list(columns)
+            found = table.read(names) if isinstance(table, StoredTable) else table.select(names)
+            self._read[key] = found.cast(pa.schema([contract.schema.field(one) for one in names]))
+        return self._read[key]
+
+    def whole(self, name: str) -> pa.Table:
+        """All columns of a table."""
+        return self.table(name, CONTRACTS[name].column_names)
+
+    def forget(self) -> None:
+        """Let go of what was read."""
+        self._read.clear()
+
+    @cached_property
+    def same_code(self) -> bool:
+        """Whether this version of the code says that it made the release."""
+        return self.manifest.code_version == code_version()
+
+    @property
+    def other_code(self) -> str:
+        """By which version of the code the release says that it was made."""
+        made = self.manifest.code_version
+        return f"the release says that version {made} made it; this is {code_version()}"
+
+    @property
+    def recipe(self) -> Mapping[str, Any]:
+        return self.manifest.recipe
+
+    @cached_property
+    def built(self) -> bool:
+        """Whether the manifest holds the recipe and the stages of a build."""
+        return set(SECTIONS) <= set(self.recipe)
+
+    @cached_property
+    def faults(self) -> list[tuple[str, str, bool]]:
+        """(section, what of it does not validate, whether another version explains it)."""
+        try:
+            Recipe.model_validate(self.recipe)
+        except ValidationError as error:
+            return [
+                (
+                    str(next(iter(one["loc"]), "")),
+                    ".".join(map(str, one["loc"])) + f": {one['msg'].splitlines()[0]}",
+                    not self.same_code and one["type"] in _OF_A_VERSION,
+                )
+                for one in error.errors(include_url=False, include_input=False)
+            ]
+        except (ValueError, TypeError, AttributeError) as error:
+            return [("", first_line(error), False)]
+        return []
+
+    def unread(self, *sections: str) -> str:
+        """Why sections of the recipe cannot be used."""
+        absent = [name for name in sections if name not in self.recipe]
+        if absent:
+            return f"the recipe has no `{absent[0]}`"
+        says = [what for name, what, _ in self.faults if name in sections]
+        if says:
+            return f"the recipe does not validate: {says[0]}"
+        return f"this code cannot read the recipe's `{sections[0]}`"
+
+    def figures(self, stage: str) -> Mapping[str, Any]:
+        """Figures of a stage in the manifest; empty without any."""
+        found = self.manifest.figures.get(stage)
+        return found if isinstance(found, Mapping) else {}
+
+    @cached_property
+    def label(self) -> Label | None:
+        """The recipe's policy as it was meant; None where this code cannot read it."""
+        try:
+            return Label.model_validate(self.recipe.get("label") or {})
+        except (ValidationError, ValueError, TypeError, AttributeError):
+            return None
+
+    @cached_property
+    def collect(self) -> Collect | None:
+        """The recipe's way to collect; None where it has none, or this code cannot read it."""
+        return _section(Collect, self.recipe["collect"]) if "collect" in self.recipe else None
+
+    @cached_property
+    def pool(self) -> Pool | None:
+        """The recipe's pool; None where it has none, or this code cannot read it."""
+        return _section(Pool, self.recipe["pool"]) if "pool" in self.recipe else None
+
+    @cached_property
+    def split(self) -> Split | None:
+        """The recipe's split; None where it has none, or this code cannot read it."""
+        return _section(Split, self.recipe["split"]) if "split" in self.recipe else None
+
+    @cached_property
+    def samples(self) -> int:
+        """Most answers of one model to one question that the recipe asks for."""
+        own = [getattr(one, "samples", None) for one in (self.pool.models if self.pool else ())]
+        asked = self.collect.samples if self.collect is not None else 1
+        return max([asked, *(int(one) for one in own if one)])
+
+    @cached_property
+    def curation(self) -> list[CurationRule] | None:
+        """The recipe's curation rules; None where this code cannot read them."""
+        found = [_section(CurationRule, one) for one in self.recipe.get("curate") or ()]
+        return None if None in found else found
+
+    @cached_property
+    def sources(self) -> dict[str, Source]:
+        """Name → source of the recipe with the catalog's entry filled in, as far as it is read."""
+        found = {}
+        for content in self.recipe.get("sources") or ():
+            source = _section(Source, content)
+            if source is not None and (source.catalog is None or self.same_code):
+                found[source.name] = from_catalog(source)
+        return found
+
+    @property
+    def seed(self) -> int:
+        """What samples are drawn with."""
+        return self.sampled.seed if self.sampled is not None else 0
+
+    @cached_property
+    def withheld(self) -> pa.Array:
+        """Ids of the questions whose text the licence keeps back."""
+        queries = self.table("queries", ["query_id", "question"])
+        return (
+            queries.filter(pc.equal(queries.column("question"), WITHHELD))
+            .column("query_id")
+            .combine_chunks()
+        )
+
+    @cached_property
+    def real(self) -> pa.Array:
+        """Ids of the models that are not injected."""
+        models = self.table("models", ["model_id", "kind"])
+        return (
+            models.filter(pc.equal(models.column("kind"), "real"))
+            .column("model_id")
+            .combine_chunks()
+        )
+
+
+@dataclass
+class Sample:
+    """Rows of `responses` drawn with a seed while the table is read part by part.
+
+    Attributes:
+        rows: How many rows the table says that it has.
+        size: How many are drawn; all of them where there are no more.
+    """
+
+    rows: int
+    size: int
+    seed: int
+    parts: list[pa.Table] = field(default_factory=list)
+    _seen: int = 0
+
+    @cached_property
+    def _positions(self) -> Any:
+        if self.size >= self.rows:
+            return np.arange(self.rows)
+        drawn = np.random.Generator(np.random.PCG64(self.seed))
+        return np.sort(drawn.choice(self.rows, self.size, replace=False))
+
+    def add(self, part: pa.Table) -> None:
+        """Take the drawn rows of the next part."""
+        low, high = np.searchsorted(self._positions, [self._seen, self._seen + part.num_rows])
+        if high > low:
+            wanted = pa.array(self._positions[low:high] - self._seen)
+            self.parts.append(part.take(wanted))
+        self._seen += part.num_rows
+
+    @property
+    def table(self) -> pa.Table | None:
+        """The drawn rows; None where none was read."""
+        return pa.concat_tables(self.parts) if self.parts else None
+
+
+def _section(model: Any, content: Any) -> Any:
+    """A part of a recipe; keys that this code does not know make it unreadable."""
+    try:
+        return model.model_validate(content)
+    except (ValidationError, ValueError, TypeError):
+        return None

@@ -1,0 +1,483 @@
+"""Questions: ids are hashes of what is asked, and prompts, scorers and domains the recipe's."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.collect.request import RequestSettings
+from routeyard.pipelines.collect.settings import ModelPrompts, provider_of, settings_of
+from routeyard.pipelines.common.files import read_text, sha256
+from routeyard.pipelines.common.image_files import MOST_BYTES
+from routeyard.pipelines.ingest.images import images_table
+from routeyard.pipelines.ingest.queries import query_id, uniform_prompt
+from routeyard.pipelines.label.scorers import SCORERS
+from routeyard.pipelines.verify.evidence import (
+    SAMPLE,
+    Evidence,
+    ProofClaim,
+    Results,
+    believed,
+    consistent,
+    contradiction,
+    not_run,
+    proved,
+)
+from routeyard.schemas.contracts import register
+from routeyard.schemas.errors import RouteyardError
+from routeyard.schemas.images import MARK
+
+#: Questions that say exactly the same, at most: the id of the last of them counts the others.
+_REPEATS = 64
+
+
+def ids_of_questions(evidence: Evidence) -> Results:
+    """Questions whose id is not the hash of question, options and references."""
+    if not evidence.built:
+        return
+    queries = evidence.table("queries", ["query_id", "question", "choices", "references"])
+    there = pc.invert(pc.is_in(queries.column("query_id"), value_set=evidence.withheld))
+    queries = queries.filter(there)
+    wrong, seen = [], Counter[str]()
+    for row in queries.to_pylist():
+        content = (row["question"], row["choices"] or [], row["references"] or [])
+        first = query_id(*content, 0)
+        seen[first] += 1
+        if row["query_id"] == first:
+            continue
+        if all(row["query_id"] != query_id(*content, n) for n in range(1, _REPEATS)):
+            wrong.append(f"{row['query_id']}, expected {first}")
+    if wrong:
+        what = "ids are not the hash of their question, options and references"
+        yield contradiction("queries", len(wrong), queries.num_rows, what, wrong)
+    elif queries.num_rows:
+        says = f"{queries.num_rows:,} ids are the hashes of question, options and references"
+        yield proved("queries", says, *([] if len(evidence.withheld) else ["query_id"]))
+    if len(evidence.withheld):
+        yield not_run("queries", f"ids of {len(evidence.withheld):,} questions", "no text is there")
+
+
+def questions_of_sources(evidence: Evidence) -> Results:
+    """Questions whose prompt, scorer, domain or task is not what their source says of all."""
+    if not evidence.built:
+        return
+    columns = ["query_id", "source", "question", "choices", "prompt", "scorer", "domain", "task"]
+    queries = evidence.table("queries", columns)
+    expected = {name: _of_all(evidence, name) for name in evidence.sources}
+    hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
+    wrong, prompts = [], 0
+    same = dict.fromkeys(("scorer", "domain", "task", "prompt"), 0)
+    for name in expected:
+        own = pc.equal(queries.column("source"), name)
+        instruction = expected[name].get("instruction")
+        for column in ("scorer", "domain", "task"):
+            if column in expected[name]:
+                rows = queries.filter(own).select(["query_id", column])
+                same[column] += rows.num_rows
+                wrong += _differ(rows, column, pa.scalar(expected[name][column]))
+        if instruction is not None:
+            rows = queries.filter(pc.and_(own, pc.invert(hidden)))
+            same["prompt"] += rows.num_rows
+            if not evidence.full and rows.num_rows > SAMPLE:
+                drawn = np.random.Generator(np.random.PCG64(evidence.seed))
+                rows = rows.take(pa.array(np.sort(drawn.choice(rows.num_rows, SAMPLE, False))))
+            texts = (rows.column(column).to_pylist() for column in ("question", "choices"))
+            fresh = [uniform_prompt(q, c or [], instruction) for q, c in zip(*texts, strict=True)]
+            wrong += _differ(rows, "prompt", pa.array(fresh, pa.string()))
+            prompts += rows.num_rows
+    if wrong:
+        what = "columns differ from what the recipe says of their source"
+        yield contradiction("queries", len(wrong), queries.num_rows, what, wrong)
+        return
+    for column in ("scorer", "domain", "task"):
+        if same[column]:
+            says = f"{column} of {same[column]:,} questions: what the recipe states of their source"
+            yield consistent("queries", says)
+    of = queries.num_rows
+    if prompts:
+        says = f"{prompts:,} prompts are made of question, options and instruction"
+        yield proved("queries", says, *(["prompt"] if same["prompt"] == of else []))
+    for column, count in same.items():
+        if count < of:
+            why = "the recipe states none for all of their source, or this code cannot read it"
+            yield not_run("queries", f"{column} of {of - count:,} questions", why)
+
+
+def _differ(rows: pa.Table, column: str, expected: Any) -> list[str]:
+    """One sentence for each row of a column with another value than expected."""
+    other = pc.fill_null(pc.not_equal(rows.column(column), expected), True)
+    bad = rows.filter(other).select(["query_id", column]).to_pylist()
+    right = expected.filter(other.combine_chunks()) if isinstance(expected, pa.Array) else expected
+    wanted = right.to_pylist() if isinstance(expected, pa.Array) else [right.as_py()] * len(bad)
+    return [
+        f"{row['query_id']} has {column} {row[column]!r:.200}, expected {value!r:.200}"
+        for row, value in zip(bad, wanted, strict=True)
+    ]
+
+
+def _of_all(evidence: Evidence, name: str) -> Mapping[str, str]:
+    """Column → value that a source states for all of its questions, and its instruction."""
+    source = evidence.sources[name]
+    fields = source.fields
+    if fields is None or source.scorer is None:
+        return {}
+    stated = {}
+    if not fields.scorer:
+        stated["scorer"] = source.scorer
+    if not fields.domain:
+        stated["domain"] = source.domain
+    if not fields.task:
+        stated["task"] = source.task or source.name
+    if not fields.prompt and evidence.same_code and not fields.scorer:
+        try:
+            given = source.instruction
+            stated["instruction"] = (
+                SCORERS.get(source.scorer).instruction if given is None else given
+            )
+        except RouteyardError:
+            pass  # a scorer of another package, or none
+    return stated
+
+
+# Images of questions: the table against the questions, and files at hand against its hashes.
+
+
+def images_of_questions(evidence: Evidence) -> Results:
+    """Images whose row is not what their question says, or whose file has another hash."""
+    if not evidence.has("queries") or not evidence.built:
+        return
+    queries = evidence.table("queries", ["query_id", "prompt", "metadata"])
+    expected = images_table(queries)
+    rows = evidence.whole("images").to_pylist()
+    if not expected.num_rows and not rows:
+        return
+    if wrong := _unlike(expected.to_pylist(), rows, queries):
+        what = "images are not those that the questions name and mark"
+        yield contradiction("images", len(wrong), len(rows), what, wrong)
+        return
+    yield proved("images", f"{len(rows):,} images are those that the questions name and mark")
+    files = {row["sha256"]: row["reference"] for row in rows if row["sha256"] is not None}
+    if addresses := sum(row["sha256"] is None for row in rows):
+        yield believed("images", f"{addresses:,} addresses: what they lead to has no hash")
+    if files:
+        yield from _files(files, evidence.images)
+
+
+def _unlike(
+    expected: list[dict[str, Any]], rows: list[dict[str, Any]], queries: pa.Table
+) -> list[str]:
+    """Rows of the table `images` that are not what the questions say, or are not marked there."""
+    stated = {(row["query_id"], row["place"]): row for row in rows}
+    wrong = [
+        f"{row['query_id']}|{row['place']}"
+        for row in expected
+        if stated.pop((row["query_id"], row["place"]), None) != row
+    ]
+    wrong += [f"{query}|{place}" for query, place in stated]
+    named = pa.array([row["query_id"] for row in rows], pa.string())
+    marked = queries.filter(pc.is_in(queries.column("query_id"), named)).to_pylist()
+    shown = {row["query_id"]: set(MARK.findall(row["prompt"])) for row in marked}
+    wrong += [
+        f"{row['query_id']} has no mark of {row['image_id']}"
+        for row in rows
+        if row["image_id"] not in shown.get(row["query_id"], ())
+    ]
+    return wrong
+
+
+def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
+    """Whether a folder holds the files of these hashes (hash → path)."""
+    if folder is None:
+        yield believed(
+            "images", f"{len(files):,} files, which a release does not hold (`--images`)"
+        )
+        return
+    found = _hashes(folder)
+    lost = [
+        f"{name or digest} is {_state(folder, name)}"
+        for digest, name in files.items()
+        if digest not in found
+    ]
+    if lost:
+        what = f"images have no file with their SHA-256 in {folder}"
+        yield contradiction("images", len(lost), len(files), what, lost)
+    else:
+        yield proved("images", f"{len(files):,} files have the stated SHA-256")
+
+
+def _hashes(folder: Path) -> set[str]:
+    """SHA-256 of every file in a folder that may be an image."""
+    return {
+        sha256(one)
+        for one in folder.rglob("*")
+        if one.is_file() and one.stat().st_size <= MOST_BYTES
+    }
+
+
+def _state(folder: Path, name: str | None) -> str:
+    safe = name is not None and ".." not in Path(name).parts and "\0" not in name
+    return "another file" if safe and (folder / str(name)).is_file() else "missing"
+
+
+# Requests of answers against the recipe: their hashes are of model, parameters and messages.
+
+
+def requests_of_recipe(evidence: Evidence) -> Results:
+    """Sampled answers whose request is not what the recipe asks of their model."""
+    collect = evidence.collect
+    if not evidence.built or (collect is not None and collect.provider == "recorded"):
+        return
+    if why := _cannot_be_made(evidence):
+        yield not_run("responses", "request hashes against the recipe", why)
+        return
+    wrong, same, elsewhere = [], 0, 0
+    try:
+        for row, right in _compared(evidence):
+            if right:
+                same += 1
+            elif right is None:
+                elsewhere += 1
+            else:
+                wrong.append(f"{row['query_id']}|{row['model_id']}|{row['sample']}")
+        wrong += _repeated(evidence) if elsewhere else ()
+    except RouteyardError as error:
+        yield contradiction("responses", 1, 1, "requests cannot be made again", [error.what])
+        return
+    if wrong:
+        what = "requests are not what the recipe asks: other prompts, parameters or addresses"
+        yield contradiction("responses", len(wrong), same + len(wrong), what, wrong)
+    elif same:
+        says = f"{same:,} requests are of the recipe's prompts and parameters"
+        covers = () if elsewhere else ("request_hash",)
+        yield proved("responses", f"{says} (a sample, seed {evidence.seed})", *covers)
+    if elsewhere:
+        check = f"{elsewhere:,} of {elsewhere + same:,} request hashes against the recipe"
+        why = "they hold an address of the environment whose digest the manifest does not state"
+        yield not_run("responses", check, why)
+        says = f"what was asked in {elsewhere:,} of {elsewhere + same:,} sampled requests"
+        yield believed("responses", f"{says}: system message, parameters, prompt")
+    if not (wrong or elsewhere or same):
+        yield not_run("responses", "request hashes against the recipe", "no sampled answer has one")
+
+
+def _cannot_be_made(evidence: Evidence) -> str:
+    """Why requests cannot be made again; empty where they can."""
+    if evidence.collect is None or evidence.pool is None:
+        return evidence.unread("collect" if evidence.collect is None else "pool")
+    if evidence.has("steps"):
+        return "those of an agent hold what its tools gave back"
+    return "" if evidence.same_code else evidence.other_code
+
+
+def _compared(evidence: Evidence) -> Iterator[tuple[dict[str, Any], bool | None]]:
+    """Each sampled answer, and whether its request is the recipe's; None where nobody can know."""
+    pool, collect = evidence.pool, evidence.collect
+    assert pool is not None
+    assert collect is not None
+    queries, sample = evidence.whole("queries"), _sample(evidence)
+    for model in pool.models:
+        rows = sample.filter(pc.equal(sample.column("model_id"), model.model_id)).to_pylist()
+        asks, provider = ModelPrompts(queries, model, collect), provider_of(model, pool)
+        stated = _stated(evidence, provider)
+        hashed = list(_settings(model, provider, collect, stated))
+        right: list[bool | None] = [_is_of(row, hashed, asks) for row in rows]
+        if "$" in provider.base_url and stated is None and not any(right):
+            right = [None] * len(rows)
+        yield from zip(rows, right, strict=True)
+
+
+def _stated(evidence: Evidence, provider: Any) -> str | None:
+    """Digest of an address from the environment, or the name of a server on loopback."""
+    told = evidence.figures("collect").get("addresses")
+    found = told.get(provider.name) if isinstance(told, Mapping) else None
+    return found if isinstance(found, str) else None
+
+
+def _repeated(evidence: Evidence) -> Iterator[str]:
+    """Models whose requests have fewer hashes than questions: two prompts have two hashes."""
+    assert evidence.pool is not None
+    framed = {model.model_id for model in evidence.pool.models if model.prompt is not None}
+    sample = _sample(evidence)
+    prompts = evidence.table("queries", ["prompt"]).column("prompt").take(sample.column("at"))
+    sample = sample.append_column("prompt", prompts)
+    counts = sample.group_by("model_id").aggregate(
+        [("prompt", "count_distinct"), ("request_hash", "count_distinct")]
+    )
+    for row in counts.sort_by("model_id").to_pylist():
+        asked, hashes = row["prompt_count_distinct"], row["request_hash_count_distinct"]
+        if row["model_id"] not in framed and hashes < asked:
+            yield f"{row['model_id']} has {hashes:,} hashes of {asked:,} prompts"
+
+
+def _sample(evidence: Evidence) -> pa.Table:
+    """Sampled answers that have a request and whose question's text is there, with its row."""
+    columns = ["query_id", "model_id", "sample", "request_hash"]
+    sample = evidence.sampled.table if evidence.sampled is not None else None
+    if sample is None:
+        return evidence.table("responses", columns).slice(0, 0)
+    queries = evidence.table("queries", ["query_id"]).column("query_id").combine_chunks()
+    hidden = pc.is_in(sample.column("query_id"), value_set=evidence.withheld)
+    there = pc.and_(pc.invert(hidden), pc.is_valid(sample.column("request_hash")))
+    sample = sample.select(columns).filter(there)
+    sample = sample.append_column("at", pc.index_in(sample.column("query_id"), queries))
+    return sample.filter(pc.is_valid(sample.column("at")))
+
+
+def _settings(
+    model: Any, provider: Any, collect: Any, stated: str | None
+) -> Iterator[RequestSettings]:
+    """What a model's requests say beside the messages, with each limit of tokens."""
+    for limit in dict.fromkeys((None, collect.reask_truncated)):
+        settings = settings_of(model, provider, collect, max_tokens=limit)
+        if "$" in provider.base_url:
+            # A loopback server whose address the environment names is known by its name.
+            settings = replace(settings, provider=stated or provider.name)
+        yield settings
+
+
+def _is_of(row: dict[str, Any], hashed: list[RequestSettings], asks: ModelPrompts) -> bool:
+    messages = asks.messages(row["at"])
+    return any(row["request_hash"] == one.request_hash(messages) for one in hashed)
+
+
+# Rules between columns of a release (`rules.yaml`): one scan for each table.
+
+#: Cost of a call by the prices of its model, as `Price.of` computes it.
+_BY_TABLE = (
+    "(CASE WHEN prompt_tokens > price_up_to OR {fresh} < 0 THEN NULL "
+    "ELSE ({fresh} * price_in + {read} + {write} + completion_tokens * price_out) / 1e6 END)"
+).format(
+    fresh="(prompt_tokens - coalesce(cache_read_tokens, 0) - coalesce(cache_write_tokens, 0))",
+    **{
+        way: f"(CASE WHEN coalesce(cache_{way}_tokens, 0) = 0 THEN 0 ELSE cache_{way}_tokens * "
+        f"coalesce(price_cache_{way}, CASE WHEN price_in = 0 THEN 0 END) END)"
+        for way in ("read", "write")
+    },
+)
+
+
+@cache
+def rules() -> Mapping[str, Mapping[str, Any]]:
+    """What `rules.yaml` holds: name of a group → its rows and rules."""
+    path = Path(__file__).with_name("rules.yaml")
+    found: Mapping[str, Mapping[str, Any]] = read_text(
+        path.read_text(encoding="utf-8"), where=path.name
+    )
+    return found
+
+
+def rows_against_rules(evidence: Evidence) -> Results:
+    """Rows that break a rule, and what the rules kept."""
+    import duckdb
+
+    conditions, words = _conditions(evidence), _words(evidence)
+    if evidence.collect is None and evidence.built and evidence.rows("responses"):
+        check = "rules of answers that this code asked for, or that were recorded"
+        yield not_run("responses", check, evidence.unread("collect"))
+    with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
+        connection.execute("SET temp_directory = ?", [tempfile.gettempdir()])
+        for name, table in evidence.tables.items():
+            register(connection, name, table)
+        for group, entry in rules().items():
+            if not evidence.has(*entry["tables"]):
+                continue
+            wanted = {
+                name: rule
+                for name, rule in entry["rules"].items()
+                if conditions[rule.get("when", "always")]
+            }
+            if wanted:
+                yield from _group(connection, group, entry, wanted, words)
+
+
+def _conditions(evidence: Evidence) -> dict[str, bool]:
+    """When a rule is meant: `calls` are single calls, `asked` were sent by this code."""
+    collect = evidence.collect
+    recorded = collect is not None and collect.provider == "recorded"
+    calls = not evidence.has("steps")
+    return {
+        "always": True,
+        "calls": calls,
+        "recorded": recorded,
+        "asked": calls and collect is not None and not recorded,
+    }
+
+
+def _words(evidence: Evidence) -> dict[str, str]:
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    return {
+        "{by_table}": _BY_TABLE,
+        "{tomorrow}": tomorrow.strftime("%Y-%m-%d"),
+        "{samples}": str(evidence.samples),
+    }
+
+
+def _group(
+    connection: Any,
+    group: str,
+    entry: Mapping[str, Any],
+    wanted: Mapping[str, Mapping[str, Any]],
+    words: Mapping[str, str],
+) -> Results:
+    def filled(text: str) -> str:
+        for word, value in words.items():
+            text = text.replace(word, value)
+        return text
+
+    where = f" WHERE {entry['where']}" if "where" in entry else ""
+    breaks = {name: f"NOT coalesce(({filled(one['holds'])}), true)" for name, one in wanted.items()}
+    counts = ", ".join(f"count(*) FILTER (WHERE {sql})" for sql in breaks.values())
+    (row,) = connection.execute(f"SELECT count(*), {counts} FROM {entry['from']}{where}").fetchall()
+    of, covers, proves = int(row[0]), list[str](), dict[str, str]()
+    for (name, rule), bad in zip(wanted.items(), row[1:], strict=True):
+        if not bad:
+            about, valued = _about(connection, entry, rule) if "proves" in rule else (of, of)
+            if about:  # of no row, it says nothing
+                proves[name] = name if about == of else f"{name} ({about:,} of them)"
+            if "proves" in rule and about >= valued:
+                covers.append(f"{entry['tables'][0]}.{rule['proves']}")
+            continue
+        shown = f"{entry['key']}, {filled(rule['found'])}, {filled(rule['expected'])}"
+        sql = f"SELECT {shown} FROM {entry['from']} WHERE {breaks[name]}"
+        sql += f" AND {entry['where']}" if "where" in entry else ""
+        examples = [
+            f"{key}: {found}, expected {expected}"
+            for key, found, expected in connection.execute(f"{sql} ORDER BY 1 LIMIT 3").fetchall()
+        ]
+        yield contradiction(entry["tables"][0], bad, of, f"rows break the rule '{name}'", examples)
+    yield from _kept(group, wanted, of, proves, covers)
+
+
+def _kept(
+    group: str,
+    wanted: Mapping[str, Mapping[str, Any]],
+    of: int,
+    proves: Mapping[str, str],
+    covers: list[str],
+) -> Results:
+    """What rules without a row that breaks them show, by kind."""
+    for kind in ("proved", "consistent"):
+        of_kind = [
+            says for name, says in proves.items() if wanted[name].get("kind", "consistent") == kind
+        ]
+        if of_kind and of:
+            says = f"{of:,} rows: {'; '.join(of_kind)}"
+            yield ProofClaim(kind, group, says, tuple(covers) if kind == "proved" else ())
+
+
+def _about(connection: Any, entry: Mapping[str, Any], rule: Mapping[str, Any]) -> tuple[int, int]:
+    """Rows of which a rule that proves a column speaks, and rows that have a value in it."""
+    where = rule.get("of", "true")
+    sql = f"SELECT count(*) FILTER (WHERE {where}), count({rule['proves']}) FROM {entry['from']}"
+    ((about, valued),) = connection.execute(sql).fetchall()
+    return int(about), int(valued)

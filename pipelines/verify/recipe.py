@@ -1,0 +1,397 @@
+"""The manifest's copies of what the recipe says, and tables that the recipe decides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from routeyard.pipelines.audit.metering import NEEDED, audit, known_of
+from routeyard.pipelines.common.pool import models_table
+from routeyard.pipelines.verify.evidence import (
+    SECTIONS,
+    Evidence,
+    Results,
+    consistent,
+    contradiction,
+    not_run,
+    proved,
+    values,
+)
+from routeyard.schemas.errors import RouteyardError
+from routeyard.schemas.statuses import GIVEN
+
+#: What a manifest says of a source as the recipe does.
+_PASSED_ON = ("license", "url", "redistribute_text")
+
+
+def recipe_validates(evidence: Evidence) -> Results:
+    """Keys of the recipe that no recipe has: checks that read them cannot be made."""
+    lost = [name for name in SECTIONS if name not in evidence.recipe]
+    if len(lost) == len(SECTIONS) and not (evidence.manifest.stages or evidence.manifest.figures):
+        check = "ids, prompts, requests, rules, split, prices and sources against the recipe"
+        yield not_run("recipe", check, "the manifest holds no recipe and no stages of a build")
+        return
+    if lost:
+        says = [f"`{name}` is missing, expected the section of a build" for name in lost]
+        yield contradiction("recipe", len(lost), len(SECTIONS), "sections are not there", says)
+        return
+    wrong = [says for _, says, other in evidence.faults if not other]
+    if wrong:
+        what = "keys do not validate, and the checks that read them are not made"
+        yield contradiction("recipe", len(wrong), len(wrong), what, wrong)
+    elif evidence.faults:
+        why = f"{evidence.faults[0][1]}; {evidence.other_code}"
+        yield not_run("recipe", "whether the recipe is one", why)
+    else:
+        yield consistent("recipe", "every key is one of a recipe and has a value that it may have")
+
+
+def manifest_of_recipe(evidence: Evidence) -> Results:
+    """Contradictions between the manifest's copies of what the recipe says, or tables, and it."""
+    recipe = evidence.recipe
+    if not evidence.manifest.figures and not evidence.built:
+        return
+    wrong: list[str] = []
+    if isinstance(recipe.get("release"), Mapping):
+        waived = [(w.get("gate"), w.get("reason")) for w in recipe["release"].get("waivers") or ()]
+        listed = [(one.gate, one.reason) for one in evidence.manifest.waivers]
+        if waived != listed:
+            wrong.append(f"waivers {listed!r:.80}, expected {waived!r:.80} of the recipe")
+    for check in (
+        _silent,
+        _unwaived,
+        _unmade,
+        _unlicensed,
+        _listed,
+        _rules,
+        _duplicates,
+        _embedded,
+    ):
+        wrong += check(evidence)
+    if wrong:
+        yield contradiction("manifest", len(wrong), len(wrong), "entries differ", wrong)
+    if evidence.pool is None:
+        if evidence.built:
+            yield not_run("models", "prices and sizes of the recipe", evidence.unread("pool"))
+        return
+    yield from _scorers(evidence)
+    differ, compared = _recipe_models(evidence)
+    if differ:
+        what = "columns of models differ from the recipe's pool"
+        yield contradiction("models", len(differ), compared, what, differ)
+    elif compared:
+        yield consistent("models", "prices, sizes and families are those of the recipe's pool")
+    else:
+        yield not_run("models", "prices and sizes of the recipe", "no model is in both")
+
+
+#: Stages of a build that always have figures.
+_STAGES = ("ingest", "pool", "collect", "label", "curate", "audit", "certify")
+#: Tables that every build writes.
+_TABLES = ("queries", "models", "responses", "verdicts", "labels", "splits")
+
+
+def _silent(evidence: Evidence) -> Iterator[str]:
+    """Tables, and stages of this version of the code without figures, that a build has."""
+    if not evidence.built:
+        return
+    for table in _TABLES:
+        if table not in evidence.manifest.tables:
+            yield f"the table {table!r} is not there, expected that of a build"
+    if evidence.same_code:
+        for stage in _STAGES:
+            if not evidence.figures(stage):
+                yield f"the stage {stage!r} has no figures, expected those of a build"
+
+
+def _unwaived(evidence: Evidence) -> Iterator[str]:
+    """Findings of the metering audit that no waiver covers: such a release is never written."""
+    gates = {waiver.gate for waiver in evidence.manifest.waivers}
+    found = evidence.figures("audit").get("findings")
+    for row in found if isinstance(found, list) else ():
+        check = row.get("check") if isinstance(row, Mapping) else None
+        if not {"metering", f"metering:{check}"} & gates:
+            yield f"the metering finding {check!r} is not waived, and the release was written"
+
+
+#: Table → curation rules of which one makes it; a release without such a rule has no rows of it.
+_MADE_BY = {
+    "duplicates": ("dedup",),
+    "model_splits": ("unseen_models",),
+    "preferences": ("preference",),
+    "entropies": ("preference",),
+}
+
+
+def _unmade(evidence: Evidence) -> Iterator[str]:
+    """Tables with rows that no part of the recipe makes."""
+    if not evidence.built:
+        return
+    rules = [r.get("rule") for r in evidence.recipe.get("curate") or () if isinstance(r, Mapping)]
+    for table, makers in _MADE_BY.items():
+        if evidence.rows(table) and not set(rules) & set(makers):
+            rows = evidence.rows(table)
+            yield f"{table} has {rows:,} rows, expected none without the rule {makers[0]!r}"
+    asked = (evidence.recipe.get("release") or {}).get("include_embeddings")
+    if evidence.rows("embeddings") and not asked:
+        yield "embeddings has rows, expected none without release.include_embeddings"
+    if evidence.rows("steps") and not (evidence.recipe.get("collect") or {}).get("agent"):
+        yield "steps has rows, expected none without collect.agent"
+
+
+def _unlicensed(evidence: Evidence) -> Iterator[str]:
+    """Questions whose text is withheld, though their source may be passed on, or the reverse."""
+    if not evidence.has("queries"):
+        return
+    closed = {
+        row.get("source")
+        for row in evidence.manifest.sources
+        if isinstance(row, Mapping) and row.get("redistribute_text") is False
+    }
+    queries = evidence.table("queries", ["query_id", "source", "question"])
+    hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
+    found = set(queries.filter(hidden).column("source").to_pylist())
+    for name in sorted(found - closed):
+        yield f"text of source {name!r} is withheld, expected its text: it may be passed on"
+    shown = set(queries.filter(pc.invert(hidden)).column("source").to_pylist())
+    for name in sorted(shown & closed):
+        yield f"text of source {name!r} is there, expected none: it may not be passed on"
+
+
+def _recipe_models(evidence: Evidence) -> tuple[list[str], int]:
+    assert evidence.pool is not None
+    try:
+        stated = {row["model_id"]: row for row in models_table(evidence.pool).to_pylist()}
+    except RouteyardError:
+        return [], 0
+    columns = [
+        n for n in next(iter(stated.values()), {}) if n in evidence.tables["models"].column_names
+    ]
+    differ, compared = [], 0
+    for row in evidence.table("models", columns).to_pylist():
+        if row["kind"] != "real":
+            continue
+        own = stated.get(row["model_id"])
+        if own is None:
+            differ.append(f"{row['model_id']} is not in the recipe's pool")
+            continue
+        compared += 1
+        differ += [
+            f"{name} of {row['model_id']} {row[name]!r}, expected {own[name]!r}"
+            for name in columns
+            if row[name] != own[name]
+        ]
+    rows = evidence.table("removals", ["entity", "key"]).to_pylist()
+    removed = {row["key"] for row in rows if row["entity"] == "model"}
+    lost = sorted(stated.keys() - removed - set(evidence.real.to_pylist()))
+    differ += [f"{name} is in the recipe's pool and not in models, expected it" for name in lost]
+    strange = sorted(removed - stated.keys())
+    differ += [f"{name} was removed, expected a model of the recipe's pool" for name in strange]
+    return differ, max(compared, len(differ))
+
+
+def _listed(evidence: Evidence) -> Iterator[str]:
+    """Sources of the manifest against those of the recipe, and against what was ingested."""
+    if not evidence.built:
+        return
+    listed: dict[Any, Mapping[str, Any]]
+    listed = {row.get("source"): row for row in evidence.manifest.sources}
+    names = [one.get("name") for one in evidence.recipe["sources"]]
+    for name in sorted(set(names) ^ set(listed), key=str):
+        yield f"source {name!r} is not in both, expected the recipe's sources in the manifest"
+    for name, source in evidence.sources.items():
+        if row := listed.get(name):
+            stated = source.model_dump(mode="json")
+            yield from values(
+                (f"{key} of source {name!r}", row.get(key), stated[key]) for key in _PASSED_ON
+            )
+    told = evidence.figures("ingest")
+    if "sources" in told:
+        yield from values([("sources", told["sources"], list(evidence.manifest.sources))])
+    counts = [row.get("queries") for row in evidence.manifest.sources]
+    if isinstance(told.get("queries"), int) and all(isinstance(one, int) for one in counts):
+        yield from values([("questions of all sources", told["queries"], sum(counts))])
+
+
+def _rules(evidence: Evidence) -> Iterator[str]:
+    """Rules that the manifest says were applied against those of the recipe."""
+    told = evidence.figures("curate").get("rules")
+    if evidence.curation is None or not isinstance(told, list):
+        return
+    applied = [one if isinstance(one, Mapping) else {} for one in told]
+    names = [rule.rule for rule in evidence.curation]
+    yield from values([("rules applied", [one.get("rule") for one in applied], names)])
+    for rule, one in zip(evidence.curation, applied, strict=False):
+        own = one.get("parameters") or {}
+        yield from values(
+            (f"{name} of the rule {rule.rule!r}", own.get(name), value)
+            for name, value in rule.parameters.items()
+        )
+
+
+def _duplicates(evidence: Evidence) -> Iterator[str]:
+    """Groups of duplicates against what the rule that found them says."""
+    told = evidence.figures("curate").get("rules")
+    found = [one for one in told or () if isinstance(one, Mapping) and one.get("rule") == "dedup"]
+    if len(found) != 1 or not isinstance(figures := found[0].get("figures"), Mapping):
+        return
+    rows = evidence.table("duplicates", ["encoder", "threshold", "group_id"])
+    for name, column in (("threshold", "threshold"), ("encoder", "encoder")):
+        there = rows.column(column).unique().to_pylist()
+        if name in figures and there:
+            yield from values([(f"{name} of duplicates", there, [figures[name]])])
+    groups = len(rows.column("group_id").unique())
+    if "groups" in figures:
+        yield from values([("groups of duplicates", groups, figures["groups"])])
+
+
+def _embedded(evidence: Evidence) -> Iterator[str]:
+    """Embeddings that leave out questions, or are of several lengths."""
+    if not (evidence.rows("embeddings") and evidence.built and evidence.same_code):
+        return
+    ids = evidence.table("queries", ["query_id"]).column("query_id")
+    asked = ids.filter(pc.invert(pc.is_in(ids, value_set=evidence.withheld)))
+    rows = evidence.table("embeddings", ["query_id", "encoder", "vector"])
+    for name in rows.column("encoder").unique().to_pylist():
+        own = rows.filter(pc.equal(rows.column("encoder"), name))
+        there = pc.is_in(asked, value_set=own.column("query_id").combine_chunks())
+        if missing := len(asked) - (pc.sum(there).as_py() or 0):
+            yield f"embeddings of {name!r} leave out {missing:,} questions, expected all"
+        sizes = pc.list_value_length(own.column("vector")).unique().to_pylist()
+        if len(sizes) > 1:
+            yield f"embeddings of {name!r} have {sizes} numbers, expected one length"
+
+
+def _scorers(evidence: Evidence) -> Results:
+    """Verdicts of scorers that neither questions nor recipe name."""
+    if not evidence.built or evidence.label is None or not evidence.has("queries", "verdicts"):
+        return
+    label = evidence.label
+    policies = [label.default, *label.tasks.values()]
+    named = {GIVEN, *evidence.table("queries", ["scorer"]).column("scorer").unique().to_pylist()}
+    named |= {name for policy in policies for name in policy.then}
+    named |= {f"xverify:{one.name}" for one in label.verifiers}
+    named |= {f"judge:{one.name}" for one in label.judges}
+    found = Counter(evidence.table("verdicts", ["scorer"]).column("scorer").to_pylist())
+    strange = {n: c for n, c in found.items() if n not in named and not n.startswith("human:")}
+    if strange:
+        says = [f"{count:,} of {name!r}" for name, count in sorted(strange.items())]
+        what = "verdicts are of scorers that neither questions nor recipe name"
+        yield contradiction("verdicts", sum(strange.values()), sum(found.values()), what, says)
+
+
+# The metering audit against the answers: run once more, and compared with the manifest's.
+
+#: Answers beyond which only those of some models are audited without `--full`: findings are about
+#: one model each.
+_MOST = 400_000
+#: Columns of text, which no check reads where no tokens were counted.
+_TEXTS = ("text", "logprobs")
+
+
+def metering_of_answers(evidence: Evidence) -> Results:
+    """Contradictions between the metering audit in the manifest and one of the answers."""
+    if not evidence.built and "audit" not in evidence.manifest.figures:
+        return
+    if why := _cannot_be_made(evidence):
+        yield not_run("figures.audit", "the metering audit of the answers", why)
+        return
+    assert evidence.collect is not None
+    assert evidence.pool is not None
+    told = evidence.figures("audit").get("findings")
+    if not isinstance(told, list):
+        yield contradiction("figures.audit", 1, 1, "findings are no list", [str(told)[:60]])
+        return
+    stored = {_id(row): row for row in told}
+    stored = {key: row for key, row in stored.items() if key[0] != "canary_drift"}
+    audited = _metering_models(evidence)
+    others = set(evidence.real.to_pylist()) - set(audited)
+    stored = {key: row for key, row in stored.items() if key[1] not in others}
+    answers, counted = _answers(evidence, audited)
+    queries = evidence.table("queries", ["query_id", "prompt"]) if counted else None
+    fresh = audit(
+        answers, evidence.table("models", _MODEL), evidence.collect.metering,
+        queries=queries, **known_of(evidence.pool),
+    )  # fmt: skip
+    expected = {(one.check, one.model_id, one.count): {"says": one.says} for one in fresh}
+    wrong = [f"{_shown(key)} is not listed" for key in expected if key not in stored]
+    wrong += [
+        f"{_shown(key)} is listed, and the answers have none"
+        for key in stored
+        if key not in expected
+    ]
+    if wrong:
+        what = "findings of the metering audit differ from those of the answers"
+        yield contradiction("figures.audit", len(wrong), len({**stored, **expected}), what, wrong)
+    else:
+        says = f"{len(expected):,} findings follow from {answers.num_rows:,} answers"
+        if others:
+            some = f"{len(audited)} of {len(evidence.real)} models, seed {evidence.seed}"
+            says += f" (a sample: {some}; `--full` audits all)"
+        yield proved("figures.audit", says, *([] if others else ["figures.audit.findings"]))
+
+
+def _cannot_be_made(evidence: Evidence) -> str:
+    """Why the audit cannot be made again from what the release holds; empty where it can."""
+    if "audit" not in evidence.manifest.figures:
+        return "the manifest states no findings of one"
+    if evidence.collect is None or evidence.pool is None:
+        return evidence.unread("collect" if evidence.collect is None else "pool")
+    if evidence.has("steps"):
+        return "the audit of an agent's calls, some of which are left out"
+    return "the audit read texts that are withheld" if len(evidence.withheld) else ""
+
+
+_MODEL = (
+    "model_id",
+    "price_in",
+    "price_out",
+    "price_date",
+    "price_up_to",
+    "kind",
+    "provider",
+    "price_cache_read",
+    "price_cache_write",
+)
+
+
+def _metering_models(evidence: Evidence) -> list[str]:
+    """Real models whose answers are audited: all, or as many as have so many answers, drawn."""
+    names: list[str] = evidence.real.to_pylist()
+    if evidence.full or evidence.rows("responses") <= _MOST:
+        return names
+    drawn = np.random.Generator(np.random.PCG64(evidence.seed)).permutation(sorted(names))
+    share = len(names) * _MOST // evidence.rows("responses")
+    return [str(name) for name in drawn[: max(1, share)]]
+
+
+def _answers(evidence: Evidence, models: list[str]) -> tuple[pa.Table, bool]:
+    """Answers of real models, and whether tokens of any were counted; else without their texts."""
+    counts = evidence.table("responses", ["prompt_tokens", "completion_tokens"])
+    counted = any(column.null_count < len(column) for column in counts.columns)
+    answers = evidence.table("responses", [n for n in NEEDED if counted or n not in _TEXTS])
+    for name in _TEXTS:
+        if name not in answers.column_names:
+            answers = answers.append_column(name, pa.nulls(answers.num_rows, pa.string()))
+    there = pc.is_in(answers.column("model_id"), value_set=pa.array(models, pa.string()))
+    return answers.filter(there), counted
+
+
+def _id(row: Any) -> tuple[str, str, int]:
+    found = row if isinstance(row, Mapping) else {}
+    count = found.get("count")
+    return (
+        str(found.get("check")),
+        str(found.get("model_id")),
+        count if isinstance(count, int) else -1,
+    )
+
+
+def _shown(key: tuple[str, str, int]) -> str:
+    check, model_id, count = key
+    return f"{check} of {model_id} ({count:,} answers)"
