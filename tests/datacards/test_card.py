@@ -148,7 +148,6 @@ def test_words_of_the_recipe_and_unknown_costs(write, tables):
         "title": "Tiny",
         "citation": "@misc{x}",
         "known_issues": ["few questions"],
-        "datasheet": {"Who made it?": "We did."},
     }
     without = {name: table for name, table in tables.items() if name != "responses"}
     without.pop("verdicts")
