@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from routeyard.flows.workspace import check_audit, check_audit_release
 from routeyard.pipelines.audit.answers import SHOWN, AuditFinding, Severity
 from routeyard.pipelines.audit.checks import verdict_of
-from routeyard.pipelines.ingest.results import ReadingNote
 from routeyard.schemas import SPLITS
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.text import html_card
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from routeyard.pipelines.audit.checks import RecordingAudit
+    from routeyard.pipelines.ingest.results import ReadingNote
 
 # A release's tables as a recording, which the audit takes.
 

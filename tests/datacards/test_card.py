@@ -153,7 +153,6 @@ def test_words_of_the_recipe_and_unknown_costs(write, tables):
     without.pop("verdicts")
     card = (write(without, recipe={"release": words}).path / "README.md").read_text()
     assert "- few questions" in card
-    assert "**Who made it?**" in card
     assert "@misc{x}" in card
     # No responses: no cost line at all, rather than a cost of zero.
     assert "cost of the responses" not in card
