@@ -14,11 +14,14 @@ import re
 import resource
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
+
+import yaml
 
 # Colour and sign of every model or router: safe for the colour-blind, the same everywhere.
 
@@ -72,26 +75,27 @@ def place(
     height: float,
     *,
     blocked: Sequence[Box] = (),
-) -> list[tuple[str, float, float] | None]:
-    """For each (x, y, label) in pixels: (anchor, dx, dy), or None where there is no room.
+) -> list[int | None]:
+    """For each (x, y, label) in pixels the number of its side, or None where there is no room.
 
     Earlier points choose first, so give the ones that matter most first. A label stays
     inside the frame and touches no sign, no other label and nothing `blocked`.
     """
     signs = [(x - _SIGN, y - _SIGN, x + _SIGN, y + _SIGN) for x, y, _ in points]
     taken: list[Box] = []
-    found: list[tuple[str, float, float] | None] = []
+    found: list[int | None] = []
     for k, (x, y, label) in enumerate(points):
-        others = [box for j, box in enumerate(signs) if j != k]
-        chosen = None
-        for anchor, dx, dy in SIDES:
-            box = _box(x + dx, y + dy, label, anchor)
-            inside = box[0] >= 0 and box[2] <= width and box[1] >= -8 and box[3] <= height + 8
-            if inside and not any(_touch(box, other) for other in (*taken, *others, *blocked)):
-                taken.append(box)
-                chosen = (anchor, dx, dy)
-                break
-        found.append(chosen)
+        others = [*taken, *signs[:k], *signs[k + 1 :], *blocked]
+        boxes = [_box(x + dx, y + dy, label, anchor) for anchor, dx, dy in SIDES]
+        free = (
+            side
+            for side, box in enumerate(boxes)
+            if box[0] >= 0 and box[2] <= width and box[1] >= -8 and box[3] <= height + 8
+            and not any(_touch(box, other) for other in others)
+        )  # fmt: skip
+        found.append(side := next(free, None))
+        if side is not None:
+            taken.append(boxes[side])
     return found
 
 
@@ -105,71 +109,36 @@ def _touch(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-# Vega-Lite's grammar in plain dictionaries: marks, what they encode, layers of them.
-#
-# https://vega.github.io/vega-lite/docs/ has what each property means.
+# Charts of `charts.yaml`, with their values put in.
 
 Spec = dict[str, Any]
-_TYPES = {"Q": "quantitative", "O": "ordinal", "N": "nominal"}
 
 
-def properties(**given: Any) -> Spec:
-    """Properties of a scale, an axis or a legend.
-
-    >>> properties(type="log", nice=False)
-    {'type': 'log', 'nice': False}
-    """
-    return given
+@cache
+def _templates() -> dict[str, Any]:
+    text = Path(__file__).with_name("charts.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    return found
 
 
-def field(column: str, **given: Any) -> Spec:
-    """What a channel shows: a column of the rows with its type, Q, O or N.
-
-    >>> field("x:Q", title="cost")
-    {'field': 'x', 'type': 'quantitative', 'title': 'cost'}
-    """
-    name, _, kind = column.partition(":")
-    return {"field": name, "type": _TYPES[kind], **given}
-
-
-def until(column: str) -> Spec:
-    """The other end of what `x` or `y` shows, for `x2` and `y2`: of the same type."""
-    return {"field": column}
-
-
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """Marks of one kind, one for each row for which `where` is true."""
-
-    kind: str
-    style: Mapping[str, Any]
-    where: Sequence[str]
-
-    def encode(self, **channels: Spec) -> Spec:
-        """The layer in which they show this: channel → what."""
-        layer: Spec = {"mark": {"type": self.kind, **self.style}, "encoding": channels}
-        return layer | (
-            {"transform": [{"filter": one} for one in self.where]} if self.where else {}
-        )
+def _filled(part: Any, values: Mapping[str, Any]) -> Any:
+    """A template with `@name` replaced, and without layers whose `when` is false."""
+    if isinstance(part, str):
+        return values[part[1:]] if part[:1] == "@" else part
+    if isinstance(part, list):
+        return [
+            _filled(one, values)
+            for one in part
+            if not isinstance(one, dict) or "when" not in one or values[one["when"]]
+        ]
+    if isinstance(part, dict):
+        return {key: _filled(one, values) for key, one in part.items() if key != "when"}
+    return part
 
 
-def mark(kind: str, *where: str | None, **style: Any) -> Marks:
-    """Marks of that kind for each row, or for those for which every `where` is true."""
-    return Marks(kind, style, [one for one in where if one])
-
-
-def alone(layer: Spec, **size: Any) -> Spec:
-    """A chart of one layer; `size` as of `layered`."""
-    return {**layer, **size}
-
-
-def layered(layers: Sequence[Spec], **size: Any) -> Spec:
-    """A chart of layers, the last on top.
-
-    Args:
-        size: `width` and `height`: pixels, or `step` of them for each place.
-    """
-    return {"layer": list(layers), **size}
+def spec(name: str, **values: Any) -> Any:
+    """A chart, or some layers, of `charts.yaml`."""
+    return _filled(_templates()[name], values)
 
 
 # Names in charts: cut to fit, cleared of what no SVG can hold; axes and legends of names.
@@ -205,7 +174,7 @@ def room(labels: Iterable[str]) -> float:
 def name_axis(labels: Sequence[str], **options: Any) -> Spec:
     """An axis with one name per place, wide enough for the longest."""
     options = {"ticks": False, "minExtent": room(labels), **options}
-    return properties(labelExpr=named(labels), labelOverlap=False, **options)
+    return {"labelExpr": named(labels), "labelOverlap": False, **options}
 
 
 def name_legend(title: str, labels: Sequence[str]) -> Spec:
@@ -213,10 +182,10 @@ def name_legend(title: str, labels: Sequence[str]) -> Spec:
     # Columns are laid out by the renderer's font; a page's may be wider.
     longest = max((len(short(label)) for label in labels), default=0)
     columns = 3 if longest <= 12 else 2 if longest <= 22 else 1
-    return properties(
-        title=title, orient="bottom", columns=columns, columnPadding=2.5 * longest + 20,
-        labelLimit=0, labelExpr=named(labels),
-    )  # fmt: skip
+    return {
+        "title": title, "orient": "bottom", "columns": columns,
+        "columnPadding": 2.5 * longest + 20, "labelLimit": 0, "labelExpr": named(labels),
+    }  # fmt: skip
 
 
 def level(value: float, share: bool) -> str:
@@ -287,7 +256,7 @@ def draw(
     """SVG text of a chart over `rows`, or of why it is not drawn.
 
     Args:
-        chart: In Vega-Lite's grammar, without data.
+        chart: In Vega-Lite's grammar, without data; its width is that on paper.
         rows: What it shows: plain values, whose text is untrusted.
         name: Prefix of every id in the SVG, so that several fit in one page and none
             depends on what was drawn before.
@@ -309,6 +278,8 @@ def draw(
         "background": look.background,
         **chart,
     }
+    if isinstance(width := chart.get("width"), int):
+        spec["width"] = look.wide(width)
     text = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     return _settled(text, name, clean(title), says=look is PAGE, series=series)
 
@@ -378,22 +349,18 @@ def _settled(text: str, name: str, title: str, *, says: bool, series: bool) -> s
 
 # Bars by name, with intervals and printed values; stacked shares; histograms.
 
-_BLUE, _ORANGE = "#0a7bc2", "#d0570a"
 #: Different shares up to which each has its own bar.
 _BARS_FEW = 31
-_DIAMOND = {"shape": "diamond", "filled": True, "aria": False}
 
 
 def bars(
     values: Sequence[Mapping[str, Any]],
     *,
-    name: str,
-    title: str,
     of: str,
     value: str,
     form: str = ".2f",
     dots: bool = False,
-    look: Look = PAPER,
+    **how: Any,
 ) -> str:
     """Horizontal bars in the given order; `of` names the bars, `value` what they measure.
 
@@ -402,8 +369,9 @@ def bars(
         dots: Dots instead of bars: where zero is nothing (a rank), or values are differences.
         values: name, value and, if known, low and high (an interval, drawn as a line) and
             printed (what a paper prints, drawn as a diamond).
+        how: `name`, `title` and `look`, as of `draw`.
     """
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "k": k,
             "v": row["value"],
@@ -412,36 +380,16 @@ def bars(
         }
         for k, row in enumerate(values)
     ]
-    along = field("k:O", title=of, axis=name_axis([row["name"] for row in values], grid=False))
     # Dots that say more or less than something are seen beside that: zero.
     signed = form.startswith("+")
-    apart = {"padding": 8} if dots else {}
-    across = field("v:Q", title=value, scale=properties(zero=signed or not dots, **apart))
-    own = "isValid(datum.k)" if dots and signed else None
-    shape = (
-        mark("point", own, filled=True, size=80, opacity=1, color=_BLUE)
-        if dots
-        else mark("bar", color=_BLUE)
-    )
-    layers = [shape.encode(x=across, y=along, description=field("says:N"))]
-    if dots and signed:
-        rows.append({"zero": 0})
-        zero = mark("rule", "isValid(datum.zero)", strokeWidth=1.5, aria=False)
-        layers.append(zero.encode(x=field("zero:Q")))
-    if any(row.get("low") is not None for row in rows):
-        layers.append(
-            mark(
-                "rule", "isValid(datum.low) && isValid(datum.high)", strokeWidth=1.5, aria=False
-            ).encode(x=field("low:Q", title=value), x2=until("high"), y=along)
-        )
-    if any(row.get("printed") is not None for row in rows):
-        layers.append(
-            mark("point", "isValid(datum.printed)", size=60, color=_ORANGE, **_DIAMOND).encode(
-                x=field("printed:Q", title=value), y=along
-            )
-        )
-    chart = layered(layers, width=look.wide(440), height=properties(step=19))
-    return draw(chart, rows, name=name, title=title, look=look)
+    chart = spec(
+        "bars", of=of, value=value, names=name_axis([row["name"] for row in values], grid=False),
+        scale={"zero": signed or not dots} | ({"padding": 8} if dots else {}),
+        bar=not dots, dots=dots, zero=dots and signed,
+        intervals=any(row["low"] is not None for row in rows),
+        printed=any(row["printed"] is not None for row in rows),
+    )  # fmt: skip
+    return draw(chart, [*rows, {"zero": 0}] if dots and signed else rows, **how)
 
 
 def _told(row: Mapping[str, Any], form: str) -> str:
@@ -453,28 +401,11 @@ def _told(row: Mapping[str, Any], form: str) -> str:
     return said
 
 
-def histogram(
-    values: Sequence[float], *, name: str, title: str, x: str, y: str, look: Look = PAPER
-) -> str:
+def histogram(values: Sequence[float], *, x: str, y: str, **how: Any) -> str:
     """Counts of shares: one bar per share where there are few, else twenty steps from 0 to 1."""
     rows = _of_each(values) or _of_steps(values)
     ends = [0.0, 1.0, *(row[end] for row in rows for end in "ab")]
-    chart = alone(
-        mark("bar", color=_BLUE, orient="vertical").encode(
-            x=field(
-                "a:Q",
-                title=x,
-                axis=properties(format="%"),
-                scale=properties(domain=[min(ends), max(ends)], nice=False),
-            ),
-            x2=until("b"),
-            y=field("n:Q", title=y),
-            description=field("says:N"),
-        ),
-        width=look.wide(500),
-        height=220,
-    )
-    return draw(chart, rows, name=name, title=title, look=look)
+    return draw(spec("histogram", x=x, y=y, ends=[min(ends), max(ends)]), rows, **how)
 
 
 def _of_each(values: Sequence[float]) -> list[dict[str, Any]]:
@@ -491,89 +422,57 @@ def _of_each(values: Sequence[float]) -> list[dict[str, Any]]:
         return []
     half = 0.45 * min(nearest, 0.1)
     return [
-        {
-            "a": at - half,
-            "b": at + half,
-            "n": counts[at],
-            "says": f"{100 * at:.3g} %: {counts[at]:,}",
-        }
-        for at in known
+        {"a": at - half, "b": at + half, "n": n, "says": f"{100 * at:.3g} %: {n:,}"}
+        for at, n in sorted(counts.items())
     ]
 
 
 def _of_steps(values: Sequence[float]) -> list[dict[str, Any]]:
-    counts = [0] * 20
-    for value in values:
-        counts[min(19, int(value * 20))] += 1
+    counts = Counter(min(19, int(value * 20)) for value in values)
     return [
-        {"a": k / 20, "b": (k + 1) / 20, "n": n, "says": f"{5 * k} to {5 * k + 5} %: {n:,}"}
-        for k, n in enumerate(counts)
-    ]
+        {"a": k / 20, "b": (k + 1) / 20, "n": (n := counts[k]),
+         "says": f"{5 * k} to {5 * k + 5} %: {n:,}"}
+        for k in range(20)
+    ]  # fmt: skip
 
 
-def shares(
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    name: str,
-    title: str,
-    of: str,
-    models: Sequence[str],
-    look: Look = PAPER,
-) -> str:
+def shares(rows: Sequence[Mapping[str, Any]], *, of: str, models: Sequence[str], **how: Any) -> str:
     """Stacked bars to 100 %: which model each router (`of`) asks how often.
 
     Args:
         rows: router, model_id, share.
         models: All models of the release, so that colours agree with its other charts.
+        how: As of `bars`.
     """
     hue = colours(models)
     routers = list(dict.fromkeys(row["router"] for row in rows))
     asked = sorted({row["model_id"] for row in rows if row["share"] > 0})
-    place = {model: k for k, model in enumerate(asked)}
     shown = [
         {
             "k": routers.index(row["router"]),
-            "m": place[row["model_id"]],
+            "m": asked.index(row["model_id"]),
             "v": row["share"],
             "says": f"{row['router']} asks {row['model_id']}: {100 * row['share']:.1f} %",
         }
         for row in rows
         if row["share"] > 0
     ]
-    numbers = list(range(len(asked)))
-    chart = alone(
-        mark("bar", stroke="#14181d", strokeWidth=0.5).encode(
-            x=field("v:Q", title="share of questions", axis=properties(format="%"),
-                    scale=properties(domain=[0, 1])),
-            y=field("k:O", title=of, axis=name_axis(routers, grid=False)),
-            color=field(
-                "m:O",
-                scale=properties(domain=numbers, range=[fill(*hue[m]) for m in asked]),
-                legend=name_legend("model", asked),
-            ),
-            order=field("m:O"),
-            description=field("says:N"),
-        ),
-        width=look.wide(440), height=properties(step=22),
+    chart = spec(
+        "shares", of=of, names=name_axis(routers, grid=False), legend=name_legend("model", asked),
+        colours=_scale([fill(*hue[model]) for model in asked]),
     )  # fmt: skip
-    return draw(chart, shown, name=name, title=title, look=look)
+    return draw(chart, shown, **how)
 
 
 def changes(
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    name: str,
-    title: str,
-    of: str,
-    value: str,
-    routers: Sequence[str],
-    look: Look = PAPER,
+    rows: Sequence[Mapping[str, Any]], *, of: str, value: str, routers: Sequence[str], **how: Any
 ) -> str:
     """Points with intervals around zero: how much each router gains or loses per group (`of`).
 
     Args:
         rows: router, group, change, low, high: differences of shares.
         routers: All routers of the evaluation, so that colours agree with its curves.
+        how: As of `bars`.
     """
     hue = colours(routers)
     own = sorted({row["router"] for row in rows})
@@ -589,23 +488,16 @@ def changes(
         }
         for row in rows
     ]
-    across = properties(format="+%", title=value)
-    down = field("g:O", title=of, axis=name_axis(groups))
-    beside = field("r:O")
-    colour = field(
-        "r:O",
-        scale=properties(domain=list(range(len(own))), range=[hue[r][0] for r in own]),
-        legend=name_legend("router", own),
-    )
-    place = {"y": down, "yOffset": beside, "color": colour}
-    spread = mark("rule", strokeWidth=1.5, aria=False).encode(
-        x=field("low:Q", axis=across), x2=until("high"), **place
-    )
-    points = mark("point", filled=True, size=45, opacity=1).encode(
-        x=field("v:Q", axis=across), **place, description=field("says:N")
-    )
-    chart = layered([spread, points], width=look.wide(440), height=properties(step=11))
-    return draw(chart, shown, name=name, title=title, look=look)
+    chart = spec(
+        "changes", of=of, value=value, names=name_axis(groups), legend=name_legend("router", own),
+        colours=_scale([hue[router][0] for router in own]),
+    )  # fmt: skip
+    return draw(chart, shown, **how)
+
+
+def _scale(values: Sequence[Any]) -> Spec:
+    """A scale of numbers from 0 to these colours or dashes."""
+    return {"domain": list(range(len(values))), "range": list(values)}
 
 
 # Heatmaps: one cell per pair of a row and a column, all rows and columns named.
@@ -617,8 +509,6 @@ MOST_CELLS = 20_000
 def heatmap(
     cells: Sequence[tuple[str, str, float | None]],
     *,
-    name: str,
-    title: str,
     rows: Sequence[str],
     columns: Sequence[str],
     value: str,
@@ -626,7 +516,7 @@ def heatmap(
     domain: tuple[float, float] | None = None,
     share: bool = True,
     link: Callable[[str, str], str] | None = None,
-    look: Look = PAPER,
+    **how: Any,
 ) -> str:
     """SVG of (row, column, value) cells; a null value is left empty.
 
@@ -637,58 +527,37 @@ def heatmap(
         domain: Values of the lightest and the darkest colour; by default those there are.
         share: Values are shares, shown in per cent; else they are shown as they are.
         link: (row, column) → where a cell leads on the questions page.
+        how: As of `bars`.
     """
     down = {label: k for k, label in enumerate(rows)}
     across = {label: k for k, label in enumerate(columns)}
-    shown: list[Mapping[str, Any]] = [
-        {"r": down[r], "c": across[c], "v": v, "says": _grids_says(r, c, level(v, share), link)}
+    shown: list[dict[str, Any]] = [
+        {"r": down[r], "c": across[c], "v": v,
+         "says": f"{r} · {c}: {level(v, share)}" + (f"{LINK}{link(r, c)}" if link else "")}
         for r, c, v in cells
         if r in down and c in across and v is not None
-    ]
+    ]  # fmt: skip
     values = [row["v"] for row in shown]
     low, high = domain or ((min(values), max(values)) if values else (0.0, 1.0))
-    chart = alone(
-        mark("rect").encode(
-            x=field(
-                "c:O",
-                title=of[1],
-                scale=properties(domain=list(range(len(columns)))),
-                axis=name_axis(columns, labelAngle=-60, orient="top", domain=False,
+    chart = spec(
+        "heatmap", across=of[1], down=of[0], value=value, domain=[low, high],
+        form="~p" if share else "~g", columns=list(across.values()), rows=list(down.values()),
+        column_names=name_axis(columns, labelAngle=-60, orient="top", domain=False,
                                minExtent=0.87 * room(columns)),
-            ),
-            y=field(
-                "r:O",
-                title=of[0],
-                scale=properties(domain=list(range(len(rows)))),
-                axis=name_axis(rows, domain=False),
-            ),
-            # One hue path from light to dark, told apart without colour vision too.
-            color=field(
-                "v:Q",
-                title=value,
-                scale=properties(scheme="cividis", domain=[low, high], clamp=True),
-                legend=properties(orient="bottom", gradientLength=240,
-                                  format="~p" if share else "~g"),
-            ),
-            description=field("says:N"),
-        ),
-        width=properties(step=17), height=properties(step=17),
+        row_names=name_axis(rows, domain=False),
     )  # fmt: skip
-    return draw(chart, shown, name=name, title=title, look=look)
+    return draw(chart, shown, **how)
 
 
 def agreement(
-    jaccard: Sequence[Mapping[str, Any]],
-    models: Sequence[Mapping[str, Any]],
-    *,
-    name: str,
-    look: Look = PAPER,
+    jaccard: Sequence[Mapping[str, Any]], models: Sequence[Mapping[str, Any]], **how: Any
 ) -> str | None:
     """Heatmap of every two models, ordered by clustering; None where there is nothing to read.
 
     Args:
         jaccard: model_a, model_b, similarity, from the health report.
         models: model_id, cluster_order.
+        how: `name` and `look`, as of `draw`.
     """
     order = {row["model_id"]: row["cluster_order"] or 0 for row in models}
     names = sorted({row["model_a"] for row in jaccard}, key=lambda name: order.get(name, 0))
@@ -696,29 +565,17 @@ def agreement(
         return None
     return heatmap(
         [(row["model_a"], row["model_b"], row["similarity"]) for row in jaccard],
-        name=name,
-        title="Agreement between every two models",
-        rows=names,
-        columns=names,
-        value="questions both get right, of those either does",
-        of=("model", "model"),
-        look=look,
-    )
-
-
-def _grids_says(row: str, column: str, told: str, link: Callable[[str, str], str] | None) -> str:
-    words = f"{row} · {column}: {told}"
-    return words if link is None else f"{words}{LINK}{link(row, column)}"
+        title="Agreement between every two models", rows=names, columns=names,
+        value="questions both get right, of those either does", of=("model", "model"), **how,
+    )  # fmt: skip
 
 
 # Curves with bands: accuracy over cost of routers, log cost by default.
 
 _DASHES = {"oracle": [2, 2], "task oracle": [6, 3], "random mix": [8, 3, 2, 3]}
-_LINES_WIDTH, _LINES_HEIGHT = 560, 360
 
 
-@dataclass(frozen=True, slots=True)
-class Zone:
+class Zone(NamedTuple):
     """A part of the plot that has its own name: `low` to `high` of an axis."""
 
     name: str
@@ -746,8 +603,6 @@ def series(names: Sequence[str], pool: Sequence[str] = ()) -> list[tuple[str, st
 def curves(
     points: Sequence[Mapping[str, Any]],
     *,
-    name: str,
-    title: str,
     x: str,
     y: str,
     log: bool = False,
@@ -758,6 +613,7 @@ def curves(
     legend: bool = True,
     apart: Sequence[str] = (),
     look: Look = PAPER,
+    **how: Any,
 ) -> str:
     """SVG of one curve per router.
 
@@ -771,126 +627,53 @@ def curves(
         pool: As for `series`.
         legend: False where the page draws its own.
         apart: Curves whose points are not joined.
+        how: `name` and `title`, as of `draw`.
     """
     kept = [p for p in points if p["y"] is not None and (not log or p["x"] > 0)]
     drawn = series([p["router"] for p in kept], pool)
-    rows = _rows(kept, {told[0]: k for k, told in enumerate(drawn)}, shares)
-    span = field(
-        "x:Q",
-        scale=properties(type="log" if log else "linear", zero=False, nice=not log),
-        axis=properties(title=x, format="%" if shares[0] else "~g"),
-    )
-    axis = properties(title=y, format="%" if shares[1] else "~g")
-    up = field("y:Q", scale=properties(zero=False), axis=axis)
-    low = field("low:Q", scale=properties(zero=False), axis=axis)
-    numbers = list(range(len(drawn)))
-    colour = field(
-        "k:O",
-        scale=properties(domain=numbers, range=[told[1] for told in drawn]),
-        legend=properties(
-            title="curve", orient="bottom", columns=3, symbolOpacity=1, symbolType="stroke",
-            labelExpr=named(told[0] for told in drawn),
-        ) if legend else None,
-    )  # fmt: skip
-    dash = field(
-        "k:O",
-        scale=properties(domain=numbers, range=[told[2] for told in drawn]),
-        legend=None,
-    )
-    width = look.wide(_LINES_WIDTH)
-    others = [*_zones(zones, x, y, width), *_straight(straight)]
-    own = "isValid(datum.k)" if others else None  # the other rows are no points of curves
-    band = mark("area", own, "isValid(datum.low) && isValid(datum.high)", opacity=0.13).encode(
-        x=span, y=low, y2=until("high"), color=colour, description=field("curve:N")
-    )
-    line = mark("line", own, _joined(drawn, apart), strokeWidth=2).encode(
-        x=span,
-        y=up,
-        color=colour,
-        strokeDash=dash,
-        order=field("point:Q"),
-        description=field("curve:N"),
-    )
-    dots = mark("point", own, filled=True, size=26, opacity=0.9).encode(
-        x=span, y=up, color=colour, description=field("says:N")
-    )
-    layers = [*others, band, line, dots]
-    rows += _marks(zones, straight)
-    chart = layered(layers, width=width, height=_LINES_HEIGHT)
-    return draw(chart, rows, name=name, title=title, look=look, series=True)
-
-
-def _joined(drawn: Sequence[tuple[str, str, list[int]]], apart: Sequence[str]) -> str | None:
-    """Which points are joined by lines; None for all."""
-    loose = [k for k, told in enumerate(drawn) if told[0] in apart]
-    return " && ".join(f"datum.k !== {k}" for k in loose) or None
-
-
-def _rows(
-    points: Sequence[Mapping[str, Any]], place: Mapping[str, int], shares: tuple[bool, bool]
-) -> list[dict[str, Any]]:
-    return [
+    names = [name for name, _, _ in drawn]
+    rows: list[dict[str, Any]] = [
         {
-            "k": (k := place[p["router"]]),
+            "k": (k := names.index(p["router"])),
             **{key: p.get(key) for key in ("point", "x", "y", "low", "high")},
             "curve": f"{k}|",
             "says": f"{k}|{p['router']}: {level(p['y'], shares[1])} at {level(p['x'], shares[0])}",
         }
-        for p in points
+        for p in kept
     ]
-
-
-def _marks(zones: Sequence[Zone], straight: tuple[float, float] | None) -> list[dict[str, Any]]:
-    """Rows of zones and of the line of chance."""
-    found: list[dict[str, Any]] = [
-        {"zone": zone.name, zone.axis: zone.low, f"{zone.axis}2": zone.high} for zone in zones
-    ]
-    ends = () if straight is None else enumerate(straight)
-    return found + [{"chance": share, "sx": share, "sy": level} for share, level in ends]
-
-
-def _zones(zones: Sequence[Zone], x: str, y: str, width: int) -> list[Spec]:
-    found = []
+    others: list[Spec] = []
     for zone in zones:
-        own = f"datum.zone === {zone.name!r}"
-        shade = mark("rect", own, color="#0b8f6a", opacity=0.1, aria=False)
-        words = mark("text", own, align="left", baseline="top", dx=4, dy=4, aria=False)
-        if zone.axis == "x":
-            where = field("x:Q", title=x)
-            found.append(shade.encode(x=where, x2=until("x2")))
-            found.append(words.encode(x=where, y=properties(value=0), text=field("zone:N")))
-        else:
-            found.append(shade.encode(y=field("y:Q", title=y), y2=until("y2")))
-            found.append(
-                words.encode(x=properties(value=width - 40), y=field("y2:Q"), text=field("zone:N"))
-            )
-    return found
-
-
-def _straight(straight: tuple[float, float] | None) -> list[Spec]:
-    if straight is None:
-        return []
-    return [
-        mark("line", "isValid(datum.chance)", color=GREY, strokeDash=[2, 3], aria=False).encode(
-            x=field("sx:Q"), y=field("sy:Q")
-        )
-    ]
+        place = {"own": f"datum.zone === {zone.name!r}", "title": x if zone.axis == "x" else y}
+        others += spec(f"zone_{zone.axis}", **place, at=look.wide(560) - 40)
+        rows.append({"zone": zone.name, zone.axis: zone.low, f"{zone.axis}2": zone.high})
+    if straight is not None:
+        others += spec("chance")
+        rows += [{"chance": share, "sx": share, "sy": y} for share, y in enumerate(straight)]
+    chart = spec(
+        "curves", x=x, y=y, x_form="%" if shares[0] else "~g", y_form="%" if shares[1] else "~g",
+        # The other rows are no points of curves.
+        own="isValid(datum.k)" if others else "true",
+        joined=" && ".join(f"datum.k !== {names.index(one)}" for one in names if one in apart)
+        or "true",
+        along={"type": "log" if log else "linear", "zero": False, "nice": not log},
+        colours=_scale([colour for _, colour, _ in drawn]),
+        dashes=_scale([dash for _, _, dash in drawn]),
+        legend={"title": "curve", "orient": "bottom", "columns": 3, "symbolOpacity": 1,
+                "symbolType": "stroke", "labelExpr": named(names)} if legend else None,
+    )  # fmt: skip
+    chart["layer"] = [*others, *chart["layer"]]
+    return draw(chart, rows, look=look, series=True, **how)
 
 
 # Charts of a pool: accuracy per model, and accuracy over cost with the frontier.
 
 Row = Mapping[str, Any]
-_MODELS_WIDTH, _MODELS_HEIGHT = 560, 380
+_WIDTH, _HEIGHT = 560, 380
 #: Models up to which each one's interval is drawn in a plot of accuracy over cost.
 _MODELS_FEW = 12
 
 
-def accuracy_bars(
-    models: Sequence[Row],
-    *,
-    pool: Iterable[str],
-    look: Look = PAPER,
-) -> str:
+def accuracy_bars(models: Sequence[Row], *, pool: Iterable[str], look: Look = PAPER) -> str:
     """Accuracy of every model with its interval, best first, and the oracle on the same questions.
 
     The oracle is one line where all models were asked the same questions, else a
@@ -901,56 +684,29 @@ def accuracy_bars(
         pool: All models of the release, so that colours agree with its other charts.
     """
     hue = colours(pool)
+    oracles = [row["oracle"] for row in models if row.get("oracle") is not None]
+    one = bool(oracles) and len(oracles) == len(models) and max(oracles) - min(oracles) < 1e-9
     rows: list[dict[str, Any]] = [
         {
             "rank": rank,
             "y": row["accuracy"],
             "low": row.get("low"),
             "high": row.get("high"),
+            "oracle": None if one else row.get("oracle"),
             "colour": fill(*hue[row["model_id"]], of=len(hue)),
-            "shown": f"{100 * row['accuracy']:.1f} %",
             "says": _models_says(row, look),
         }
         for rank, row in enumerate(models)
     ]
-    names = [row["model_id"] for row in models]
-    order = field("rank:O", title="model", axis=name_axis(names, grid=False))
-    share = properties(domain=[0, 1])
-    axis = properties(format="%", title="accuracy (share of labelled questions answered right)")
-    oracles = [row["oracle"] for row in models if row.get("oracle") is not None]
-    one = bool(oracles) and len(oracles) == len(models) and max(oracles) - min(oracles) < 1e-9
-    bars = mark("bar", "isValid(datum.rank)" if one else None).encode(
-        x=field("y:Q", scale=share, axis=axis),
-        y=order,
-        color=field("colour:N", scale=None),
-        description=field("says:N"),
-    )
-    spread = mark("rule", "isValid(datum.low)", strokeWidth=1.5, aria=False).encode(
-        x=field("low:Q", scale=share, axis=axis), x2=until("high"), y=order
-    )
-    layers = [bars, spread]
-    if one:
-        rows.append({"oracle": oracles[0]})
-        line = "isValid(datum.oracle)"
-        rule = mark("rule", line, strokeDash=[5, 4], aria=False)
-        layers += [rule.encode(x=field("oracle:Q")), _said(line, "per-query oracle")]
-    elif oracles:
-        for row, model in zip(rows, models, strict=True):
-            row["oracle"] = model.get("oracle")
-        ticks = mark("tick", "isValid(datum.oracle)", thickness=2, aria=False)
-        layers.append(ticks.encode(x=field("oracle:Q"), y=order))
-        first = "isValid(datum.oracle) && datum.rank == 0"
-        layers.append(_said(first, "per-query oracle on the model's questions"))
-    chart = layered(layers, width=look.wide(440), height=properties(step=19))
+    words = "per-query oracle" if one else "per-query oracle on the model's questions"
+    chart = spec(
+        "accuracy", names=name_axis([row["model_id"] for row in models], grid=False),
+        line=one, ticks=oracles and not one, oracle=words if oracles else "",
+        first="isValid(datum.oracle)" + ("" if one else " && datum.rank == 0"),
+    )  # fmt: skip
     title = f"Accuracy of {len(models)} models with 95 % intervals"
+    rows += [{"oracle": oracles[0]}] if one else []
     return draw(chart, rows, name="accuracy", title=title, look=look)
-
-
-def _said(where: str, text: str) -> Spec:
-    """Words above the oracle's mark."""
-    return mark("text", where, align="right", dx=-5, baseline="bottom", aria=False).encode(
-        x=field("oracle:Q"), y=properties(value=-4), text=properties(value=text)
-    )
 
 
 def cost_accuracy(
@@ -973,103 +729,58 @@ def cost_accuracy(
         pool: All models of the release, as in `accuracy_bars`.
         simulated: Nobody paid these costs.
     """
-    hue, width = colours(pool), look.wide(_MODELS_WIDTH)
-    real = [row for row in models if row.get("role") != "reference"]
-    on_frontier = set(frontier(real))
+    hue, width = colours(pool), look.wide(_WIDTH)
+    best = frontier([row for row in models if row.get("role") != "reference"])
     logs = [math.log10(row["cost"]) for row in models]
     pad = max((max(logs) - min(logs)) * 0.06, 0.1)
     low, high = min(logs) - pad, max(logs) + pad
-    best = sorted(
+    ordered = sorted(
         models,
         key=lambda m: (
-            m.get("role", "model") == "model", m["model_id"] not in on_frontier, -m["accuracy"]
+            m.get("role", "model") == "model", m["model_id"] not in best, -m["accuracy"]
         ),
     )  # fmt: skip
-    levels = [row["accuracy"] for row in models]
     wide = [row for row in models if row.get("low") is not None and _spread(row, models, look)]
+    levels = [row["accuracy"] for row in models]
     levels += [row[end] for row in wide for end in ("low", "high")]
     bottom, top = max(0.0, min(levels) - 0.06), min(1.0, max(levels) + 0.06)
     at = {
         row["model_id"]: (
             (math.log10(row["cost"]) - low) / (high - low) * width,
-            (1 - (row["accuracy"] - bottom) / (top - bottom)) * _MODELS_HEIGHT,
+            (1 - (row["accuracy"] - bottom) / (top - bottom)) * _HEIGHT,
         )
         for row in models
     }
-    places = place(
-        [(*at[row["model_id"]], short(row["model_id"])) for row in best],
-        width,
-        _MODELS_HEIGHT,
-        blocked=_steps([at[name] for name in frontier(real)]),
-    )
-    rows = _marked(best, places, hue, on_frontier, look)
-    along, end = ("mean cost", ", log scale") if width >= 400 else ("cost", "")
-    usd = "simulated USD" if simulated else "USD"
-    x = field(
-        "x:Q",
-        scale=properties(type="log", domain=[10**low, 10**high], nice=False),
-        axis=properties(title=f"{along} ({usd} per 1,000 questions{end})", format="$~g"),
-    )
-    up = properties(domain=[bottom, top], nice=False)
-    y = field(
-        "y:Q",
-        scale=up,
-        axis=properties(title="accuracy", format="%"),
-    )
-    steps = mark(
-        "line",
-        "datum.frontier",
-        interpolate="step-after",
-        color="#808890",
-        strokeDash=[5, 4],
-        aria=False,
-    ).encode(x=x, y=y, order=field("x:Q"))
-    spread = mark("rule", "isValid(datum.low)", strokeWidth=1, opacity=0.6, aria=False).encode(
-        x=x, y=field("low:Q", scale=up), y2=until("high")
-    )
-    points = mark("point", filled=True, opacity=1).encode(
-        x=x,
-        y=y,
-        size=field("size:Q", scale=None),
-        color=field("colour:N", scale=None),
-        shape=field("sign:N", scale=None),
-        description=field("says:N"),
-    )
-    words = [
-        mark(
-            "text", f"datum.side === {k}", align=anchor, baseline="middle", dx=dx, dy=dy, aria=False
-        ).encode(x=x, y=y, text=field("label:N"))
-        for k, (anchor, dx, dy) in enumerate(SIDES)
-        if any(row["side"] == k for row in rows)
-    ]
-    layers = [steps, *([spread] if wide else []), points, *words]
-    chart = layered(layers, width=width, height=_MODELS_HEIGHT)
-    title = f"Accuracy over mean cost of {len(models)} models; the dashed line is the frontier"
-    return draw(chart, rows, name=name, title=title, look=look)
-
-
-def _marked(
-    models: Sequence[Row],
-    places: Sequence[Any],
-    hue: Mapping[str, tuple[str, str]],
-    on_frontier: Collection[str],
-    look: Look,
-) -> list[dict[str, Any]]:
-    """A row of the chart per model, with its mark and the side of its label."""
-    return [
+    labels = [(*at[row["model_id"]], short(row["model_id"])) for row in ordered]
+    sides = place(labels, width, _HEIGHT, blocked=_steps([at[name] for name in best]))
+    rows = [
         {
             "x": row["cost"],
             "y": row["accuracy"],
             **_sign(row, hue, look),
-            "frontier": row["model_id"] in on_frontier,
+            "frontier": row["model_id"] in best,
             "low": row.get("low") if _spread(row, models, look) else None,
             "high": row.get("high"),
-            "label": short(row["model_id"]),
-            "side": None if where is None else SIDES.index(where),
+            "label": label,
+            "side": side,
             "says": _models_says(row, look),
         }
-        for row, where in zip(models, places, strict=True)
+        for row, (_, _, label), side in zip(ordered, labels, sides, strict=True)
     ]
+    along, end = ("mean cost", ", log scale") if width >= 400 else ("cost", "")
+    usd = "simulated USD" if simulated else "USD"
+    axes = {
+        "cost": f"{along} ({usd} per 1,000 questions{end})",
+        "across": {"type": "log", "domain": [10**low, 10**high], "nice": False},
+        "up": {"domain": [bottom, top], "nice": False},
+    }
+    chart = spec("cost", intervals=wide, **axes)
+    for k in sorted({side for side in sides if side is not None}):
+        anchor, dx, dy = SIDES[k]
+        own = f"datum.side === {k}"
+        chart["layer"] += spec("label", own=own, anchor=anchor, dx=dx, dy=dy, **axes)
+    title = f"Accuracy over mean cost of {len(models)} models; the dashed line is the frontier"
+    return draw(chart, rows, name=name, title=title, look=look)
 
 
 def _spread(row: Row, models: Sequence[Row], look: Look) -> bool:

@@ -92,8 +92,6 @@ def responsible(facts: Mapping[str, Any], words: Release, n: Mapping[str, Any]) 
     }
     found = _filled(texts("responsible.yaml"), told)
     found |= {"machineAnnotationTools": decided or ["none"], "dataLimitations": limits}
-    if stated := words.datasheet.get("personal information"):
-        found["personalSensitiveInformation"] = [stated]
     return {f"rai:{name}": value for name, value in found.items()}
 
 

@@ -110,7 +110,7 @@ def audit_ledger(
 ) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
     """(unresolved findings, findings the recipe waives) over all answers of a ledger."""
     from routeyard.flows.ledgers import existing_ledger, prompts
-    from routeyard.pipelines.audit.metering import apply_waivers, audit, known_of
+    from routeyard.pipelines.audit.metering import apply_waivers, audit, names_of
     from routeyard.pipelines.collect.known_answers import canary_answers
     from routeyard.pipelines.collect.ledger import answers_table, asked_models
     from routeyard.pipelines.common.pool import models_table
@@ -127,7 +127,7 @@ def audit_ledger(
         checked.collect.metering if checked else Metering(),
         queries=prompts(workspace),
         canaries=canaries,
-        **known_of(pool),
+        names=names_of(pool),
     )
     return apply_waivers(findings, checked.release.waivers if checked else ())
 
@@ -191,7 +191,7 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
             next_step="name a folder like yard or yard/releases/<name>/<version>",
         )
     from routeyard.flows.ledgers import existing_ledger
-    from routeyard.pipelines.audit.metering import known_of
+    from routeyard.pipelines.audit.metering import names_of
     from routeyard.pipelines.collect.ledger import answers_table, asked_models
     from routeyard.pipelines.common.pool import models_table
     from routeyard.schemas.recipe import Pool
@@ -199,8 +199,7 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
     with existing_ledger(target) as ledger:
         pool = Pool(models=asked_models(ledger))
         answers = answers_table(ledger)
-    names = dict(known_of(pool)["names"])
-    return answers.select(RESPONSES.column_names), models_table(pool), names
+    return answers.select(RESPONSES.column_names), models_table(pool), names_of(pool)
 
 
 def write_prices(recipe: str, out: Path) -> int:

@@ -233,7 +233,9 @@ def _agent_context(recipe: Recipe) -> int:
     agent = recipe.collect.agent
     if agent is None:
         return 0
-    each = agent.search.results * agent.search.longest // 4 + (recipe.collect.max_tokens or 0)
+    from routeyard.pipelines.collect.agent import SHOWN
+
+    each = agent.search.results * SHOWN // 4 + (recipe.collect.max_tokens or 0)
     return each * (agent.steps - 1) // 2
 
 
@@ -249,7 +251,7 @@ def _at_hand(source: Source, base: Path) -> bool:
     from routeyard.pipelines.ingest.catalog import from_catalog
 
     whole = from_catalog(source)
-    if whole.kind == "hub" or whole.path is None:
+    if whole.path is None:
         return False
     names = re.findall(r"\$\{?(\w+)\}?", whole.path)
     unset = [name for name in names if name not in os.environ]

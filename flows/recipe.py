@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from routeyard.pipelines.common.files import expanded, read_text
 from routeyard.schemas.errors import BadInput, RecipeError, did_you_mean
-from routeyard.schemas.recipe import Collect, Pool, Recipe
+from routeyard.schemas.recipe import Pool, Recipe
+from routeyard.schemas.recipe.collect import CollectAgain
 from routeyard.schemas.statuses import NO_RULE
 
 # What is wrong with a recipe, in words: line of the file, name of the source, what to write.
@@ -291,17 +292,16 @@ def nobody_decides(recipe: Recipe) -> list[str]:
 
 
 def with_collect(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
-    """The recipe with some keys of its `collect` section set otherwise, checked again.
+    """The recipe for a run that asks some answers again: `reask`, `reask_truncated`.
 
     Raises:
         RecipeError: a value does not fit.
     """
     if not changes:
         return recipe
+    again = {"outcomes": changes.get("reask") or [], "limit": changes.get("reask_truncated")}
     try:
-        collect = Collect.model_validate(
-            recipe.collect.model_dump(exclude_unset=True) | dict(changes)
-        )
+        collect = CollectAgain.model_validate(recipe.collect.model_dump(exclude_unset=True) | again)
     except ValidationError as error:
         raise explain(error, Path("command line"), dict(changes)) from error
     return recipe.but(collect=collect)

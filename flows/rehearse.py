@@ -437,7 +437,6 @@ def _varied(source: Source, name: str, copies: int) -> tuple[Source, list[dict[s
         id=None if source.fields.id is None else _template(source.fields.id),
     )
     changes: dict[str, Any] = {
-        "kind": "files",
         "format": "jsonl",
         **dict.fromkeys(("catalog", "hub_id", "config")),
         "fields": fields,

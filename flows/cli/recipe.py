@@ -127,7 +127,7 @@ def recorded_faults(
         faulty: Numbers of entries that are faulty already: they are not imported.
         notes: Gets what a build would print, such as rows about questions that are not asked.
     """
-    away = [one.name for one in map(from_catalog, recipe.sources) if one.kind != "files"]
+    away = [one.name for one in map(from_catalog, recipe.sources) if one.on_hub]
     if away:
         notes.append(
             f"recorded answers are not compared with questions of the hub ({', '.join(away)})"
@@ -317,7 +317,7 @@ def _sources(content: Mapping[str, Any], path: Path, notes: list[str]) -> Iterat
             if source.scorer is not None and source.scorer not in SCORERS.names():
                 # Reported already, with its line; the other keys are checked all the same.
                 source = source.but(scorer=NO_RULE)
-            if source.kind == "files":
+            if not source.on_hub:
                 notes += ingest([source], base=path.parent.absolute()).notes
         except BadInput as error:
             # Which rows they are is half of the answer.

@@ -50,8 +50,8 @@ def build_command(
     """Build a benchmark release from a recipe.
 
     Finished stages are reused, so a stopped build continues where it was.
-    `--reask-truncated` and `--reask` are for one run; set `collect.reask_truncated` in the
-    recipe to keep to it. After a key was mended, `--reask error` asks what it had refused.
+    `--reask-truncated` and `--reask` are for one run: give them again to keep to them. After a key
+    was mended, `--reask error` asks what it had refused.
 
     A release that exists is never overwritten: set a new version in the recipe.
 
@@ -89,7 +89,7 @@ def build_command(
 
 
 def collect_changes(reask: list[str] | None, reask_truncated: int | None) -> dict[str, Any]:
-    """Keys of the recipe's section `collect` that options of one run replace."""
+    """What options say that one run asks again."""
     given = {"reask": reask or None, "reask_truncated": reask_truncated}
     return {key: value for key, value in given.items() if value is not None}
 

@@ -140,7 +140,7 @@ def _of_hub(
     rows = hub.hub_rows(
         hub_id, config=config, split=split, revision=commit, streaming=True, where=where
     )
-    source = {"name": _name(hub_id.rpartition("/")[2]), "kind": "hub", "hub_id": hub_id}
+    source = {"name": _name(hub_id.rpartition("/")[2]), "hub_id": hub_id}
     source |= {"split": split, "revision": commit, **({"config": config} if config else {})}
     return source, list(islice(rows, LOOKED_AT))
 
@@ -801,7 +801,7 @@ def _source(
         "fields": fields,
     }
     if scorer.scorer not in ("given", "none"):
-        source["missing_reference"] = "remove"
+        source["incomplete"] = "remove"
     return source
 
 

@@ -37,6 +37,7 @@ from routeyard.pipelines.common.arrays import Array
 from routeyard.pipelines.common.errors import BudgetReached, GateFailed, ProviderError
 from routeyard.schemas.images import IMAGES
 from routeyard.schemas.recipe import Collect, Pool
+from routeyard.schemas.recipe.collect import UNANSWERED_AFTER
 
 if TYPE_CHECKING:
     from routeyard.pipelines.collect.informative import RankedModels
@@ -187,9 +188,8 @@ def check_answered(context: BuildContext, collect: Collect, responses: Any) -> N
     counts = Counter(gone.column("model_id").to_pylist())
     models = ", ".join(f"{model} {count:,}" for model, count in sorted(counts.items()))
     policy = collect.unanswered
-    gave_up = (
-        f"{gone.num_rows:,} pairs were billed {policy.after} times and never answered ({models})"
-    )
+    often = f"{gone.num_rows:,} pairs were billed {UNANSWERED_AFTER} times"
+    gave_up = f"{often} and never answered ({models})"
     if policy.release == "go_on":
         log(
             context.benchmark,
@@ -200,7 +200,7 @@ def check_answered(context: BuildContext, collect: Collect, responses: Any) -> N
     raise GateFailed(
         gave_up,
         where=f"benchmark {context.benchmark}, collect.unanswered.release: stop",
-        next_step="raise 'collect.unanswered.after' to ask them again, write 'release: go_on' to "
+        next_step="give --reask unanswered to ask them again, write 'release: go_on' to "
         f"release without them, or take the queries out (--workspace {context.root})",
     )
 
@@ -441,7 +441,9 @@ def ask_models(
     table = read(queries, "queries")
     # Part of every request's hash; without it `verify` could not make the hash again.
     named = {one.name: identity_of(one) for one in pool.providers if "$" in one.base_url}
-    addresses = {"addresses": named} if named else {}
+    facts: dict[str, Any] = {"addresses": named} if named else {}
+    if collect.reask_truncated is not None:
+        facts["reask_truncated"] = collect.reask_truncated
     drawn = None if rows is None else [np.array(one, dtype=np.int32) for one in rows]
     how: dict[str, Any] = {"rows": drawn, **asked_about(context, queries)}
 
@@ -450,7 +452,7 @@ def ask_models(
 
         def make(folder: Path) -> Mapping[str, Any]:
             write_by_model(responses, folder)
-            return {"responses": responses.num_rows, **addresses}
+            return {"responses": responses.num_rows, **facts}
 
         inputs = {
             "queries": queries.fingerprint,
@@ -516,7 +518,7 @@ def ask_in_shards(
     from routeyard.schemas.recipe.collect import Canary
 
     if collect.transport == "batch":
-        why = "not cut into shards: batches are cut by 'collect.batch'"
+        why = "not cut into shards: batches are cut by requests"
         log(context.benchmark, "collect", why)
         return
     pool = at_server(pool)

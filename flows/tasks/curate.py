@@ -155,7 +155,7 @@ def read_layers(
         with console.counter("hidden states", "shards") as count:
             done = write_hidden_states(
                 shown, replace(local, system=system), parts, identity=identity,
-                model_id=wanted.model_id, batch_size=wanted.batch_size, on_shard=count,
+                model_id=wanted.model_id, on_shard=count,
             )  # fmt: skip
         (folder / TABLE).mkdir()
         for part in sorted(parts.glob("part-*.parquet")):

@@ -24,7 +24,7 @@ def read_sources(
     others = [pin(source) for source in compared_with]
     inputs: dict[str, str] = {}
     for source in (*sources, *others):
-        if source.kind == "hub":
+        if source.on_hub:
             inputs[source.name] = str(source.revision)
         else:
             where = f"source {source.name!r}"

@@ -96,9 +96,9 @@ def audit_metering(
     import pyarrow.compute as pc
 
     pass
-    from routeyard.pipelines.audit.metering import apply_waivers, as_answers, audit, known_of
+    from routeyard.pipelines.audit.metering import apply_waivers, as_answers, audit, names_of
 
-    known = known_of(pool)
+    names = names_of(pool)
     canaries = _canaries(context, collect)
 
     def make(folder: Path) -> Mapping[str, Any]:
@@ -112,8 +112,9 @@ def audit_metering(
             tables, answers = {**tables, "steps": steps}, as_answers(steps)
         queries = tables["queries"]
         found = audit(
-            answers, tables["models"], collect.metering, queries=queries, canaries=canaries, **known
-        )
+            answers, tables["models"], collect.metering, queries=queries, canaries=canaries,
+            names=names,
+        )  # fmt: skip
         unresolved, waived = apply_waivers(found, release.waivers)
         findings = [asdict(finding) for finding in found]
         write_json(folder / "findings.json", findings)
@@ -132,7 +133,7 @@ def audit_metering(
     parameters = {
         "metering": collect.metering.model_dump(mode="json"),
         "waivers": [waiver.model_dump() for waiver in release.waivers],
-        "known": known,
+        "names": names,
         "canaries": [] if canaries is None else canaries.to_pylist(),
         "keep_together": split.keep_together,
         "upstream": sorted(upstream_schemes(curate)),

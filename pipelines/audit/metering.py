@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.collect.budget import Price, least_tokens, words
+from routeyard.pipelines.collect.budget import TOKENS_PER_WORD, Price, least_tokens, words
 from routeyard.pipelines.common.pool import same_model
 from routeyard.pipelines.common.trajectories import cache_rule, rule_of
 from routeyard.schemas import RESPONSES
@@ -63,14 +63,12 @@ class MeteringInput:
         models: model_id → row of `models`.
         prompts: query_id → prompt.
         names: model_id → name the endpoint was asked for.
-        price_changed: model_id → day of the last known price change (ISO 8601).
     """
 
     models: Mapping[str, Row]
     thresholds: Metering
     prompts: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
-    price_changed: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def _words(self) -> tuple[pa.Array, Any]:
@@ -237,7 +235,7 @@ def _of_no_other(
         alone = sent is not None and sent == first[query] and times[query, sent] == 1
         if not read or prompt is None or text is None or not alone:
             continue
-        can = prompt - least_tokens(text[shared[text] :], known.thresholds.tokens_per_word)
+        can = prompt - least_tokens(text[shared[text] :])
         if read > can:
             bad[at] = True
             claimed, most = claimed + read, most + max(can, 0)
@@ -374,7 +372,7 @@ def _constant(known: MeteringInput, model_id: str, answers: AnswerColumns) -> It
 
 def _implausible(known: MeteringInput, answers: AnswerColumns) -> Mask:
     """No byte-level tokenizer makes more tokens than bytes; words bound them from below."""
-    slack, least = known.thresholds.token_slack, known.thresholds.tokens_per_word
+    slack, least = known.thresholds.token_slack, TOKENS_PER_WORD
     text, tokens = answers.column("text"), answers.numbers("completion_tokens")
     hidden = np.nan_to_num(answers.numbers("reasoning_tokens"))
     size = pc.binary_length(text.cast(pa.string())).cast(pa.float64())
@@ -453,14 +451,6 @@ def _price_unknown(
     yield f"answers of unknown cost, as {why}", bad, len(answers)
 
 
-def _price_stale(known: MeteringInput, model_id: str, answers: AnswerColumns) -> Iterator[Problem]:
-    changed, read = known.price_changed.get(model_id), _price(known, model_id).date
-    # ISO dates compare as text.
-    if changed and read and read < changed:
-        says = f"answers priced by a table of {read}, before the price changed on {changed}"
-        yield says, answers.where(answers.equal("cost_source", "price_table")), len(answers)
-
-
 def _price_mismatch(
     known: MeteringInput, model_id: str, answers: AnswerColumns
 ) -> Iterator[Problem]:
@@ -507,7 +497,6 @@ CHECKS = {
     "refused": _each("refusals", lambda known, those: those.equal("status", "refused"), "refused"),
     "latency": MeteringCheck(_slow, "latency_outliers", needs=("latency_s",)),
     "price_unknown": MeteringCheck(_price_unknown, "price_unknown"),
-    "price_stale": MeteringCheck(_price_stale, needs=("cost_source",)),
     "price_mismatch": MeteringCheck(_price_mismatch, needs=("cost_usd",)),
 }
 
@@ -536,7 +525,6 @@ def audit(
     *,
     queries: pa.Table | None = None,
     names: Mapping[str, str] | None = None,
-    price_changed: Mapping[str, str] | None = None,
     canaries: pa.Table | None = None,
 ) -> tuple[MeteringFinding, ...]:
     """Run every check; findings in order of check, then model.
@@ -546,7 +534,6 @@ def audit(
         models: `models` table (prices and their dates).
         queries: For the plausibility of prompt counts (`query_id`, `prompt`).
         names: model_id → name the endpoint was asked for, where it differs.
-        price_changed: model_id → day its price last changed, as far as known.
         canaries: Answers to canary prompts: `model_id`, `prompt`, `phase`
             (`start` or `end`), `text`, `served_model`.
     """
@@ -560,7 +547,6 @@ def audit(
         thresholds=thresholds,
         prompts=prompts,
         names=names or {},
-        price_changed=price_changed or {},
     )
     found = [
         finding
@@ -579,17 +565,14 @@ def audited(
     recipe: Recipe, responses: pa.Table, queries: pa.Table, models: pa.Table
 ) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
     """(unresolved findings, findings that the recipe waives) over answers to its questions."""
-    thresholds, known = recipe.collect.metering, known_of(recipe.pool)
-    found = audit(responses, models, thresholds, queries=queries, **known)
+    thresholds, names = recipe.collect.metering, names_of(recipe.pool)
+    found = audit(responses, models, thresholds, queries=queries, names=names)
     return apply_waivers(found, recipe.release.waivers)
 
 
-def known_of(pool: Pool) -> dict[str, dict[str, str]]:
-    """`names` and `price_changed` for `audit`: what the `models` table does not hold."""
-    return {
-        "names": {m.model_id: m.endpoint_model for m in pool.models if m.endpoint_model},
-        "price_changed": {m.model_id: m.price_changed for m in pool.models if m.price_changed},
-    }
+def names_of(pool: Pool) -> dict[str, str]:
+    """`names` for `audit`: model_id → its name at the endpoint, where that differs."""
+    return {m.model_id: m.endpoint_model for m in pool.models if m.endpoint_model}
 
 
 def check_gate(gate: str, *, where: str | None = None) -> None:

@@ -58,6 +58,8 @@ _BY_TEXT = (
     ' To search, reply with the one line "Search: " and the words to look for, and nothing else. '
     "When you know the answer, reply with it."
 )
+#: Characters of a passage that are shown.
+SHOWN = 1200
 _REPLIES_LAST = "Answer now, as well as you can, without another search."
 _LINE = re.compile(r"^\W{0,3}search\W{0,3}:\W{0,2}(?P<query>[^\n]{1,500})", re.I | re.M)
 
@@ -206,7 +208,7 @@ class Corpus:
         found = self.find(query)
         if not found:
             return "No passage was found. Try other words."
-        cut = self._search.longest
+        cut = SHOWN
         return "\n\n".join(
             f"[{k}] {one.title + ': ' if one.title else ''}{one.text[:cut]}"
             for k, one in enumerate(found, 1)

@@ -43,11 +43,12 @@ from routeyard.pipelines.collect.reply import (
 )
 from routeyard.pipelines.collect.request import Request, RequestSettings, address_of
 from routeyard.pipelines.collect.runner import ModelQueue, RunResult, progress_shown
-from routeyard.schemas.recipe.collect import BatchSettings
 
 # One batch under way, as it is noted in the ledger before the provider hears of it.
 
 PREFIX = "batch:"
+#: Requests in one file at most; seconds between looks; the time that the provider is given.
+REQUESTS_PER_BATCH, POLL_S, COMPLETION_WINDOW = 5000, 30.0, "24h"
 
 
 @dataclass
@@ -221,7 +222,6 @@ class OpenBatches:
     _run: str
     _purpose: str
     _budget: BudgetLedger
-    _settings: BatchSettings
     _keeping: AttemptWriter
     tallies: dict[str, Tally]
     clients: dict[str, Client] = field(default_factory=dict)
@@ -277,7 +277,7 @@ class OpenBatches:
         """Submit everything that is missing of one model, in batches of the recipe's size."""
         tally = self.tallies[queue.model_id]
         while not tally.paused:
-            chunk = list(itertools.islice(queue.requests, self._settings.requests_per_batch))
+            chunk = list(itertools.islice(queue.requests, REQUESTS_PER_BATCH))
             if not chunk:
                 return
             keys = [k for r in chunk for k in r.keys if k not in self._pending]
@@ -342,7 +342,7 @@ class OpenBatches:
             if not await self._still_ours(made):
                 return
             made.batch_id = await client.create_batch(
-                made.file_id, url, self._settings.completion_window, made.name
+                made.file_id, url, COMPLETION_WINDOW, made.name
             )
         except CallFault as fault:
             self._pause(queue.model_id, fault, "the batch was not taken")
@@ -427,7 +427,7 @@ class OpenBatches:
                 )
             else:
                 made = answered_rows(request, reply, origin, latency_s=None, ttft_s=None)
-                least = least_usage((), reply.choices, queue.tokens_per_word, cached)
+                least = least_usage((), reply.choices, cached)
                 spent.append(counted(reply.usage, queue.price, replace(least, prompt=asked)))
                 if rest := request.only(request.samples[len(made) :]):
                     why = "the server gave fewer answers than asked for"
@@ -491,7 +491,6 @@ async def run_batches(
     after: int,
     run: str,
     budget: BudgetLedger,
-    batch: BatchSettings,
     purpose: str = "collect",
     timeouts: Timeouts | None = None,
     on_progress: OnProgress | None = None,
@@ -506,7 +505,7 @@ async def run_batches(
     tallies = {name: Tally(queue.wanted, queue.before) for name, queue in named.items()}
     # A fault of the ledger is raised where its rows are waited for.
     keeping = AttemptWriter(ledger, on_stored, lambda fault: None)
-    batches = OpenBatches(named, ledger, after, run, purpose, budget, batch, keeping, tallies)
+    batches = OpenBatches(named, ledger, after, run, purpose, budget, keeping, tallies)
     started = time.monotonic()
     timeouts = timeouts or Timeouts()
     for queue in queues:
@@ -523,9 +522,9 @@ async def run_batches(
                 await batches.resume()
                 await batches.poll()
                 if batches.open:
-                    await asyncio.sleep(batch.poll_s)
+                    await asyncio.sleep(POLL_S)
                 elif batches.held_elsewhere():
-                    await asyncio.sleep(min(batch.poll_s, HELD_WAIT_S))
+                    await asyncio.sleep(min(POLL_S, HELD_WAIT_S))
         finally:
             for client in batches.clients.values():
                 await client.__aexit__(None, None, None)

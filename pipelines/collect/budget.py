@@ -151,7 +151,7 @@ def cost_of(usage: Usage, price: Price) -> tuple[float | None, str | None]:
 #
 # `cost_usd` in the tables stays the provider's figure; the bound is the budget's alone.
 
-#: Fewest tokens per word (`collect.metering.tokens_per_word`), and bytes that a token holds then.
+#: Fewest tokens per word or sign, and bytes that a token holds then.
 TOKENS_PER_WORD, BYTES_PER_TOKEN = 0.5, 16
 _WORD = re.compile(r"\w+|[^\w\s]+")
 #: One sign many times over, and spaces: a single token can hold very many of those.
@@ -163,12 +163,11 @@ def words(text: str) -> int:
     return len(_WORD.findall(text))
 
 
-def least_tokens(text: str, per_word: float = TOKENS_PER_WORD) -> int:
+def least_tokens(text: str) -> int:
     """Fewest tokens that a text can have, by its words and by its bytes."""
     dense = _REPEATED.sub(lambda found: (found[1] or "") * 8, text)
     size = len(dense.encode("utf-8", "surrogatepass"))
-    by_bytes = size / BYTES_PER_TOKEN * (per_word / TOKENS_PER_WORD)
-    return math.ceil(max(per_word * words(text), by_bytes))
+    return math.ceil(max(TOKENS_PER_WORD * words(text), size / BYTES_PER_TOKEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +188,13 @@ class LeastUsage:
 def least_usage(
     messages: Sequence[Mapping[str, Any]],
     choices: Iterable[ReplyChoice] = (),
-    per_word: float = TOKENS_PER_WORD,
     cached: float = 0.0,
 ) -> LeastUsage:
     """Lower bounds from the messages of a request and the choices of its reply."""
     texts = [_said(choice) for choice in choices if choice.status != "refused" or choice.text]
     return LeastUsage(
-        prompt=sum(least_tokens(_text(one.get("content")), per_word) for one in messages),
-        completion=sum(max(1, least_tokens(text, per_word)) for text in texts),
+        prompt=sum(least_tokens(_text(one.get("content"))) for one in messages),
+        completion=sum(max(1, least_tokens(text)) for text in texts),
         silent=any(not text.strip() for text in texts),
         cached=cached,
     )
@@ -316,8 +314,8 @@ class UsageWatch:
             if count < _SHARE * fewest:
                 return (
                     f"its usage is impossible: {self._answers} {what} of at least {fewest} tokens "
-                    f"are reported as {count}; correct the server, or lower "
-                    "'collect.metering.tokens_per_word' if its tokens are so few"
+                    f"are reported as {count}; correct the server, or take the budget away if its "
+                    "tokens are so few"
                 )
         return None
 

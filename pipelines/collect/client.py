@@ -429,7 +429,7 @@ class RequestsClient:
             response = self._session().post(
                 self._address + path,
                 json=body,
-                timeout=(self._timeouts.connect, self._timeouts.first),
+                timeout=(self._timeouts.connect, self._timeouts.deadline_s),
                 allow_redirects=False,
                 stream=True,
             )

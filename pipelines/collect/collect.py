@@ -225,9 +225,7 @@ async def _canaries(
     queues = [
         dataclasses.replace(
             _queue(plan, model),
-            requests=canary_requests(
-                model.model.model_id, model.settings, canary.prompts, canary.max_tokens, run
-            ),
+            requests=canary_requests(model.model.model_id, model.settings, canary.prompts, run),
             wanted=len(canary.prompts),
             before=0,
         )
@@ -280,7 +278,7 @@ async def _once(
         "on_stored": on_stored,
     }
     if plan.collect.transport == "batch":
-        asked = await run_batches(queues, ledger, batch=plan.collect.batch, **how)
+        asked = await run_batches(queues, ledger, **how)
     else:
         await asyncio.to_thread(_no_batches, plan, ledger)
         retry, stream = plan.collect.retry, plan.collect.stream

@@ -49,16 +49,11 @@ ACCEPTED = "gzip, deflate, identity"
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds: for a connection, for the first byte, between two pieces, and in all."""
+    """Seconds: in all and for the first byte, for a connection, and between two pieces."""
 
-    connect_s: float = 10.0
-    first_byte_s: float | None = None
-    idle_s: float = 120.0
     deadline_s: float = 600.0
-
-    @property
-    def first(self) -> float:
-        return min(self.deadline_s, self.first_byte_s or self.deadline_s)
+    connect_s: float = 10.0
+    idle_s: float = 120.0
 
     @property
     def connect(self) -> float:
@@ -547,16 +542,9 @@ class Connections:
     async def _head(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         """The response once its head is there and says success."""
         data = None if body is None else _http_encoded(body)
-        try:
-            async with asyncio.timeout(self._timeouts.first):
-                response = await self._session().request(
-                    method, self._address + path, data=data, proxy=self._proxy,
-                    allow_redirects=False,
-                )  # fmt: skip
-        except TimeoutError as error:
-            if type(error) is not TimeoutError:
-                raise  # no connection came about in time
-            raise CallFault("timeout", f"no byte came within {self._timeouts.first:g} s") from None
+        response = await self._session().request(
+            method, self._address + path, data=data, proxy=self._proxy, allow_redirects=False
+        )
         if 200 <= response.status < 300:
             return response
         async with response:

@@ -95,26 +95,32 @@ def collect_informatively(
     always: Array | None = None,
     apart: float = _APART,
     floor: float = _FLOOR,
+    rounds: int = 16,
+    growth: float = 1.3,
+    seed: int = 0,
 ) -> RankedModels:
     """Ask round after round until the stated difference is resolved for every pair.
 
     Args:
         tasks: Task of each question as a number from 0, int [queries].
         models: How many models there are.
-        plan: Pilot, rounds, the difference to resolve, and the most calls.
+        plan: Pilot, the difference to resolve, and the most calls.
         answer: Given which pairs are asked by now, bool [queries, models], gives their
             scores in [0, 1], float [queries, models]; NaN where a pair has no score. A question
             without a score counts as what was predicted of it.
         always: Questions that every model is asked, bool [queries].
         apart: Standard errors apart at which a model is asked no more.
         floor: Share of a round's chances that is the same for every question.
+        rounds: Rounds at most, the pilot included.
+        growth: Questions of a round by those of the round before.
+        seed: Seed of the pilot and of what each round asks.
 
     The same seed and the same answers give the same rounds, so a run that was stopped asks
     on where it was.
     """
-    random = np.random.default_rng(plan.seed)
+    random = np.random.default_rng(seed)
     n = len(tasks)
-    state = _State(tasks, models, plan.seed)
+    state = _State(tasks, models, seed)
     if always is not None and always.any():
         state.asked[always] = True
         state.scores = answer(state.asked)
@@ -122,7 +128,7 @@ def collect_informatively(
     active = np.arange(models)
     unresolved = models * (models - 1) // 2
     ranking = state.ranking()
-    for number in range(plan.rounds):
+    for number in range(rounds):
         free = ~state.asked[:, active[0]]
         left = int(free.sum())
         room = left if plan.calls is None else (plan.calls - int(state.asked.sum())) // len(active)
@@ -141,7 +147,7 @@ def collect_informatively(
         state.scores = answer(state.asked)
         state.add(InformativeRound(active, drawn, chance, unresolved), before)
         ranking = state.ranking()
-        last = number + 1 == plan.rounds or len(drawn) == left
+        last = number + 1 == rounds or len(drawn) == left
         open_ = ranking.unresolved(plan.resolve, Z if last else apart)
         unresolved = int(open_.sum()) // 2
         if not unresolved:
@@ -149,7 +155,7 @@ def collect_informatively(
         active = np.flatnonzero(open_.any(axis=1) & np.isin(np.arange(models), active))
         if len(active) < 2:
             break
-        size = plan.growth * len(drawn)
+        size = growth * len(drawn)
     return ranking
 
 

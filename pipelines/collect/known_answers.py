@@ -284,15 +284,15 @@ START, END = "canary:start", "canary:end"
 
 
 def canary_requests(
-    model_id: str, settings: RequestSettings, prompts: Sequence[str], max_tokens: int, run: str
+    model_id: str, settings: RequestSettings, prompts: Sequence[str], run: str
 ) -> Iterator[Request]:
-    """One request per prompt at temperature 0, with the model's other parameters.
+    """One request per prompt at temperature 0 for 64 tokens, with the model's other parameters.
 
     The run's name is part of the key, so that each run asks anew.
     """
     parameters = {k: v for k, v in settings.parameters.items() if k != "max_completion_tokens"}
     limit = "max_completion_tokens" if parameters != settings.parameters else "max_tokens"
-    parameters |= {"temperature": 0, "seed": 0, limit: max_tokens}
+    parameters |= {"temperature": 0, "seed": 0, limit: 64}
     asked = replace(settings, parameters=parameters)
     for prompt in prompts:
         messages = [{"role": "user", "content": prompt}]

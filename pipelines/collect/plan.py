@@ -34,7 +34,7 @@ from routeyard.pipelines.collect.settings import (
 )
 from routeyard.pipelines.common.arrays import Bools, Floats, dense_rows
 from routeyard.schemas.errors import RecipeError
-from routeyard.schemas.recipe.collect import Budget, Collect, Coverage
+from routeyard.schemas.recipe.collect import UNANSWERED_AFTER, Budget, Collect, Coverage
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 
 # Which answers of one model are missing, by what the ledger has.
@@ -114,7 +114,7 @@ def missing_of(
 
 def unanswered(status: str, billed: int, collect: Collect) -> bool:
     """Whether a pair is given up: billed so often, and never answered."""
-    return status == "error" and billed >= collect.unanswered.after
+    return status == "error" and billed >= UNANSWERED_AFTER
 
 
 def settles(row: SettledKey | None, collect: Collect) -> bool:

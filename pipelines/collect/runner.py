@@ -29,7 +29,6 @@ from routeyard.pipelines.collect.attempts import (
     still_ours,
 )
 from routeyard.pipelines.collect.budget import (
-    TOKENS_PER_WORD,
     BudgetLedger,
     LeastUsage,
     OnProgress,
@@ -52,6 +51,10 @@ from routeyard.schemas.recipe.pool import Provider
 
 # How long a worker waits before it repeats a call that failed.
 
+#: Longest wait between attempts, in seconds.
+LONGEST_WAIT_S = 60.0
+#: A Retry-After above this pauses the model instead of holding the run.
+LONGEST_RETRY_AFTER_S = 600.0
 #: Attempts after which the next one follows soon, where the model answers other calls.
 _SOON = 2
 #: A server with one of these has too much to do: 529 is Anthropic's.
@@ -70,7 +73,7 @@ def backoff(
     if fault.retry_after is not None:
         # The gate waits; the jitter keeps waiting requests from being sent all at once.
         return jitter * 0.1
-    wait = min(retry.longest_wait_s, retry.first_wait_s * 2.0 ** (number - 1))
+    wait = min(LONGEST_WAIT_S, retry.first_wait_s * 2.0 ** (number - 1))
     if alone and number <= _SOON and not fault.throttled and fault.status not in _OVERLOADED:
         wait *= 0.1
     return wait * (0.5 + jitter / 2)
@@ -228,7 +231,6 @@ class ModelQueue:
         unusable: Checks a reply: the fault that makes it no answer (it is stored and the
             request is sent again), or null.
         unanswered_after: Billed attempts over all runs after which a pair is given up.
-        tokens_per_word: Fewest tokens per word, for the lower bound of a bill.
         judged_after: Answers after which impossible usage pauses the model, under a budget.
         transport: Made once per provider.
     """
@@ -243,7 +245,6 @@ class ModelQueue:
     max_tokens: int | None = None
     unusable: Callable[[ModelReply], CallFault | None] | None = None
     unanswered_after: int | None = None
-    tokens_per_word: float = TOKENS_PER_WORD
     judged_after: int = 20
     transport: Callable[..., Transport] = Client
 
@@ -409,14 +410,14 @@ class ModelWorker:
             spent, least = None, LeastUsage()
             trusted = float(queue.provider.trust_cached_tokens)
             if charge:
-                least = least_usage(request.messages, (), queue.tokens_per_word, trusted)
+                least = least_usage(request.messages, cached=trusted)
             sent = await self.client.complete(
                 request.settings.endpoint, request.body(stream=self.client.streams)
             )
             if charge:
                 cached = max(trusted, budget.cached(request))
                 choices = sent.reply.choices
-                least = least_usage(request.messages, choices, queue.tokens_per_word, cached)
+                least = least_usage(request.messages, choices, cached)
             queue.check(sent.reply)
         except CallFault as fault:
             spent = counted_fault(fault, queue.price, least, worst)
@@ -481,7 +482,7 @@ class ModelWorker:
         if fault.throttled:
             self.gate.window.throttled(sent_at)
         if fault.retry_after is not None:
-            if fault.retry_after > retry.longest_retry_after_s:
+            if fault.retry_after > LONGEST_RETRY_AFTER_S:
                 self.pause(f"asked to wait {fault.retry_after:.0f} s ({fault.kind})")
             else:
                 self.gate.hold(fault.retry_after)

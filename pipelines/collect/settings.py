@@ -23,7 +23,7 @@ from routeyard.pipelines.collect.runner import ModelQueue
 from routeyard.pipelines.common.mapping import compile_field, text_of
 from routeyard.schemas.errors import RecipeError, did_you_mean
 from routeyard.schemas.images import IMAGES, QuestionImage, images_of
-from routeyard.schemas.recipe.collect import Collect
+from routeyard.schemas.recipe.collect import UNANSWERED_AFTER, Collect
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 
 # What one model is asked of each query: the query's own prompt, or the model's frame around it.
@@ -192,8 +192,7 @@ def settings_of(
 
 def timeouts_of(collect: Collect) -> Timeouts:
     """Seconds for which a recipe waits for a server."""
-    wire = collect.wire
-    return Timeouts(wire.connect_s, wire.first_byte_s, wire.idle_s, collect.deadline_s)
+    return Timeouts(deadline_s=collect.deadline_s)
 
 
 def queue_of(
@@ -215,8 +214,7 @@ def queue_of(
         limits=model.limits or collect.limits,
         price=Price.of_model(model),
         max_tokens=model.context_window,
-        unanswered_after=collect.unanswered.after,
-        tokens_per_word=collect.metering.tokens_per_word,
+        unanswered_after=UNANSWERED_AFTER,
         judged_after=collect.metering.min_answers,
     )
 

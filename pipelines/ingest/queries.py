@@ -163,8 +163,8 @@ class SourceRowReader:
         self.fields, self.scorer_name = _complete(source)
         self.scorer = _scorer(self.scorer_name, where=f"source {source.name!r}")
         #: Which keys rows leave out; checked and reported once all rows were read.
-        self.sparse = Sparse(_named(source) if source.kind == "files" else None)
-        may_lack = {"question"} if source.missing_question == "remove" else set()
+        self.sparse = Sparse(_named(source) if not source.on_hub else None)
+        may_lack = {"question"} if source.incomplete == "remove" else set()
         self._read = {
             name: self.sparse.reader(name, read, needed=name in _NEEDED and name not in may_lack)
             for name, read in _readers(self.fields, where).items()
@@ -198,12 +198,12 @@ class SourceRowReader:
             self._twice.append((source_id, number, earlier == content))
         question = self.text("question", row, place) or ""
         if not question.strip():
-            if self.source.missing_question == "remove":
+            if self.source.incomplete == "remove":
                 return source_id, None
             raise SourceError(
                 f"source {self.source.name!r} has a row without a question",
                 where=place,
-                next_step="correct 'fields.question', or set 'missing_question: remove' to leave "
+                next_step="correct 'fields.question', or set 'incomplete: remove' to leave "
                 "such rows out (they are listed in removals)",
             )
         return source_id, question
@@ -252,12 +252,12 @@ class SourceRowReader:
         )
         if self.scorer.needs_reference and not any(text.strip() for text in references):
             self.sparse.check("references")
-            if self.source.missing_reference == "remove":
+            if self.source.incomplete == "remove":
                 return None
             raise SourceError(
                 f"source {self.source.name!r} has a question without a reference",
                 where=here,
-                next_step="map 'fields.references', or set 'missing_reference: remove' "
+                next_step="map 'fields.references', or set 'incomplete: remove' "
                 "to leave such questions out (they are listed in removals)",
             )
         if self.scorer.lettered:

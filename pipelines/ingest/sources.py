@@ -154,14 +154,14 @@ def ingest(sources: Sequence[Source], *, base: Path, images: Path | None = None)
 def pin(source: Source) -> Source:
     """The source with its hub revision resolved to a commit."""
     source = from_catalog(source)
-    if source.kind != "hub":
+    if not source.on_hub:
         return source
     commit = resolve(str(source.hub_id), source.revision, where=f"source {source.name!r}")
     return source.model_copy(update={"revision": commit})
 
 
 def _open(source: Source, base: Path) -> tuple[str, Iterator[dict[str, Any]], dict[str, Any]]:
-    if source.kind == "hub":
+    if source.on_hub:
         source = pin(source)
         commit = str(source.revision)
         rows = hub_rows(
@@ -250,7 +250,7 @@ def revisions(sources: Sequence[Source]) -> list[Revision]:
     found = []
     for listed in sources:
         source = from_catalog(listed)
-        if source.kind != "hub":
+        if not source.on_hub:
             continue
         name, hub_id, wanted = source.name, str(source.hub_id), source.revision
         asked = Revision(name, hub_id, wanted, None)
@@ -318,7 +318,7 @@ def sample(source: Source, file: str | None, *, rows: int) -> list[Mapping[str, 
 
 def _rows(source: Source, file: str | None) -> Iterator[Mapping[str, Any]]:
     where = f"source {source.name!r}"
-    if file is not None or source.kind == "files":
+    if file is not None or not source.on_hub:
         named, place = (file, "--file") if file is not None else (str(source.path), where)
         for path in named_files.expand(named, base=Path.cwd(), where=place):
             yield from files.rows(path, None if file is not None else source.format)

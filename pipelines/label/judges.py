@@ -42,7 +42,7 @@ from routeyard.pipelines.label.policies import (
 from routeyard.pipelines.label.scorers.patterns import patterns
 from routeyard.schemas.errors import BadInput, did_you_mean
 from routeyard.schemas.recipe import Label
-from routeyard.schemas.recipe.collect import Budget, RateLimits, Unanswered
+from routeyard.schemas.recipe.collect import UNANSWERED_AFTER, Budget, RateLimits
 from routeyard.schemas.recipe.label import Judge, ServedModel, Verifier
 
 # Prompt templates: text files with a version and `{{names}}` that are filled once.
@@ -254,7 +254,7 @@ def ask_model(
         price=price,
         max_tokens=served.max_tokens,
         unusable=lambda reply: unusable(reply, read),
-        unanswered_after=Unanswered().after,
+        unanswered_after=UNANSWERED_AFTER,
         transport=transport,
     )
     return ask_prompts(
@@ -451,7 +451,7 @@ def _choose(
         together = list(group)
         if kept is not None and not any(answer.key in kept for answer in together):
             continue
-        random.Random(f"{by.seed}|{query_id}").shuffle(together)
+        random.Random(f"0|{query_id}").shuffle(together)
         for start in range(0, len(together), len(LETTERS)):
             part = together[start : start + len(LETTERS)]
             forward = _choice_request(template, part, by)
@@ -511,7 +511,7 @@ def _request(
     }
     fenced = {} if listed is None else dict.fromkeys(("answer", "answers", "numbered"), listed)
     prompt = template.fill(values, fenced=fenced)
-    settings = settings_of(by, temperature=by.temperature, seed=by.seed)
+    settings = settings_of(by, temperature=0.0, seed=0)
     return request_for(settings, f"judge:{by.name}", answer.key[0], prompt)
 
 
@@ -598,7 +598,7 @@ def verify(
     """
     template = load_template("verification", verifier.template, names=PLACES)
     scorer, version = f"xverify:{verifier.name}", template.version
-    settings = settings_of(verifier, temperature=verifier.temperature, top_p=verifier.top_p)
+    settings = settings_of(verifier, temperature=0.1, top_p=0.7)
     asked = []
     for answer in answers(queries, responses, only):
         prompt = template.fill(

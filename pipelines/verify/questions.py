@@ -285,11 +285,13 @@ def _compared(evidence: Evidence) -> Iterator[tuple[dict[str, Any], bool | None]
     assert pool is not None
     assert collect is not None
     queries, sample = evidence.whole("queries"), _sample(evidence)
+    limit = evidence.figures("collect").get("reask_truncated")
+    larger = limit if isinstance(limit, int) else None
     for model in pool.models:
         rows = sample.filter(pc.equal(sample.column("model_id"), model.model_id)).to_pylist()
         asks, provider = ModelPrompts(queries, model, collect), provider_of(model, pool)
         stated = _stated(evidence, provider)
-        hashed = list(_settings(model, provider, collect, stated))
+        hashed = list(_settings(model, provider, collect, stated, larger))
         right: list[bool | None] = [_is_of(row, hashed, asks) for row in rows]
         if "$" in provider.base_url and stated is None and not any(right):
             right = [None] * len(rows)
@@ -334,10 +336,10 @@ def _sample(evidence: Evidence) -> pa.Table:
 
 
 def _settings(
-    model: Any, provider: Any, collect: Any, stated: str | None
+    model: Any, provider: Any, collect: Any, stated: str | None, larger: int | None
 ) -> Iterator[RequestSettings]:
     """What a model's requests say beside the messages, with each limit of tokens."""
-    for limit in dict.fromkeys((None, collect.reask_truncated)):
+    for limit in dict.fromkeys((None, larger)):
         settings = settings_of(model, provider, collect, max_tokens=limit)
         if "$" in provider.base_url:
             # A loopback server whose address the environment names is known by its name.

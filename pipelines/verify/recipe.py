@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.audit.metering import NEEDED, audit, known_of
+from routeyard.pipelines.audit.metering import NEEDED, audit, names_of
 from routeyard.pipelines.common.pool import models_table
 from routeyard.pipelines.verify.evidence import (
     SECTIONS,
@@ -316,7 +316,7 @@ def metering_of_answers(evidence: Evidence) -> Results:
     queries = evidence.table("queries", ["query_id", "prompt"]) if counted else None
     fresh = audit(
         answers, evidence.table("models", _MODEL), evidence.collect.metering,
-        queries=queries, **known_of(evidence.pool),
+        queries=queries, names=names_of(evidence.pool),
     )  # fmt: skip
     expected = {(one.check, one.model_id, one.count): {"says": one.says} for one in fresh}
     wrong = [f"{_shown(key)} is not listed" for key in expected if key not in stored]

@@ -52,10 +52,10 @@ class Fields(Strict):
     """Domain of the row."""
     scorer: str | None = None
     """Rule scorer of the row, where a source's rows need different ones."""
-    group: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    group: str | None = None
     """What a question belongs to: all questions with one value get one split, of whatever source
     they are (the repository of an issue, the passage of a question, one question under modes)."""
-    images: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    images: str | None = None
     """Images of the question: a path below `images_in`, an address, bytes, an object with `path`,
     `url` or `bytes` (and `license`, `sha256`), or a list of them."""
     metadata: list[str] = Field(default_factory=list)
@@ -63,12 +63,11 @@ class Fields(Strict):
 
 
 class Source(Strict):
-    """One source dataset: from the hub, from local files, or from the catalog."""
+    """One source dataset: local files (`path`), a dataset of the hub (`hub_id`), or one of the
+    catalog; `path` reads a local copy of what has a `hub_id` too."""
 
     name: Name
     """Name of the source; the table `queries` holds it."""
-    kind: Literal["files", "hub"] = "files"
-    """Local `files`, or a dataset of the `hub`."""
     catalog: str | None = None
     """Name of a dataset that Routeyard knows; other keys are then its defaults."""
     # local files: path or glob; `$NAME` and `${NAME}` read the environment
@@ -76,7 +75,7 @@ class Source(Strict):
     """File or glob, relative to the recipe; `${NAME}` reads the environment."""
     format: Literal["parquet", "csv", "jsonl"] | None = None
     """Format of the files, where their names do not say it."""
-    images_in: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    images_in: str | None = None
     """Folder of the files that `fields.images` names, relative to the recipe; nothing outside it
     is read or sent."""
     # hub
@@ -118,10 +117,9 @@ class Source(Strict):
     as `_item` and its place as `_index` (the turns of a dialogue)."""
     fields: Fields | None = None
     """Which column, or expression over columns, is what."""
-    missing_question: Literal["error", "remove"] = "error"
-    """What to do with a row that has no question: stop, or list it in removals."""
-    missing_reference: Literal["error", "remove"] = "error"
-    """What to do with a question that has no reference: stop, or list it in removals."""
+    incomplete: Literal["error", "remove"] = "error"
+    """What to do with a row without a question or without a reference: stop, or list it in
+    removals."""
     where: dict[str, str | int | float | bool] = Field(default_factory=dict)
     """Rows to take (column: value); the others are not part of the source."""
     exclude: dict[str, str | int | float | bool] = Field(default_factory=dict)
@@ -134,13 +132,16 @@ class Source(Strict):
     shuffle_seed: int | None = None
     """Shuffle the rows with this seed before `limit` takes the first ones."""
 
+    @property
+    def on_hub(self) -> bool:
+        """Whether it is read from the hub."""
+        return not self.path and self.hub_id is not None
+
     @model_validator(mode="after")
     def _has_a_place(self) -> Source:
         if self.catalog is None:
-            if self.kind == "files" and not self.path:
-                raise ValueError("a source of kind 'files' needs 'path'")
-            if self.kind == "hub" and not self.hub_id:
-                raise ValueError("a source of kind 'hub' needs 'hub_id'")
+            if not self.path and not self.hub_id:
+                raise ValueError("a source needs 'path' (local files) or 'hub_id' (or 'catalog')")
             if self.fields is None:
                 raise ValueError("a source needs 'fields' (or 'catalog')")
         if self.dense is not None and self.limit is not None and self.dense > self.limit:
@@ -166,8 +167,6 @@ class HiddenStates(Strict):
     environment's word for them (`$NAME`)."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Numbers that are calculated with; what is stored are 32 bits."""
-    batch_size: int = Field(default=8, ge=1)
-    """Prompts that are read at once."""
 
 
 class CurationRule(Strict):
@@ -237,7 +236,7 @@ class Recipe(Strict):
     """Rules that are applied to questions and models, in order."""
     split: Split = Split()
     """How questions are split for training and testing."""
-    hidden_states: HiddenStates | None = Field(default=None, exclude_if=lambda given: given is None)
+    hidden_states: HiddenStates | None = None
     """Layers of one of the pool's models, which read each question."""
     release: Release = Release()
     """What is released, and what its card says."""

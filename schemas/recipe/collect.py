@@ -21,8 +21,6 @@ class Search(Strict):
     """JSONL, CSV or Parquet file with the columns `text` and, where there is one, `title`."""
     results: int = Field(default=3, ge=1, le=20)
     """Passages that one search gives."""
-    longest: int = Field(default=1200, ge=50)
-    """Characters of a passage that are shown."""
 
     @model_validator(mode="after")
     def _one_corpus(self) -> Search:
@@ -68,7 +66,7 @@ class RecordedFields(Strict):
     text: str | None = None
     """Column of the answer. Null, NaN and an empty cell of a CSV are no answer: missing, not
     wrong."""
-    prompt: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    prompt: str | None = None
     """Column of what the model was asked, as text or messages: compared with the recipe's question,
     and not kept."""
     sample: str | None = None
@@ -79,13 +77,13 @@ class RecordedFields(Strict):
     """Column of the references the answer was graded against."""
     finish_reason: str | None = None
     """Column of the reason why the answer ended."""
-    status: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    status: str | None = None
     """Column of how the attempt ended, in the source's own words: `ok`, `truncated`, `refused`,
     `empty`, `error`, `timeout`, `unanswered`, `ungraded`, and words that mean one of them, such as
     `RateLimitError`, `HTTP 503` or `content-filter`. An error, a timeout or an unanswered row has
     no label, whatever its score. `failed` beside an answer or a score is how somebody graded it.
     The build asks about a word that it does not know: `statuses`."""
-    error: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    error: str | None = None
     """Column of the error's message, kept where the attempt has no answer."""
     served_model: str | None = None
     """Column of the model name that the endpoint reported."""
@@ -93,16 +91,16 @@ class RecordedFields(Strict):
     """Column of metered prompt tokens."""
     completion_tokens: str | None = None
     """Column of metered completion tokens."""
-    cache_read_tokens: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    cache_read_tokens: str | None = None
     """Column of the prompt tokens, among the metered ones, that were read from a cache."""
-    cache_write_tokens: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    cache_write_tokens: str | None = None
     """Column of the prompt tokens, among the metered ones, that were written to a cache."""
     cost_usd: str | None = None
     """Column of the cost in USD. 0 beside an answer is unknown, unless the pool states a price of 0
     for the model; so are 0 tokens and a latency of 0."""
     latency_s: str | None = None
     """Column of the latency in seconds."""
-    calls: str | None = Field(default=None, exclude_if=lambda given: given is None)
+    calls: str | None = None
     """Column of the number of calls that the answer took: turns of an agent, whose tokens are added
     up. Token counts of several calls are not compared with the one text that is recorded."""
 
@@ -118,14 +116,12 @@ class Recorded(Strict):
     """Source whose `source_id`s the file names; needed when a recipe has several sources."""
     other_models: Literal["error", "ignore"] = "error"
     """What to do with rows of a model that is not in the pool."""
-    other_questions: Literal["error", "ignore", "keep"] = Field(
-        default="error", exclude_if=lambda given: given == "error"
-    )
+    other_questions: Literal["error", "ignore", "keep"] = "error"
+
     """What to do with answers whose recorded prompt (`fields.prompt`) does not ask the recipe's
     question: stop, leave them out, or take them. The card says how many."""
-    duplicates: Literal["error", "first", "last", "missing"] = Field(
-        default="error", exclude_if=lambda given: given == "error"
-    )
+    duplicates: Literal["error", "first", "last", "missing"] = "error"
+
     """What to do with rows that answer what another row has answered: stop, take the first or the
     last of them, or leave pairs with different answers without one. The card says how many."""
     statuses: dict[
@@ -143,7 +139,7 @@ class Recorded(Strict):
             "unanswered",
             "ungraded",
         ],
-    ] = Field(default_factory=dict, exclude_if=lambda given: not given)
+    ] = Field(default_factory=dict)
     """What the source's own words of `fields.status` and `fields.finish_reason` count as in this
     benchmark, as in {max_steps: wrong, timeout: missing, gave_up: error}: an answer that is missing
     has no label, one that is wrong has the score 0, one that is scored has what its source gave
@@ -184,10 +180,6 @@ class Retry(Strict):
     first_wait_s: float = Field(default=0.5, ge=0)
     """Seconds before the second attempt; each further wait is longer. The first two waits are a
     tenth where the model answers other calls meanwhile."""
-    longest_wait_s: float = Field(default=60.0, ge=0)
-    """Longest wait between attempts, in seconds."""
-    longest_retry_after_s: ClassVar[float] = 600.0
-    """A Retry-After above this pauses the model instead of holding the run."""
     pause_after: int = Field(default=20, ge=1)
     """Pairs in a row that failed for good before a model is paused."""
 
@@ -218,27 +210,18 @@ class Budget(Strict):
         return self.usd is not None or self.per_model_usd is not None or bool(self.models)
 
 
-class Unanswered(Strict):
-    """When a pair is given up that is billed each time and never answered."""
+#: Billed attempts without an answer, over all runs, after which a pair is `unanswered`.
+UNANSWERED_AFTER = 6
 
-    after: int = Field(default=6, ge=1)
-    """Billed attempts without an answer, over all runs, after which it is `unanswered`."""
+
+class Unanswered(Strict):
+    """What becomes of pairs that were billed 6 times, over all runs, and never answered."""
+
     release: Literal["go_on", "stop"] = "go_on"
     """Whether a release is made without those answers, or the build stops."""
-    refused_share: float = Field(default=0.0, ge=0, le=1, exclude_if=lambda given: not given)
+    refused_share: float = Field(default=0.0, ge=0, le=1)
     """Share of all answers, and of verifiers' and judges' verdicts, that a release may lack because
     a key, an address or a model was refused; more stops the build. They are asked again."""
-
-
-class Wire(Strict):
-    """How long a server may be silent; `deadline_s` bounds the whole call."""
-
-    connect_s: ClassVar[float] = 10.0
-    """Seconds until the connection is made."""
-    first_byte_s: float | None = Field(default=None, gt=0)
-    """Until the answer begins; the deadline where it is not given."""
-    idle_s: float = Field(default=120.0, gt=0)
-    """Between two pieces of an answer."""
 
 
 class Coverage(Strict):
@@ -251,46 +234,28 @@ class Coverage(Strict):
 
 
 class Informative(Strict):
-    """Rounds of `strategy: informative`: questions that part models still too close."""
+    """Rounds of `strategy: informative`: questions that part models still too close. There are 16
+    at most, the pilot included, each 1.3 times the one before."""
 
     resolve: float = Field(default=0.02, gt=0, le=1)
     """A pair of models is done with when its difference is known to this, or is beyond doubt."""
     pilot: int = Field(default=100, ge=2)
     """Questions of the pilot, which every model is asked."""
-    rounds: int = Field(default=16, ge=1, le=100)
-    """Rounds at most, the pilot included."""
-    growth: float = Field(default=1.3, ge=1, le=4)
-    """Questions of a round by those of the round before."""
     calls: int | None = Field(default=None, ge=1)
     """Pairs of question and model that are asked at most, over all rounds."""
-    seed: int = 0
-    """Seed of the pilot and of what each round asks."""
-
-
-class BatchSettings(Strict):
-    """Batch endpoints (`/v1/files`, `/v1/batches`) instead of one call per answer."""
-
-    requests_per_batch: int = Field(default=5000, ge=1, le=50_000)
-    """Requests in one file at most."""
-    poll_s: float = Field(default=30.0, gt=0)
-    """Seconds between looks whether a batch has ended."""
-    completion_window: ClassVar[str] = "24h"
-    """Time the provider is given."""
 
 
 class Metering(Strict):
     """Thresholds of the metering audit (`routeyard audit metering`)."""
 
-    usage_missing: float = Field(default=0.0, ge=0, le=1)
+    usage_missing: ClassVar[float] = 0.0
     """Share of a model's answers that may lack usage."""
-    price_unknown: float = Field(default=0.0, ge=0, le=1)
+    price_unknown: ClassVar[float] = 0.0
     """Share of a model's answers whose cost may be unknown."""
     constant_count: ClassVar[float] = 0.5
     """One completion count for more than this share of texts of different lengths."""
     min_answers: ClassVar[int] = 20
     """Answers a model needs before shares and rates are judged."""
-    tokens_per_word: float = Field(default=0.5, gt=0, le=1)
-    """Fewest tokens a word or sign can take, on average over one text."""
     token_slack: ClassVar[int] = 16
     """Tokens of slack around each bound (stop and template tokens)."""
     truncated: float = Field(default=0.05, ge=0, le=1)
@@ -308,7 +273,7 @@ class Metering(Strict):
     """Fewest outliers that are a finding; one or two slow calls are no pattern."""
     canary_drift: ClassVar[float] = 0.5
     """Share of canary prompts whose answer may differ between start and end."""
-    cache_unwritten: float = Field(default=0.05, ge=0, le=1, exclude_if=lambda given: given == 0.05)
+    cache_unwritten: float = Field(default=0.05, ge=0, le=1)
     """Share of a model's answers that may read more from a cache than any prompt of the hour before
     had: other traffic of the same account may have filled it."""
     served_as: dict[str, list[str]] = Field(default_factory=dict)
@@ -316,12 +281,10 @@ class Metering(Strict):
 
 
 class Canary(Strict):
-    """Fixed prompts asked at temperature 0 at the start and again at the end."""
+    """Fixed prompts asked at temperature 0 at the start and again at the end, for 64 tokens."""
 
     prompts: list[str] = Field(default_factory=list)
     """The prompts; none asks nothing."""
-    max_tokens: int = Field(default=64, ge=1)
-    """Most tokens of a canary's answer."""
 
 
 class Collect(Strict):
@@ -351,17 +314,9 @@ class Collect(Strict):
     """Stream answers, which measures the time to the first token."""
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     """Further request parameters for all models."""
-    reask_truncated: int | None = Field(default=None, ge=1)
-    """Ask truncated answers again with this limit."""
-    reask: list[Literal["error", "refused", "unanswered"]] = Field(default_factory=list)
-    """Outcomes that a plan counts as missing although they are permanent."""
     deadline_s: float = Field(default=600.0, gt=0)
     """Seconds after which a call is given up."""
-    wire: Wire = Field(default=Wire(), exclude_if=lambda given: given == Wire())
-    """How long a server may be silent."""
-    unanswered: Unanswered = Field(
-        default=Unanswered(), exclude_if=lambda given: given == Unanswered()
-    )
+    unanswered: Unanswered = Unanswered()
     """What becomes of a pair that is billed again and again and never answered."""
     limits: RateLimits = RateLimits()
     """Limits of each model without limits in the pool."""
@@ -371,19 +326,14 @@ class Collect(Strict):
     """Hard limits in USD."""
     coverage: Coverage = Coverage()
     """Share of the pool that each question is asked of."""
-    strategy: Literal["uniform", "informative"] = Field(
-        default="uniform", exclude_if=lambda given: given == "uniform"
-    )
+    strategy: Literal["uniform", "informative"] = "uniform"
+
     """`uniform` asks what `coverage` says; `informative` asks in rounds, where models that are not
     told apart yet can be."""
-    informative: Informative = Field(
-        default=Informative(), exclude_if=lambda given: given == Informative()
-    )
+    informative: Informative = Informative()
     """Pilot, rounds and end of `strategy: informative`."""
-    agent: Agent | None = Field(default=None, exclude_if=lambda given: given is None)
+    agent: Agent | None = None
     """Questions are answered in several steps, by an agent that may search."""
-    batch: BatchSettings = BatchSettings()
-    """Settings of batch endpoints."""
     metering: Metering = Metering()
     """Thresholds of the metering audit."""
     canary: Canary = Canary()
@@ -407,7 +357,8 @@ class Collect(Strict):
                     raise ValueError(f"'agent' asks step by step: '{name}' can only be '{only}'")
             if self.stream or self.reask_truncated is not None or self.coverage.share < 1:
                 raise ValueError(
-                    "'agent' knows neither 'stream' nor 'reask_truncated' nor a share of 'coverage'"
+                    "'agent' knows neither 'stream' nor a share of 'coverage', nor does its build "
+                    "know --reask-truncated"
                 )
         if self.provider == "recorded" and not self.recorded:
             raise ValueError("provider 'recorded' needs a 'recorded' list of files")
@@ -416,5 +367,30 @@ class Collect(Strict):
         if self.reask_truncated is not None and (
             self.max_tokens is None or self.reask_truncated <= self.max_tokens
         ):
-            raise ValueError("'reask_truncated' needs to be larger than 'max_tokens'")
+            raise ValueError("--reask-truncated needs to be larger than 'max_tokens'")
         return self
+
+    @property
+    def reask(self) -> list[str]:
+        """Outcomes that this run asks again although they are permanent (`build --reask`)."""
+        return self.outcomes if isinstance(self, CollectAgain) else []
+
+    @property
+    def reask_truncated(self) -> int | None:
+        """The limit with which this run asks truncated answers again (`--reask-truncated`)."""
+        return self.limit if isinstance(self, CollectAgain) else None
+
+
+class CollectAgain(Collect):
+    """`collect` of one run of a recipe that is to ask some answers again: options of `build`."""
+
+    outcomes: list[str] = Field(default_factory=list)
+    limit: int | None = Field(default=None, ge=1)
+
+    @field_validator("outcomes")
+    @classmethod
+    def _known(cls, outcomes: list[str]) -> list[str]:
+        known = ("error", "refused", "unanswered")
+        if wrong := [name for name in outcomes if name not in known]:
+            raise ValueError(f"--reask takes {', '.join(known)}; got {wrong[0]!r}")
+        return outcomes

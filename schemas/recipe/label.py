@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -27,8 +27,9 @@ class ServedModel(Strict):
     (`routerxbench` for ratings, `confidence-driven` for choices), or the text itself."""
     max_tokens: int = Field(default=2048, ge=1)
     """Most tokens of one of its answers."""
-    parameters: dict[str, Any] = Field(default_factory=dict, exclude_if=lambda given: not given)
-    """Further parameters of its requests, in place of those above; a null takes one away, as
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    """Further parameters of its requests, in place of ours (for judges `temperature: 0` and
+    `seed: 0`, for verifiers `temperature: 0.1` and `top_p: 0.7`); a null takes one away, as
     `{max_tokens: null, max_completion_tokens: 2048, temperature: null}` for models that reason."""
     concurrency: int = Field(default=8, ge=1, le=256)
     """Calls in flight at most."""
@@ -56,11 +57,6 @@ class Verifier(ServedModel):
     with Routeyard: `template` names the file with it (docs/howto/judges.md says where it is).
     """
 
-    temperature: float = 0.1
-    """Sampling temperature."""
-    top_p: ClassVar[float] = 0.7
-    """Nucleus of the sampling."""
-
     @property
     def foreign_prompt(self) -> str | None:
         """A warning where an xVerify model is not asked with a prompt of the recipe's own."""
@@ -87,7 +83,7 @@ class Judge(ServedModel):
     """What it is asked: a rating, right or wrong, against another model, a choice."""
     reference_model: str | None = None
     """Model whose answer a `relative` judge compares with."""
-    decides: bool = Field(default=True, exclude_if=lambda given: given)
+    decides: bool = True
     """Whether its verdicts may enter labels. With `false` it is asked about the first answer of
     every model to every question, and its verdicts decide nothing but preferences (rule
     `preference`, basis `judge`)."""
@@ -95,10 +91,6 @@ class Judge(ServedModel):
     """Lowest rating of the scale, 0 or 1; the highest is 10."""
     correct_from: float = Field(default=7, ge=0, le=10)
     """Rating from which an answer is correct."""
-    temperature: float = 0.0
-    """Sampling temperature."""
-    seed: int = 0
-    """Seed that is sent along."""
 
 
 class Policy(Strict):
@@ -125,7 +117,8 @@ class Policy(Strict):
     incorrect unless an answer was read in them."""
     trust: Literal["given", "rules"] | None = None
     """Whose labels count where a recording holds grades: its own (`given`) or the rule's (`rules`).
-    Default: its own; the build stops where the rule would give a model another accuracy."""
+    Default: what `default` says, else its own; the build stops where the rule would give a model
+    another accuracy."""
     threshold: float | None = Field(default=None, ge=0, le=1)
     """Score at or above which a graded answer, or a mean over samples, is correct."""
 
@@ -144,10 +137,6 @@ class Label(Strict):
     """Policy of every task that `tasks` does not name."""
     tasks: dict[str, Policy] = Field(default_factory=dict)
     """Policies by task."""
-    trust: Literal["given", "rules"] | None = Field(
-        default=None, exclude_if=lambda given: given is None
-    )
-    """The same as `trust` of every policy that does not say it."""
     verifiers: list[Verifier] = Field(default_factory=list)
     """Served models that `then` may name as `xverify:<name>` and `judge:<name>`."""
     judges: list[Judge] = Field(default_factory=list)
@@ -160,9 +149,9 @@ class Label(Strict):
     seen read-only. A program that imports another one is wrong."""
 
     def policy_of(self, task: str) -> Policy:
-        """The policy of a task, with what the section says for all."""
+        """The policy of a task, with `trust` of `default` where it does not say it."""
         policy = self.tasks.get(task, self.default)
-        return policy.model_copy(update={"trust": policy.trust or self.trust})
+        return policy.but(trust=policy.trust or self.default.trust)
 
     @property
     def opinions(self) -> list[str]:

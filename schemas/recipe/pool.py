@@ -116,13 +116,13 @@ class Arm(Strict):
 
     of: Name
     """The entry: the model that all its arms are."""
-    effort: Name | None = Field(default=None, exclude_if=lambda given: given is None)
+    effort: Name | None = None
     """Name of its effort."""
-    effort_level: int | None = Field(default=None, ge=0, exclude_if=lambda given: given is None)
+    effort_level: int | None = Field(default=None, ge=0)
     """Place of that effort in its axis, which goes from least to most."""
-    prompt: Name | None = Field(default=None, exclude_if=lambda given: given is None)
+    prompt: Name | None = None
     """Name of its prompt."""
-    tools: Name | None = Field(default=None, exclude_if=lambda given: given is None)
+    tools: Name | None = None
     """Name of its tools."""
 
 
@@ -196,10 +196,6 @@ def _settings(model: Model, axis: Axis, name: str, value: Any) -> list[tuple[tup
 _ASKS = ("prompt", "question")
 
 
-def _is_none(given: object) -> bool:
-    return given is None
-
-
 class Model(Strict):
     """One model. What is not known stays null; it is never invented."""
 
@@ -213,7 +209,7 @@ class Model(Strict):
     """Family of the model."""
     params_b: float | None = Field(default=None, gt=0)
     """Parameters, in billions."""
-    params_source: str | None = Field(default=None, exclude_if=_is_none)
+    params_source: str | None = None
     """Where that size was read, and when."""
     price_in: float | None = Field(default=None, ge=0)
     """USD per million prompt tokens; null is not known, never free."""
@@ -223,44 +219,42 @@ class Model(Strict):
     """Day on which the prices were read, as 2026-11-01."""
     price_source: str | None = None
     """Where the prices were read."""
-    price_cache_read: float | None = Field(default=None, ge=0, exclude_if=_is_none)
+    price_cache_read: float | None = Field(default=None, ge=0)
     """USD per million prompt tokens that are read from the provider's cache."""
-    price_cache_write: float | None = Field(default=None, ge=0, exclude_if=_is_none)
+    price_cache_write: float | None = Field(default=None, ge=0)
     """USD per million prompt tokens that are written to the provider's cache."""
-    price_up_to: int | None = Field(default=None, gt=0, exclude_if=_is_none)
+    price_up_to: int | None = Field(default=None, gt=0)
     """Prompt tokens up to which the prices hold; what a longer prompt costs is not known."""
-    price_changed: str | None = None
-    """Day of the last price change that is known; a price read before it is stale."""
     context_window: int | None = Field(default=None, gt=0)
     """Tokens of prompt and answer together."""
     simulated: bool = False
     """True for a program that simulates a model."""
     tokenizer: str | None = None
     """Path of a `tokenizer.json`, for exact token counts before anything is sent."""
-    image_tokens: int | None = Field(default=None, ge=0, exclude_if=_is_none)
+    image_tokens: int | None = Field(default=None, ge=0)
     """Tokens that its provider counts for one image at most, for plans and budgets; 0 for a model
     that reads text only: it is sent a mark in the place of each image."""
     limits: RateLimits | None = None
     """What this model may be asked at once and per minute."""
-    samples: int | None = Field(default=None, ge=1, le=1000, exclude_if=_is_none)
+    samples: int | None = Field(default=None, ge=1, le=1000)
     """Answers asked of this model for each question, in place of `collect.samples`."""
-    system: str | None = Field(default=None, exclude_if=_is_none)
+    system: str | None = None
     """System message of this model in place of `collect.system`; empty for none."""
-    prompt: str | None = Field(default=None, exclude_if=_is_none)
+    prompt: str | None = None
     """What this model is asked, where it is not the query's own prompt: a text around `{{ prompt
     }}`, or made of `question`, `choices`, `task`, `domain`, `source`, `metadata`."""
-    relay: Relay | None = Field(default=None, exclude_if=_is_none)
+    relay: Relay | None = None
     """With `collect.agent`: the first steps are one model's, the others another's."""
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     """Request parameters of this model alone; null takes a default away."""
-    axes: dict[Axis, AxisValues] | None = Field(default=None, exclude_if=_is_none)
+    axes: dict[Axis, AxisValues] | None = None
     """Values that make arms of this entry: `effort: [low, medium, high]` gives three members, of
     which each is asked with its own `reasoning_effort`. The others are `output_budget`, `prompt`,
     `tools` and `samples`; values by name may set any keys of a model."""
-    arm: Arm | None = Field(default=None, exclude_if=_is_none)
+    arm: Arm | None = None
     """Of which entry with axes this is an arm; written when the axes are read."""
 
-    @field_validator("price_date", "price_changed", mode="before")
+    @field_validator("price_date", mode="before")
     @classmethod
     def _is_a_day(cls, value: object) -> object:
         # YAML reads 2026-11-01 without quotes as a date, which is what it means.
@@ -317,7 +311,7 @@ class Provider(Strict):
     """Form of the price list that it publishes."""
     supports_n: bool = False
     """True where one request may ask for `n` answers."""
-    trust_cached_tokens: bool = Field(default=False, exclude_if=lambda given: not given)
+    trust_cached_tokens: bool = False
     """True where a budget believes its counts of cached tokens. Else only as many cost the cached
     price as an earlier prompt of the run began with; tables always have the counts reported."""
     limits: RateLimits = RateLimits(concurrency=1024)

@@ -43,9 +43,8 @@ class Split(Strict):
     """Keep the shares of tasks in each part."""
     seed: int = 0
     """Seed of the split."""
-    keep_together: Literal["near", "equal", "group"] = Field(
-        default="near", exclude_if=lambda given: given == "near"
-    )
+    keep_together: Literal["near", "equal", "group"] = "near"
+
     """What gets one split besides questions of one `fields.group` and duplicates that the rule
     `dedup` found: questions that differ in spelling only and those with equal words (`near`), with
     equal words (`equal`), or nothing more (`group`)."""
@@ -102,8 +101,6 @@ class Release(Strict):
     """The paper this benchmark follows; the card names it and lists the differences."""
     known_issues: list[str] = Field(default_factory=list)
     """What readers should know."""
-    datasheet: dict[str, str] = Field(default_factory=dict)
-    """Questions and answers of a datasheet."""
     waivers: list[Waiver] = Field(default_factory=list)
     """Gates that are waived, each with its reason."""
     include_embeddings: bool = False

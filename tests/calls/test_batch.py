@@ -13,7 +13,7 @@ from routeyard.pipelines.collect.collect import acollect, collect, responses_tab
 from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput
-from routeyard.schemas.recipe.collect import BatchSettings, Budget, Collect, Unanswered
+from routeyard.schemas.recipe.collect import Budget, Collect
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error
 from tests.calls.test_faults import table
@@ -89,12 +89,14 @@ class Batches(Loopback):
             batch[field] = name
 
 
+@pytest.fixture(autouse=True)
+def small_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("routeyard.pipelines.collect.batch.REQUESTS_PER_BATCH", 4)
+    monkeypatch.setattr("routeyard.pipelines.collect.batch.POLL_S", 0.02)
+
+
 def settings(**changes: Any) -> Collect:
-    given = {
-        "transport": "batch",
-        "batch": BatchSettings(requests_per_batch=4, poll_s=0.02),
-    } | changes
-    return Collect(**given)
+    return Collect(**{"transport": "batch", **changes})
 
 
 def pool(server: Loopback) -> Pool:
@@ -128,17 +130,17 @@ def test_every_line_ends_as_a_row(tmp_path: Path) -> None:
 
 
 def test_a_pair_billed_too_often_is_given_up_in_the_run_that_found_out(tmp_path: Path) -> None:
-    given = settings(unanswered=Unanswered(after=3))
+    given = settings()
     with Batches() as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
-        for run in (1, 2, 3):
+        for run in range(1, 7):
             ended = collect(plan(table(["q0", "tools"]), pool(server), given, ledger), ledger)
-            assert ended.complete == (run == 3)
+            assert ended.complete == (run == 6)
         # Not only when the next run looks: this one may go on to a release.
         assert ended.unanswered == {"m": 1}
-        assert server.asked.count("tools") == 3
+        assert server.asked.count("tools") == 6
         again = collect(plan(table(["q0", "tools"]), pool(server), given, ledger), ledger)
         assert (again.complete, again.unanswered) == (True, {"m": 1})
-        assert server.asked.count("tools") == 3
+        assert server.asked.count("tools") == 6
 
 
 def test_a_stopped_run_finds_its_batches_again(tmp_path: Path) -> None:

@@ -21,11 +21,11 @@ from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.reply import CallFault
 from routeyard.pipelines.collect.runner import backoff
 from routeyard.pipelines.collect.sqlite import SqliteLedger
-from routeyard.schemas.recipe.collect import Collect, Retry
+from routeyard.schemas.recipe.collect import Collect, CollectAgain, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion, error
 
-QUICK = Retry(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)
+QUICK = Retry(attempts=3, first_wait_s=0.01)
 BIG = "x" * 1_000_000
 ODD = "zero\u0000 nul, combining e\u0301, 👩‍👩‍👧‍👦, \u202eright to left, \ufeffbom"
 
@@ -121,7 +121,7 @@ def one_model(server: Loopback, **provider: Any) -> Pool:
 def run(server: Loopback, folder: Path, prompts: list[str], **settings: Any) -> tuple[Any, Any]:
     settings = {"retry": QUICK, "deadline_s": 1.0} | settings
     with SqliteLedger(folder / "ledger.sqlite") as ledger:
-        made = plan(table(prompts), one_model(server), Collect(**settings), ledger)
+        made = plan(table(prompts), one_model(server), CollectAgain(**settings), ledger)
         collected = collect(made, ledger)
         return collected, responses_table(made, ledger)
 
@@ -229,7 +229,7 @@ def test_throttling_halves_what_is_in_flight(tmp_path: Path) -> None:
 
     with Loopback(behave) as server:
         holder.append(server)
-        retry = Retry(attempts=50, first_wait_s=0.01, longest_wait_s=0.05)
+        retry = Retry(attempts=50, first_wait_s=0.01)
         collected, responses = run(server, tmp_path, [f"q{i}" for i in range(400)], retry=retry)
     assert collected.complete
     assert set(responses.column("status").to_pylist()) == {"ok"}
@@ -300,12 +300,12 @@ def test_truncated_answers_are_asked_again_with_a_larger_limit(tmp_path: Path) -
     with Loopback(behave) as server:
         _, responses = run(server, tmp_path, ["a", "b"], max_tokens=100)
         assert set(responses.column("status").to_pylist()) == {"truncated"}
-        _, responses = run(server, tmp_path, ["a", "b"], max_tokens=100, reask_truncated=500)
+        _, responses = run(server, tmp_path, ["a", "b"], max_tokens=100, limit=500)
         assert responses.column("text").to_pylist() == ["whole", "whole"]
         assert responses.column("attempts").to_pylist() == [2, 2]
         assert server.requests == 4
         # In one run as well, and then never again.
-        _, responses = run(server, tmp_path / "b", ["a", "b"], max_tokens=100, reask_truncated=500)
+        _, responses = run(server, tmp_path / "b", ["a", "b"], max_tokens=100, limit=500)
         assert responses.column("text").to_pylist() == ["whole", "whole"]
         assert server.requests == 8
 

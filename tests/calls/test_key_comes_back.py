@@ -21,7 +21,7 @@ from routeyard.pipelines.collect.prices import fetch_prices
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BadInput, RouteyardError
 from routeyard.pipelines.label.judges import judge, verify
-from routeyard.schemas.recipe.collect import BatchSettings, Collect, Retry
+from routeyard.schemas.recipe.collect import Collect, Retry
 from routeyard.schemas.recipe.label import Judge, Verifier
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.echo import Echo, forms
@@ -75,7 +75,7 @@ def asked(server: Echo, ledger: SqliteLedger) -> list[Any]:
     for changes in (
         {"logprobs": True},
         {"stream": True, "temperature": 0.5},
-        {"transport": "batch", "temperature": 0.7, "batch": BatchSettings(poll_s=0.02)},
+        {"transport": "batch", "temperature": 0.7},
     ):
         made = plan(prompts, pool, Collect(retry=ONCE, **changes), ledger)  # type: ignore[arg-type]
         told.append(collect(made, ledger))

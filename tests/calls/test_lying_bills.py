@@ -47,7 +47,7 @@ def test_impossible_usage_pauses_before_the_budget_is_gone(tmp_path: Path) -> No
     bill, ended = spend(LIES["one token each"], tmp_path)
     assert bill.usd < LIMIT
     assert "its usage is impossible: 20 prompts of at least" in ended.paused["m"]
-    assert "collect.metering.tokens_per_word" in ended.paused["m"]
+    assert "take the budget away" in ended.paused["m"]
     assert not ended.out_of_budget
 
 

@@ -13,7 +13,7 @@ from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.label.policies import decide
 from routeyard.pipelines.label.rules import file_verdicts
 from routeyard.schemas.recipe import Label
-from routeyard.schemas.recipe.collect import Collect, Retry, Unanswered
+from routeyard.schemas.recipe.collect import CollectAgain, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion
 from tests.calls.test_faults import table
@@ -40,17 +40,17 @@ def build(server: Loopback, folder: Path, asked: pa.Table, **changes: Any) -> tu
         models=[Model(model_id="m", price_in=1, price_out=1, price_date="2026-01-01")],
         providers=[Provider(name="p", base_url=server.base_url)],
     )
-    settings = Collect(retry=Retry(attempts=2, first_wait_s=0), **changes)
+    settings = CollectAgain(retry=Retry(attempts=2, first_wait_s=0), **changes)
     with SqliteLedger(folder / "l.sqlite") as ledger:
         made = plan(asked, pool, settings, ledger)
         return made, collect(made, ledger), responses_table(made, ledger)
 
 
 def test_it_is_settled_after_a_stated_number_of_billed_attempts(tmp_path: Path) -> None:
-    asked, after = queries(2), Unanswered(after=5)
+    asked = queries(2)
     with Loopback(behave) as server:
-        for run, count in ((1, 2), (2, 4), (3, 5), (4, 5)):
-            made, ended, rows = build(server, tmp_path, asked, unanswered=after)
+        for run, count in ((1, 2), (2, 4), (3, 6), (4, 6)):
+            made, ended, rows = build(server, tmp_path, asked)
             billed = sum(n for (_, prompt, _), n in server.seen.items() if "what is 0" in prompt)
             assert billed == count, run
             assert ended.complete == (run >= 3)
@@ -64,8 +64,9 @@ def test_it_is_settled_after_a_stated_number_of_billed_attempts(tmp_path: Path) 
         )
         # Neither right nor wrong.
         assert scores == {"q" + "0" * 20: None, "q" + "0" * 19 + "1": True}
-        # Who raises the number, or says so, asks again.
-        assert not build(server, tmp_path, asked, unanswered=Unanswered(after=9))[1].complete
+        # Who says so asks again.
+        build(server, tmp_path, asked, outcomes=["unanswered"])
+        assert sum(n for (_, prompt, _), n in server.seen.items() if "what is 0" in prompt) == 7
 
 
 def test_what_such_attempts_cost_is_in_the_ledger(tmp_path: Path) -> None:
@@ -80,6 +81,6 @@ def test_what_such_attempts_cost_is_in_the_ledger(tmp_path: Path) -> None:
 def test_an_outage_is_no_billed_attempt(tmp_path: Path) -> None:
     with Loopback(lambda body, seen: Do(status=503)) as server:
         for _ in range(4):
-            _, ended, rows = build(server, tmp_path, table(["q"]), unanswered=Unanswered(after=3))
+            _, ended, rows = build(server, tmp_path, table(["q"]))
         assert ended.missing == {"m": 1}
         assert rows["status"].to_pylist() == ["error"]

@@ -18,7 +18,7 @@ from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.reply import CallFault
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.label.judges import verify
-from routeyard.schemas.recipe.collect import Collect, Retry, Wire
+from routeyard.schemas.recipe.collect import Collect, Retry
 from routeyard.schemas.recipe.label import Verifier
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from tests.calls.loopback import Do, Loopback, answer, completion
@@ -99,20 +99,24 @@ def test_nothing_is_sent_to_another_host(tmp_path: Path) -> None:
         assert other.requests == 0
 
 
-def test_silence_in_the_middle_of_an_answer_ends_the_call(tmp_path: Path) -> None:
+def test_silence_in_the_middle_of_an_answer_ends_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A head and half a body, then nothing."""
+    short = limits.Timeouts(60.0, idle_s=0.3)
+    monkeypatch.setattr("routeyard.pipelines.collect.collect.timeouts_of", lambda collect: short)
     with Loopback(lambda body, seen: Do(body=b'{"choices": [')) as server:
         server.promise = 1000
         started = time.monotonic()
-        row = asked(server, tmp_path, wire=Wire(idle_s=0.3), deadline_s=60.0)
+        row = asked(server, tmp_path)
     assert row["error"].startswith("timeout: no byte came for 0.3 s")
     assert time.monotonic() - started < 20
 
 
 def test_a_first_byte_that_does_not_come_ends_the_call(tmp_path: Path) -> None:
     with Loopback(lambda body, seen: Do(hang=True)) as server:
-        row = asked(server, tmp_path, wire=Wire(first_byte_s=0.3), deadline_s=60.0)
-    assert row["error"] == "timeout: no byte came within 0.3 s"
+        row = asked(server, tmp_path, deadline_s=0.3)
+    assert row["error"] == "timeout: no answer within 0.3 s"
 
 
 def test_a_refused_connection_is_known_in_seconds(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ def test_estimates_are_unbiased_and_their_intervals_hold() -> None:
     tasks, scores = world()
     truth, errors, inside, plain = scores.mean(axis=0), [], [], []
     for seed in range(60):
-        plan = Informative(resolve=0.05, pilot=40, rounds=8, seed=seed)
-        found = collect_informatively(tasks, 5, plan, ask(scores))
+        plan = Informative(resolve=0.05, pilot=40)
+        found = collect_informatively(tasks, 5, plan, ask(scores), rounds=8, seed=seed)
         errors.append(found.weighted - truth)
         inside.append(np.abs(errors[-1]) <= Z * found.standard_error + 1e-12)
         plain.append(found.plain - truth)
@@ -43,8 +43,8 @@ def test_estimates_are_unbiased_and_their_intervals_hold() -> None:
 
 def test_a_model_that_stands_apart_is_asked_less_than_two_that_do_not() -> None:
     tasks, scores = world()
-    plan = Informative(resolve=0.02, pilot=60, seed=1)
-    found = collect_informatively(tasks, 5, plan, ask(scores))
+    plan = Informative(resolve=0.02, pilot=60)
+    found = collect_informatively(tasks, 5, plan, ask(scores), seed=1)
     asked = found.asked.sum(axis=0)
     assert asked[4] < asked[2]
     assert asked[0] < asked[3]
@@ -56,8 +56,9 @@ def test_a_model_that_stands_apart_is_asked_less_than_two_that_do_not() -> None:
 
 def test_when_all_is_asked_the_estimate_is_the_mean() -> None:
     tasks, scores = world()
-    plan = Informative(resolve=1e-9, pilot=200, growth=2, rounds=100)
-    found = collect_informatively(tasks, 5, plan, ask(np.tile(scores[:, :1], 5)))
+    plan = Informative(resolve=1e-9, pilot=200)
+    same = ask(np.tile(scores[:, :1], 5))
+    found = collect_informatively(tasks, 5, plan, same, growth=2, rounds=100)
     assert found.asked.all()  # equal models are never told apart
     assert found.plain == pytest.approx(np.full(5, scores[:, 0].mean()))
     assert not found.unresolved(1e-9).any()
@@ -65,20 +66,20 @@ def test_when_all_is_asked_the_estimate_is_the_mean() -> None:
 
 def test_no_more_calls_than_stated_and_the_same_seed_asks_the_same() -> None:
     tasks, scores = world()
-    plan = Informative(resolve=1e-6, pilot=50, calls=900, seed=3)
-    found = [collect_informatively(tasks, 5, plan, ask(scores)) for _ in range(2)]
+    plan = Informative(resolve=1e-6, pilot=50, calls=900)
+    found = [collect_informatively(tasks, 5, plan, ask(scores), seed=3) for _ in range(2)]
     assert found[0].asked.sum() <= 900
     assert (found[0].asked == found[1].asked).all()
     assert (found[0].weighted == found[1].weighted).all()
-    other = collect_informatively(tasks, 5, plan.model_copy(update={"seed": 4}), ask(scores))
+    other = collect_informatively(tasks, 5, plan, ask(scores), seed=4)
     assert (other.asked != found[0].asked).any()
 
 
 def test_a_question_without_a_label_is_not_wrong() -> None:
     tasks, scores = world()
     scores[::3, 0] = np.nan
-    plan = Informative(resolve=0.03, pilot=100, growth=2)
-    found = collect_informatively(tasks, 5, plan, ask(scores))
+    plan = Informative(resolve=0.03, pilot=100)
+    found = collect_informatively(tasks, 5, plan, ask(scores), growth=2)
     assert found.weighted[0] == pytest.approx(np.nanmean(scores[:, 0]), abs=0.06)
 
 
@@ -96,4 +97,3 @@ def test_what_does_not_go_together_is_refused() -> None:
         Collect.model_validate({"strategy": "informative", "provider": "recorded", "recorded": []})
     with pytest.raises(ValueError, match="coverage"):
         Collect.model_validate({"strategy": "informative", "coverage": {"share": 0.5}})
-    assert "strategy" not in Collect().model_dump()  # recipes of before keep their digest

@@ -148,13 +148,11 @@ def test_words_of_the_recipe_and_unknown_costs(write, tables):
         "title": "Tiny",
         "citation": "@misc{x}",
         "known_issues": ["few questions"],
-        "datasheet": {"Who made it?": "We did."},
     }
     without = {name: table for name, table in tables.items() if name != "responses"}
     without.pop("verdicts")
     card = (write(without, recipe={"release": words}).path / "README.md").read_text()
     assert "- few questions" in card
-    assert "**Who made it?**" in card
     assert "@misc{x}" in card
     # No responses: no cost line at all, rather than a cost of zero.
     assert "cost of the responses" not in card

@@ -15,7 +15,7 @@ from routeyard.pipelines.collect.plan import plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.label.judges import judge
 from routeyard.schemas import RESPONSES
-from routeyard.schemas.recipe.collect import Collect, Retry, Wire
+from routeyard.schemas.recipe.collect import Collect, Retry
 from routeyard.schemas.recipe.label import Judge
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 from routeyard.schemas.statuses import ANSWERLESS
@@ -25,7 +25,7 @@ from tests.faults.attacks import Row
 from tests.faults.replies import KEY, KINDS
 from tests.label.test_xverify import queries
 
-RETRY = Retry(attempts=2, first_wait_s=0.01, longest_wait_s=0.02, pause_after=1_000)
+RETRY = Retry(attempts=2, first_wait_s=0.01, pause_after=1_000)
 #: Seconds for a kind that only errs, and for one whose answer has to be read on any machine.
 SHORT, LONG = 2.0, 60.0
 FIGURES = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cost_usd", "latency_s")
@@ -78,8 +78,7 @@ def test_every_kind_as_one_of_the_pool(
         for number, name in enumerate(list(KINDS)[:: 1 if full else 12]):
             outcome = KINDS[name][1]
             most = SHORT if outcome == "error" else LONG
-            wire = Wire(first_byte_s=most / 2, idle_s=most / 4)
-            settings = Collect(retry=RETRY, deadline_s=most, wire=wire, seed=number)
+            settings = Collect(retry=RETRY, deadline_s=most, seed=number)
             made = plan(table([name]), pool, settings, ledger)
             collect(made, ledger)
             (one,) = responses_table(made, ledger).to_pylist()

@@ -16,7 +16,7 @@ ROUNDS = """
     - {model_id: sim-atlas-xl, provider: demo}
 collect:
   strategy: informative
-  informative: {resolve: 0.15, pilot: 40, growth: 1.3}
+  informative: {resolve: 0.15, pilot: 40}
 release:
   waivers:
     - {gate: metering, reason: prices are not stated here}

@@ -133,7 +133,7 @@ def test_missing_references_stop_or_are_listed(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="without a reference") as caught:
         ingest([source(name)], base=tmp_path)
     assert "row 4" in str(caught.value)
-    done = ingest([source(name, missing_reference="remove")], base=tmp_path)
+    done = ingest([source(name, incomplete="remove")], base=tmp_path)
     assert done.queries.num_rows == 3
     assert done.removed == [("s|d", "no_reference", "q.jsonl, row 4")]
 
@@ -204,7 +204,7 @@ from routeyard.schemas.recipe import Source
 out = []
 for name, scorer, fields, choices in json.loads(sys.argv[1]):
     for streaming in (False, True):
-        source = Source(name=name, kind="hub", hub_id=f"org/{name}", config="main", split="test",
+        source = Source(name=name, hub_id=f"org/{name}", config="main", split="test",
                         streaming=streaming, scorer=scorer, fields=fields)
         done = ingest([source], base=Path("."))
         out.append([done.queries.column("query_id").to_pylist(), done.provenance[0]["revision"]])
@@ -272,7 +272,7 @@ def test_nan_is_nothing_and_no_text(tmp_path: Path) -> None:
     path = write(tmp_path, "q.jsonl", rows)
     with pytest.raises(SourceError, match="without a reference"):
         ingest([source(path, fields=FIELDS)], base=tmp_path)
-    made = ingest([source(path, fields=FIELDS, missing_reference="remove")], base=tmp_path)
+    made = ingest([source(path, fields=FIELDS, incomplete="remove")], base=tmp_path)
     assert [json.loads(text) for text in made.queries.column("metadata").to_pylist()] == [
         {"level": None}
     ]

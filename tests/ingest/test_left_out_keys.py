@@ -46,7 +46,7 @@ def test_a_missing_reference_is_said_or_left_out(tmp_path: Path) -> None:
     rows = [FULL, without("answer")]
     with pytest.raises(SourceError, match="without a reference"):
         ingest([source(tmp_path, rows)], base=tmp_path)
-    done = ingest([source(tmp_path, rows, missing_reference="remove")], base=tmp_path)
+    done = ingest([source(tmp_path, rows, incomplete="remove")], base=tmp_path)
     assert done.queries.num_rows == 1
 
 
@@ -54,8 +54,8 @@ def test_a_missing_question_is_said_or_left_out(tmp_path: Path) -> None:
     rows = [FULL, {**FULL, "id": "empty", "question": " "}, {**without("question"), "id": "no key"}]
     with pytest.raises(SourceError, match="without a question") as caught:
         ingest([source(tmp_path, rows[:2])], base=tmp_path)
-    assert "missing_question: remove" in str(caught.value)
-    done = ingest([source(tmp_path, rows, missing_question="remove")], base=tmp_path)
+    assert "incomplete: remove" in str(caught.value)
+    done = ingest([source(tmp_path, rows, incomplete="remove")], base=tmp_path)
     assert done.queries.num_rows == 1
     assert [(key, why) for key, why, _ in done.removed] == [
         ("s|empty", "no_question"),

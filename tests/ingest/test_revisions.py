@@ -25,7 +25,7 @@ print(json.dumps([dataclasses.asdict(r) | {"newer": r.newer_exists} for r in fou
 
 def source(**more):
     fields = {"question": "question", "references": "answer"}
-    return {"name": "quiz", "kind": "hub", "hub_id": "org/quiz", "fields": fields, **more}
+    return {"name": "quiz", "hub_id": "org/quiz", "fields": fields, **more}
 
 
 def ask(endpoint, sources, home):

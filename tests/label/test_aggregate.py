@@ -342,7 +342,7 @@ def test_an_answer_that_its_source_left_ungraded_is_undecided_among_graded_ones(
     )
     filed = verdicts(("given", "correct"), ("numeric", "correct"), ("numeric", "correct", {"q": 1}))
     assert decide(asked, texts, filed)["correct"].to_pylist() == [True, None]
-    rules = Label(trust="rules")
+    rules = Label(default=Policy(trust="rules"))
     assert decide(asked, texts, filed, policy=rules)["correct"].to_pylist() == [True, True]
 
 

@@ -171,7 +171,11 @@ def test_grades_and_texts_of_a_recording(tmp_path: Path) -> None:
         run_build(str(recipe), str(yard), jobs=1)
     accuracies = {}
     for number, trust in enumerate(("given", "rules")):
-        change = {"collect": collect, "label": {"trust": trust}, "version": f"1.{number}.0"}
+        change = {
+            "collect": collect,
+            "label": {"default": {"trust": trust}},
+            "version": f"1.{number}.0",
+        }
         recipe.write_text(yaml.safe_dump(RECIPE | change))
         release = Path(run_build(str(recipe), str(yard), jobs=1)["release"]["path"])
         assert f"`trust: {trust}`" in (release / "README.md").read_text()

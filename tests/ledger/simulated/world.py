@@ -167,7 +167,7 @@ class World:
         self.acknowledged: set[str] = set()
         self.happened: Counter[str] = Counter()
         self.concurrency = self.chance.choice([1, 2, 4])
-        self.retry = Retry(attempts=8, first_wait_s=0.1, longest_wait_s=2.0)
+        self.retry = Retry(attempts=8, first_wait_s=0.1)
         questions = self.chance.randrange(2, 8)
         self.wanted: dict[str, Request] = {}
         for number in range(questions):
