@@ -47,6 +47,7 @@ BENCHMARKS: dict[str, str] = {
     "switching": "replay of a switching policy against what the real small model's server cached",
     "traffic": "import, audit and replay of ten policies over a gateway's log of 1,000,000 steps",
     "structure": "lines, packages, dependencies, cycles and doubled names of the code",
+    "same": "what differs between two commits: releases, evaluations, audits, pages, refusals",
     "peers": "make the environments of peers that cannot share ours",
     "all": "everything above, several times, with peers and growth: RESULTS.md",
     "compare": "two runs of `all`: exit 1 on a regression beyond noise",
