@@ -90,9 +90,9 @@ def of_tables(old: Any, new: Any) -> Iterator[tuple[str, str]]:
     if old.num_rows != new.num_rows:
         yield "", f"{old.num_rows:,} rows → {new.num_rows:,}"
     rows = [_by_key(one.select(shared)) for one in (old, new)]
-    if only := [len(a.keys() - b.keys()) for a, b in (rows, rows[::-1])]:
-        if any(only):
-            yield "", f"{only[0]:,} rows only before, {only[1]:,} only now"
+    only = [len(a.keys() - b.keys()) for a, b in (rows, rows[::-1])]
+    if any(only):
+        yield "", f"{only[0]:,} rows only before, {only[1]:,} only now"
     both = [key for key in rows[0] if key in rows[1]]
     for at, name in enumerate(shared):
         pairs = [

@@ -158,7 +158,7 @@ def environment(tree: Path, folder: Path) -> Path:
 
 
 def _copy_pth_code(ours: set[str], packages: Path) -> None:
-    """Lines of code in `.pth` files (coverage of child processes) are run in one's own folder only."""
+    """Lines of code in `.pth` files (coverage of child processes) are run in one's folder only."""
     for path in (path for one in ours for path in Path(one).glob("*.pth")):
         text = path.read_text(encoding="utf-8")
         if text.startswith("import "):
