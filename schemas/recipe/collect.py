@@ -279,7 +279,7 @@ class BatchSettings(Strict):
 
 
 class Metering(Strict):
-    """Thresholds of the metering audit (`routeyard audit metering`)."""
+    """Thresholds of the metering audit (`routeyard audit WORKSPACE`)."""
 
     usage_missing: float = Field(default=0.0, ge=0, le=1)
     """Share of a model's answers that may lack usage."""
