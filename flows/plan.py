@@ -584,8 +584,8 @@ def _show_lacking(console: Any, figures: dict[str, Any]) -> None:
     if any("price" in what for what in lacking):
         console.print(
             "next: state price_in, price_out and price_date (USD per million tokens) of each model "
-            "in the recipe, or in a file that `pool.prices` names; `routeyard prices RECIPE --out "
-            "prices.yaml` writes that file for providers with a `price_list`",
+            "in the recipe, or in a file that `pool.prices` names; `routeyard cost prices RECIPE "
+            "--out prices.yaml` writes that file for providers with a `price_list`",
             soft_wrap=True,
         )
 

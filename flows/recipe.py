@@ -369,7 +369,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise RecipeError(
             "a recipe is a mapping of keys",
             where=str(path),
-            next_step="see `routeyard recipe show demo`",
+            next_step="see `routeyard recipe check demo --print`",
         )
     return content
 

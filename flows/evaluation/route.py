@@ -223,7 +223,7 @@ def _can_route(name: str, needs: Sequence[str]) -> None:
             raise BadInput(
                 f"router {name!r} reads {GIVEN[need]}, and a question that comes alone has none",
                 next_step="compare it on a release with `routeyard evaluate`, or route with one "
-                "that reads embeddings (`routeyard zoo list` says what each needs)",
+                "that reads embeddings (`routeyard zoo` says what each needs)",
             )
 
 

@@ -182,7 +182,7 @@ def check_metering(context: BuildContext, audited: StageResult) -> None:
         ("the audit", "grave", "defects", "`routeyard audit` names rows and recipe keys",
          "'audit:<kind>'"),
         ("the metering audit", "standing", "findings",
-         "`routeyard audit metering --recipe FILE` names the answers", "metering"),
+         "`routeyard audit WORKSPACE --recipe FILE` names the answers", "metering"),
     ):  # fmt: skip
         found: list[str] = audited.figures[key]
         if not found:

@@ -363,7 +363,7 @@ class MessPlus(Trained):
     well. Predictor: Linear(d, h)-LayerNorm-ReLU-Linear(h, m) on the frozen
     encoder; loss: cross-entropy per model. Rule of the paper: explore with
     probability min(1, c/t^(1/4)), else choose argmin V·E + Q·(α − p̂) with a
-    virtual queue Q: `mess_stream`, `routeyard zoo stream`.
+    virtual queue Q: `mess_stream`, `routeyard zoo online --alpha`.
 
     The study of the plateau takes the predictor and its own rule, and so does this
     class. Published code trains by SGD (rate 0.0606, momentum 0.9) one row at a
