@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors
+from routeyard.pipelines.common.arrays import Floats, Ints, Vectors
 from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.routers.base import mean_cost
 from routeyard.pipelines.routers.listed import listed
@@ -227,18 +226,6 @@ def cheapest_positive(positive: Any, band: Any, cost: Any) -> Any:
 # What the routers share that map questions into the space of the models' descriptors.
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Range of the train pool's mean costs, by which costs are brought to [0, 1]."""
-
-    low: float
-    high: float
-
-    def of(self, cost: Floats) -> Floats:
-        spread = self.high - self.low
-        return np.asarray((cost - self.low) / spread if spread > 0 else np.zeros_like(cost))
-
-
 class DescriptorRouter(Trained):
     """Questions → two linear layers → unit vectors; scores are cosines with descriptors.
 
@@ -256,12 +243,17 @@ class DescriptorRouter(Trained):
         self._bank = bank_of(train.descriptors, train.model_ids, self.settings["descriptor"])
         cost = mean_cost(train)
         raw = np.zeros(len(train.model_ids)) if cost is None else cost
-        self._scale = Scale(float(raw.min()), float(raw.max()))
-        self._cost = self._scale.of(raw)
+        self._range = (float(raw.min()), float(raw.max()))
+        self._cost = self._scaled(raw)
         super().fit(train)
         if cost is None and "costs" in self.traits.needs:
             self.not_as_published += ("no cost is known of every model: none is weighed",)
         return self
+
+    def _scaled(self, cost: Floats) -> Floats:
+        """Costs brought to [0, 1] by the range of the train pool's mean costs."""
+        low, high = self._range
+        return np.asarray((cost - low) / (high - low) if high > low else np.zeros_like(cost))
 
     def build(self, inputs: int, start: Vectors) -> Any:
         from torch import nn
@@ -321,7 +313,7 @@ class DescriptorRouter(Trained):
                 f"which have {self._bank.shape[1]} numbers",
                 next_step="make them with the same probes, tokens and kind",
             )
-        scaled = self._scale.of(np.asarray(cost, np.float64))
+        scaled = self._scaled(np.asarray(cost, np.float64))
         return self._with(np.concatenate([self._bank, new]), np.concatenate([self._cost, scaled]))
 
     def among(self, at: Ints) -> Self:
@@ -333,15 +325,6 @@ class DescriptorRouter(Trained):
         other._bank, other._cost = bank, cost
         other._shape = (*self._shape[:-1], len(bank))
         return other
-
-    def arrays(self) -> dict[str, Array]:
-        scale = np.array([self._scale.low, self._scale.high])
-        return {**super().arrays(), "bank": self._bank, "cost": self._cost, "scale": scale}
-
-    def restore(self, arrays: Mapping[str, Array]) -> Self:
-        self._bank, self._cost = arrays["bank"], arrays["cost"]
-        self._scale = Scale(*(float(v) for v in arrays["scale"]))
-        return super().restore(arrays)
 
 
 # CSCR: contrastive routing over the spectrum of costs, and its plain contrastive twin.
@@ -487,10 +470,3 @@ class Parametric(Trained):
         if self.settings["of"] == "descriptors":
             return logistic_loss(logits, batch.y, batch.known)
         return info_nce(logits, known & (batch.y >= self.settings["right"]), known, 1.0)
-
-    def arrays(self) -> dict[str, Array]:
-        return {**super().arrays(), "bank": self._bank}
-
-    def restore(self, arrays: Any) -> Self:
-        self._bank = arrays["bank"]
-        return super().restore(arrays)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Array, Floats, Vectors
+from routeyard.pipelines.common.arrays import Floats, Vectors
 from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.routers.listed import listed
 from routeyard.pipelines.routers.training import (
@@ -158,16 +158,6 @@ class Probe(Trained):
         with torch.no_grad():
             found = self._network.weigh(torch.from_numpy(self.inputs(queries)), None)
         return np.asarray(found.double().numpy())
-
-    def arrays(self) -> dict[str, Array]:
-        own = np.array([self._own])
-        extra = {"centre": self._centre, "spread": self._spread, "own": own}
-        return {**super().arrays(), **extra}
-
-    def restore(self, arrays: Mapping[str, Array]) -> Self:
-        self._centre, self._spread = arrays["centre"], arrays["spread"]
-        self._own = int(arrays["own"][0])
-        return super().restore(arrays)
 
 
 def fixed(weights: Vectors) -> Any:
