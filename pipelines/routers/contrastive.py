@@ -229,9 +229,8 @@ def cheapest_positive(positive: Any, band: Any, cost: Any) -> Any:
 class DescriptorRouter(Trained):
     """Questions → two linear layers → unit vectors; scores are cosines with descriptors.
 
-    What is learnt is the map of questions alone. A model is its descriptor and its cost,
-    so one that was never seen in training joins by `with_models`, and a model without a
-    single label can be in the pool from the start.
+    What is learnt is the map of questions alone. A model is its descriptor and its cost, so one
+    without a single label can be in the pool from the start.
     """
 
     defaults: ClassVar[Mapping[str, Any]] = {
@@ -243,17 +242,12 @@ class DescriptorRouter(Trained):
         self._bank = bank_of(train.descriptors, train.model_ids, self.settings["descriptor"])
         cost = mean_cost(train)
         raw = np.zeros(len(train.model_ids)) if cost is None else cost
-        self._range = (float(raw.min()), float(raw.max()))
-        self._cost = self._scaled(raw)
+        low, high = float(raw.min()), float(raw.max())
+        self._cost = np.asarray((raw - low) / (high - low) if high > low else np.zeros_like(raw))
         super().fit(train)
         if cost is None and "costs" in self.traits.needs:
             self.not_as_published += ("no cost is known of every model: none is weighed",)
         return self
-
-    def _scaled(self, cost: Floats) -> Floats:
-        """Costs brought to [0, 1] by the range of the train pool's mean costs."""
-        low, high = self._range
-        return np.asarray((cost - low) / (high - low) if high > low else np.zeros_like(cost))
 
     def build(self, inputs: int, start: Vectors) -> Any:
         from torch import nn
@@ -296,34 +290,11 @@ class DescriptorRouter(Trained):
         np.put_along_axis(out, at, near, axis=1)
         return out
 
-    def with_models(self, descriptors: Vectors, cost: Floats) -> Self:
-        """The same router with k more models behind the others; nothing is trained.
-
-        Args:
-            descriptors: (k, D) of the kind it was fitted on. cost: (k,) in the unit of
-                the train costs.
-
-        Raises:
-            BadInput: the descriptors have another length.
-        """
-        new = unit(np.asarray(descriptors, np.float32))
-        if new.ndim != 2 or new.shape[1] != self._bank.shape[1]:
-            raise BadInput(
-                f"descriptors of shape {new.shape} do not fit those of the pool, "
-                f"which have {self._bank.shape[1]} numbers",
-                next_step="make them with the same probes, tokens and kind",
-            )
-        scaled = self._scaled(np.asarray(cost, np.float64))
-        return self._with(np.concatenate([self._bank, new]), np.concatenate([self._cost, scaled]))
-
     def among(self, at: Ints) -> Self:
         """The same router over some of its models, in this order."""
-        return self._with(self._bank[at], self._cost[at])
-
-    def _with(self, bank: Vectors, cost: Floats) -> Self:
         other = copy.copy(self)
-        other._bank, other._cost = bank, cost
-        other._shape = (*self._shape[:-1], len(bank))
+        other._bank, other._cost = self._bank[at], self._cost[at]
+        other._shape = (*self._shape[:-1], len(at))
         return other
 
 

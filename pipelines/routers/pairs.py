@@ -285,7 +285,7 @@ class PairKNN:
     def fit(self, train: Battles, small: str, large: str) -> PairKNN:
         self._vectors, self._won = train.between(small, large)
         self.k = self.choices[len(self.choices) // 2]
-        if train.validation is not None and len(self.choices) > 1:
+        if len(self.choices) > 1 and train.validation is not None:
             vectors, won = train.validation.between(small, large)
             near = self._won[nearest(vectors, self._vectors, max(self.choices))[0]]
             self.k = min(

@@ -191,9 +191,7 @@ class ProbeDirichlet(Probe):
     Algorithm 1.
 
     Algorithm 1, line 15, indexes w[:, l, :], a weight per coordinate; a draw has one per
-    layer, and so has this. Its "uncertainty" is the entropy of the drawn weights in training
-    and the logarithm of the total concentration in testing: two different things.
-    `uncertainty` gives the second.
+    layer, and so has this.
     """
 
     name = "probe-dirichlet"
@@ -226,15 +224,6 @@ class ProbeDirichlet(Probe):
                 return dirichlet(found.clamp(min=LEAST), noise)
 
         return Dirichlet()
-
-    def uncertainty(self, queries: Queries) -> Floats:
-        """(n,) log of the total concentration: Algorithm 1, line 13."""
-        import torch
-
-        with torch.no_grad():
-            x = torch.from_numpy(self.inputs(queries))
-            found = self._network.weigh.concentration(x).sum(dim=1).log()
-        return np.asarray(found.double().numpy())
 
 
 def dirichlet(concentration: Any, noise: Any) -> Any:
