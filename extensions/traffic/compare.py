@@ -33,7 +33,7 @@ from routeyard.extensions.traffic.replay import (
 )
 from routeyard.pipelines.common.arrays import Floats
 from routeyard.pipelines.common.trajectories import ArmPrice, cache_rule
-from routeyard.pipelines.evaluate.cascade import AxisStep, axis_steps
+from routeyard.pipelines.evaluate.axis_steps import AxisStep, axis_steps
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.schemas.errors import BadInput, UnknownName, did_you_mean
 

@@ -220,7 +220,6 @@ def run(
         title, done.rankings, done.references, done.refused, said, done.over_splits,
         leaks=done.leaked > 0, all_rows=all(map(as_published, specs)),
     )  # fmt: skip
-    page += found_here(bench, done)
     if rules:
         by_rule = settings_by_rule(bench, done, specs, rules)
         write_parquet(out / "rules.parquet", by_rule)
@@ -259,27 +258,6 @@ def _notes(test: Core, bench: CellInputs, done: zoo.Zoo, splits: int) -> list[st
             "The split puts whole tasks apart, so it is not drawn anew: ± is over seeds alone."
         )
     return said
-
-
-def found_here(bench: CellInputs, done: zoo.Zoo) -> str:
-    """What the plateau study found, as each encoder's winners have it here."""
-    from routeyard.pipelines.evaluate.zoo.report import facts, lines
-
-    out = ""
-    for encoder in bench.vectors:
-        whole = read(bench.folder, bench.data, "")
-        test = whole.take(whole.rows(bench.scheme, "test"))
-        test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
-        train = whole.take(whole.rows(bench.scheme, "train"))
-        kept = zoo.scores(done, encoder)
-        try:
-            said = lines(facts(test, train, kept, order(whole, bench.scheme)))
-        except BadInput as why:  # labels between 0 and 1 that nobody decided
-            said = [f"- unknown: {why.args[0]}."]
-        if said:
-            out += f"\nWhat the plateau study found, here with {encoder}:\n\n"
-            out += "\n".join(said) + "\n"
-    return out
 
 
 SPLITS = ("train", "validation", "test")
