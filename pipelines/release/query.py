@@ -30,13 +30,14 @@ from routeyard.pipelines.common.isolation import (
     ProcessEnded,
     Worker,
 )
+from routeyard.pipelines.common.sql import quoted
 from routeyard.pipelines.common.staging import replacing
 from routeyard.pipelines.common.untrusted import literal
 from routeyard.pipelines.release.database import LOCKED, VIEWS, comment
-from routeyard.pipelines.release.derived_tables import SQL, WIDE, numbered
+from routeyard.pipelines.release.derived_tables import SUMMARIES, WIDE, numbered
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.storage import sealed
-from routeyard.schemas import CONTRACTS, RESPONSES
+from routeyard.schemas import CONTRACTS
 from routeyard.schemas.errors import BadInput, RouteyardError, UnknownName, did_you_mean
 from routeyard.schemas.text import SHOWN, html_card, markdown, one_line, spreadsheet
 
@@ -241,7 +242,7 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
         views["labels_wide"] = str(sealed(release, WIDE, manifest.files[WIDE]))
     summaries = {
         name: str(sealed(release, file, manifest.files[file]))
-        for name in SQL
+        for name in SUMMARIES
         if (file := numbered(name)) in manifest.files
     }
     try:
@@ -255,13 +256,13 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
         connection.execute("CREATE TABLE label_kinds AS SELECT * FROM incoming")
         connection.unregister("incoming")
         connection.execute(f"CREATE VIEW label_rates AS {BY_SCORER}")
-        allowed = ", ".join(map(_quoted, [*views.values(), *summaries.values()]))
+        allowed = ", ".join(map(quoted, [*views.values(), *summaries.values()]))
         if threads:
             connection.execute(f"SET threads = {threads}")
         for setting in (
             f"allowed_paths = [{allowed}]",
             "temp_directory = ''",
-            f"memory_limit = {_quoted(memory_limit)}",
+            f"memory_limit = {quoted(memory_limit)}",
             "python_enable_replacements = false",
             *(f"{name} = {value}" for name, value in LOCKED.items()),
         ):
@@ -275,30 +276,22 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
     return connection
 
 
-#: The row numbers of `outcomes` need not be looked up.
-_FROM_OUTCOMES = {
-    "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
-    "FROM memory.main.outcomes WHERE n_samples IS NOT NULL",
-}
-
-
 def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, str]) -> None:
     """The names that the database has under `numbered`, as views of the sealed files."""
     connection.execute("ATTACH ':memory:' AS numbered")
-    responses = "memory.main.responses"
-    if "responses" not in views:
-        responses = "numbered.main.no_responses"
-        connection.register("incoming", RESPONSES.empty())
-        connection.execute(f"CREATE TABLE {responses} AS SELECT * FROM incoming")
-        connection.unregister("incoming")
-    known = dict(_FROM_OUTCOMES)
-    known["queries"] = _counted(views["queries"], "query_no::INTEGER")
-    known["models"] = _counted(views["models"], "model_no::SMALLINT")
-    known |= {name: f"SELECT * FROM {_connection_rows(path)}" for name, path in summaries.items()}
-    for name, sql in SQL.items():
-        body = known.get(name) or sql.format(of="memory.main", responses=responses)
-        connection.execute(f"CREATE VIEW numbered.main.{name} AS {body}")
-    connection.execute(f"CREATE VIEW accuracy AS {VIEWS['accuracy']}")
+    found = {
+        "queries": _counted(views["queries"], "query_no::INTEGER"),
+        "models": _counted(views["models"], "model_no::SMALLINT"),
+        "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
+        "FROM memory.main.outcomes WHERE n_samples IS NOT NULL",
+        "splits": "SELECT scheme, query_no, split FROM memory.main.splits "
+        "JOIN numbered.main.queries USING (query_id)",
+        **{name: f"FROM {_connection_rows(path)}" for name, path in summaries.items()},
+    }
+    for name, sql in found.items():
+        connection.execute(f"CREATE VIEW numbered.main.{name} AS {sql}")
+    if "per_task" in found:
+        connection.execute(f"CREATE VIEW accuracy AS {VIEWS['accuracy']}")
 
 
 def _counted(path: str, number: str) -> str:
@@ -309,11 +302,7 @@ def _counted(path: str, number: str) -> str:
 
 
 def _connection_rows(path: str, *settings: str) -> str:
-    return f"read_parquet({', '.join([_quoted(literal(path)), *settings])})"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return f"read_parquet({', '.join([quoted(literal(path)), *settings])})"
 
 
 # Answers SQL over one release; these functions run in the limited process.

@@ -23,7 +23,7 @@ import yaml
 
 from routeyard.pipelines.common.staging import place, staging, write_json, write_parquet
 from routeyard.pipelines.release.reader import OpenRelease
-from routeyard.pipelines.release.sql import sql_of
+from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import BadInput, UnknownName, did_you_mean
 from routeyard.schemas.questions import looked_for_duplicates
 from routeyard.schemas.recipe import ENCODER
@@ -32,7 +32,7 @@ from routeyard.schemas.text import guarded
 
 # What an exporter is given and what it gives back.
 
-_SQL = sql_of("pairs")
+_SQL = statements(Path(__file__).with_name("layouts.sql"))
 #: Option that every exporter gets: the absolute path that the bundle will have.
 TARGET = "(target)"
 
