@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,8 @@ from routeyard.schemas.contracts import register, statements
 
 #: Memory of a runner; what needs more goes to the disk.
 MEMORY = "2GB"
+#: Rows of a broken check that are shown.
+SHOWN = 3
 
 
 def quoted(text: str) -> str:
@@ -124,25 +126,28 @@ class Check:
         Raises:
             ValueError: its head lacks a word, or has one that is not known.
         """
+        words = ("kind", "says", "severity", "needs", "key")
         lines = path.read_text(encoding="utf-8").splitlines()
-        head = dict(
-            re.findall(r"^-- (\w+): (.+)$", "\n".join(lines[: len(cls.__slots__) - 2]), re.M)
-        )
-        if wrong := {"kind", "says", "severity", "needs", "key"} ^ head.keys():
-            raise ValueError(f"{path.name}: the head of a check has {', '.join(sorted(wrong))}")
+        head = dict(re.findall(r"^-- (\w+): (.+)$", "\n".join(lines[:8]), re.MULTILINE))
+        if tuple(head) != words:
+            raise ValueError(f"{path.name}: the head of a check has the lines {', '.join(words)}")
         lists = {word: tuple(re.split(r",\s*", head[word])) for word in ("needs", "key")}
-        return cls(path.stem, **{**head, **lists}, sql="\n".join(lines[len(head) :]))
+        return cls(name=path.stem, **{**head, **lists}, sql="\n".join(lines[len(head) :]))
 
-    def broken(self, run: Runner, **values: Any) -> list[str]:
-        """One sentence for each row that breaks it: which row, and what was found and expected."""
-        rows = run.connection.execute(_ordered(self.sql), values).to_arrow_table().to_pylist()
-        return [
+    def broken(self, run: Runner, **values: Any) -> tuple[int, list[str]]:
+        """How many rows break it, and a sentence for the first of them: which row, what was
+        found and what was expected."""
+        given = {name: value for name, value in values.items() if f"${name}" in self.sql}
+        sql = f"SELECT *, count(*) OVER () AS broken FROM ({self.sql}\n) ORDER BY ALL LIMIT {SHOWN}"
+        rows = run.connection.sql(sql, params=given or None).to_arrow_table().to_pylist()
+        shown = [
             f"{'|'.join(str(row[name]) for name in self.key)}: {row['found']}, "
             f"expected {row['expected']}"
             for row in rows
         ]
+        return (rows[0]["broken"] if rows else 0), shown
 
 
-def checks(folder: Path) -> Iterable[Check]:
+def checks(folder: Path) -> list[Check]:
     """The checks in a folder, by name."""
     return [Check.read(path) for path in sorted(folder.glob("*.sql"))]

@@ -178,7 +178,7 @@ def _compare(
 
 
 def _summaries(path: Path, fresh: Path) -> Iterator[str]:
-    """Summaries of a database that holds the release's own definitions, against those made again."""
+    """Summaries of a database with the release's own definitions, against those made again."""
     import duckdb
     import pyarrow.parquet as pq
 

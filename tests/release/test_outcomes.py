@@ -100,8 +100,8 @@ def test_summaries_are_sums_of_the_outcomes(write, tables):
 
     # query, judged, total, top, solved by, first solver, contested, graded
     assert rows("per_query") == [
-        (0, 2, 2.0, 1.0, 2, 0, 1, False),
-        (1, 3, 1.25, 1.0, 1, 0, 0, True),
+        (0, 2, 1.0, 1.0, 1, 0, 1, False),
+        (1, 3, 0.25, 0.25, 0, None, 0, True),
         (2, 2, 1.0, 1.0, 1, 1, 0, False),
         (3, 3, 1.0, 1.0, 1, 0, 0, False),
         (4, 3, 2.0, 1.0, 2, 0, 0, False),
@@ -110,13 +110,16 @@ def test_summaries_are_sums_of_the_outcomes(write, tables):
     # model, answered, correct, priced, cost: a pair needs a label and an answer
     assert rows("per_model") == [
         (0, 5, 4, 4, pytest.approx(4 * 3e-5)),
-        (1, 6, 3, 6, pytest.approx(5 * 2e-5 + 2e-5 + 0.5)),
+        (1, 6, 2, 6, pytest.approx(6 * 2e-5 + 0.5)),
         (2, 4, 0, 4, pytest.approx(4e-5)),
     ]
-    # model, task, judged, total; model, task, lead over the mean of each question, sum of the best
-    assert rows("per_task")[:2] == [(0, "even", 2, 2.0), (0, "odd", 3, 3.0)]
-    assert rows("leads")[0][:2] == (0, "even")
-    assert rows("cheapest")[0][:2] == (0, 3)
+    # model, task, judged, total
+    assert rows("per_task")[:2] == [(0, "even", 2, 2.0), (0, "odd", 3, 2.25)]
+    # the same, with its lead over the mean of each question, and the sum of the best scores
+    mean = 0.25 / 3
+    assert rows("leads")[1] == (0, "odd", pytest.approx(0.25 - mean + 2 / 3 + 0.5), 2.25)
+    # model, questions on which it is the cheapest right one, their cost
+    assert rows("cheapest") == [(0, 2, pytest.approx(6e-5)), (1, 2, pytest.approx(4e-5))]
     # word 0 of each model: judged and solved questions whose scores are 0 or 1, question 0 lowest
     assert rows("bits")[0] == (0, 0, 0b111001, 0b111001)
 
@@ -223,7 +226,9 @@ def test_a_summary_that_was_sealed_with_another_figure_is_found(write, tables):
     }
     (path / "manifest.json").write_text(Manifest.model_validate(told).sealed().to_json())
     found = verify_release(path, render_card=render)
-    assert ("numbered/per_query.parquet", "does not add up") in {(f.where, f.says) for f in found}
+    assert ("numbered/per_query.parquet", "says something else than labels and responses") in {
+        (f.where, f.says) for f in found
+    }
     # A release asked before it is verified answers from what was sealed, and from nothing else.
     file.write_bytes(data[:-1])
     with pytest.raises(SourceError, match="per_query"):
