@@ -13,14 +13,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib.resources import files
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
-from pyarrow.json import ParseOptions, ReadOptions, read_json
 
 from routeyard.pipelines.common.errors import SourceError, Unsafe
 from routeyard.pipelines.common.isolation import (
@@ -38,6 +36,7 @@ from routeyard.pipelines.release.derived_tables import SUMMARIES, WIDE, numbered
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.storage import sealed
 from routeyard.schemas import CONTRACTS
+from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import BadInput, RouteyardError, UnknownName, did_you_mean
 from routeyard.schemas.text import SHOWN, html_card, markdown, one_line, spreadsheet
 
@@ -155,64 +154,30 @@ def _inexact(name: str, why: str) -> QueryError:
 
 # How probably labelled answers are right: the measured rates that a release's manifest carries.
 
-#: One row of each deciding scorer, kind of answer and verdict.
-SCHEMA = pa.schema(
-    {
-        "decided_by": pa.string(),
-        "verdict": pa.string(),
-        "task": pa.string(),
-        "format": pa.string(),
-        "length": pa.string(),
-        "script": pa.string(),
-        "labels": pa.int64(),
-        "p_correct": pa.float64(),
-    }
-)
-#: The same for each scorer and label; `p_correct` is null where no kind of them was measured.
-BY_SCORER = """
-SELECT decided_by, verdict = 'correct' AS correct, sum(labels)::BIGINT AS labels,
-    coalesce(sum(labels) FILTER (p_correct IS NOT NULL), 0)::BIGINT AS measured,
-    sum(labels * p_correct) / sum(labels) FILTER (p_correct IS NOT NULL) AS p_correct
-FROM label_kinds WHERE verdict <> 'abstain' GROUP BY ALL ORDER BY ALL
-"""
 
-
-#: Keys of a row that are no column are left out.
-_READ, _ALONE = (
-    ParseOptions(explicit_schema=SCHEMA, unexpected_field_behavior="ignore"),
-    ReadOptions(use_threads=False),
-)
-
-
-def label_kinds(figures: Mapping[str, Any]) -> pa.Table:
-    """Kinds of labels with `p_correct`, the probability that such an answer is right.
-
-    Args:
-        figures: `figures` of a manifest; a release without measured rates has no rows.
+def _label_rates(connection: Any, figures: Mapping[str, Any]) -> None:
+    """Tables `label_kinds` and `label_rates`; without rows for a release without measured rates.
 
     Raises:
         SourceError: the manifest holds something else there.
     """
+    import duckdb
+
+    told = figures.get("label_errors") or {}
+    kinds = told.get("kinds") or [] if isinstance(told, Mapping) else None
     try:
-        rows = [
-            {**row, "decided_by": row["scorer"]}
-            for row in (figures.get("label_errors") or {}).get("kinds") or []
-        ]
-        return _label_rates_table(rows)
-    except (AttributeError, KeyError, TypeError, pa.ArrowException) as error:
+        if not isinstance(kinds, list) or not all(isinstance(one, Mapping) for one in kinds):
+            raise TypeError(f"it holds {str(kinds)[:60]}")
+        sql = statements(Path(__file__).with_name("rates.sql"))
+        given = {"kinds": json.dumps(kinds)}
+        connection.execute(f"CREATE TABLE label_kinds AS {sql['label_kinds']}", given)
+        connection.execute(f"CREATE VIEW label_rates AS {sql['label_rates']}")
+    except (TypeError, duckdb.Error) as error:
         raise SourceError(
             f"`figures.label_errors.kinds` of the manifest is no list of kinds: {error}",
             where="manifest.json",
             next_step="build the release again",
         ) from error
-
-
-def _label_rates_table(rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows of `SCHEMA`. Arrow imports pandas to read Python's values, but not to read JSON."""
-    if not rows:
-        return pa.Table.from_batches([], SCHEMA)
-    lines = "\n".join(map(json.dumps, rows)).encode()
-    return read_json(BytesIO(lines), read_options=_ALONE, parse_options=_READ)
 
 
 # A DuckDB connection that can read the sealed Parquet of one release and do nothing else.
@@ -252,10 +217,7 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
             if name in CONTRACTS:
                 comment(connection, name, "VIEW")
         _number(connection, views, summaries)
-        connection.register("incoming", label_kinds(manifest.figures))
-        connection.execute("CREATE TABLE label_kinds AS SELECT * FROM incoming")
-        connection.unregister("incoming")
-        connection.execute(f"CREATE VIEW label_rates AS {BY_SCORER}")
+        _label_rates(connection, manifest.figures)
         allowed = ", ".join(map(quoted, [*views.values(), *summaries.values()]))
         if threads:
             connection.execute(f"SET threads = {threads}")
