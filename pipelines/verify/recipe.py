@@ -21,9 +21,10 @@ from routeyard.pipelines.verify.evidence import (
     contradiction,
     not_run,
     proved,
+    rows,
     values,
 )
-from routeyard.schemas import CONTRACTS
+from routeyard.schemas import CONTRACTS, MODELS
 from routeyard.schemas.errors import RouteyardError
 from routeyard.schemas.release import WITHHELD
 
@@ -130,14 +131,7 @@ def manifest_of_recipe(evidence: Evidence) -> Results:
         if evidence.built:
             yield not_run("models", "prices and sizes of the recipe", evidence.unread("pool"))
         return
-    differ, compared = _recipe_models(evidence)
-    if differ:
-        what = "columns of models differ from the recipe's pool"
-        yield contradiction("models", len(differ), compared, what, differ)
-    elif compared:
-        yield consistent("models", "prices, sizes and families are those of the recipe's pool")
-    else:
-        yield not_run("models", "prices and sizes of the recipe", "no model is in both")
+    yield from _recipe_models(evidence)
 
 
 #: Stages of a build that always have figures.
@@ -159,36 +153,29 @@ def _silent(evidence: Evidence) -> Iterator[str]:
                 yield f"the stage {stage!r} has no figures, expected those of a build"
 
 
-def _recipe_models(evidence: Evidence) -> tuple[list[str], int]:
+def _recipe_models(evidence: Evidence) -> Results:
+    """Contradictions between `models` and the recipe's pool without what curation removed."""
     assert evidence.pool is not None
     try:
-        stated = {row["model_id"]: row for row in models_table(evidence.pool).to_pylist()}
+        stated = models_table(evidence.pool)
     except RouteyardError:
-        return [], 0
-    columns = [
-        n for n in next(iter(stated.values()), {}) if n in evidence.tables["models"].column_names
-    ]
-    differ, compared = [], 0
-    for row in evidence.table("models", columns).to_pylist():
-        if row["kind"] != "real":
-            continue
-        own = stated.get(row["model_id"])
-        if own is None:
-            differ.append(f"{row['model_id']} is not in the recipe's pool")
-            continue
-        compared += 1
-        differ += [
-            f"{name} of {row['model_id']} {row[name]!r}, expected {own[name]!r}"
-            for name in columns
-            if row[name] != own[name]
-        ]
-    rows = evidence.table("removals", ["entity", "key"]).to_pylist()
-    removed = {row["key"] for row in rows if row["entity"] == "model"}
-    lost = sorted(stated.keys() - removed - set(evidence.real.to_pylist()))
-    differ += [f"{name} is in the recipe's pool and not in models, expected it" for name in lost]
-    strange = sorted(removed - stated.keys())
-    differ += [f"{name} was removed, expected a model of the recipe's pool" for name in strange]
-    return differ, max(compared, len(differ))
+        stated = MODELS.empty()
+    if not stated.num_rows:
+        yield not_run("models", "prices and sizes of the recipe", "no model is in both")
+        return
+    gone = evidence.table("removals", ["entity", "key"])
+    gone = gone.filter(pc.equal(gone.column("entity"), "model")).column("key")
+    there = evidence.table("models", stated.column_names)
+    there = there.filter(pc.is_in(there.column("model_id"), value_set=evidence.real))
+    removed = pc.is_in(stated.column("model_id"), value_set=gone.combine_chunks())
+    bad, examples = rows(there, stated.filter(pc.invert(removed)), ("model_id",))
+    strange = sorted({*gone.to_pylist()} - {*stated.column("model_id").to_pylist()})
+    examples += [f"{name} was removed, expected a model of the recipe's pool" for name in strange]
+    if bad := bad + len(strange):
+        what = "models differ from the recipe's pool"
+        yield contradiction("models", bad, max(bad, there.num_rows), what, examples)
+    else:
+        yield consistent("models", "prices, sizes and families are those of the recipe's pool")
 
 
 def _listed(evidence: Evidence) -> Iterator[str]:
