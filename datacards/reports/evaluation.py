@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.datacards.card import sentences
-from routeyard.datacards.charts import png, shares
+from routeyard.datacards.charts import png
 from routeyard.datacards.site import evaluation
 from routeyard.datacards.site.evaluation import (
     MEASURES,
@@ -173,9 +173,8 @@ def plot_all(
     """
     pool = sorted(set(one.metrics.column("router").to_pylist()))
     drawn: dict[str, str] = {}
-    points = [] if one.curves is None else one.curves.to_pylist()
     for measure in MEASURES:
-        own = [p for p in points if p["curve"] == "deferral" and p["measure"] == measure]
+        own = [p for p in one.points if p["curve"] == "deferral" and p["measure"] == measure]
         if own:
             costs = [p["x"] for p in own if p["x"] > 0]
             log = bool(costs) and max(costs) > 30 * min(costs)
@@ -183,13 +182,10 @@ def plot_all(
             drawn[f"deferral_{measure}"] = over_cost(
                 own, "deferral", measure, name=name, log=log, simulated=simulated, pool=pool
             )
-    if text := over_call_rate(points, one, name="tradeoff", pool=pool):
+    if text := over_call_rate(one, name="tradeoff", pool=pool):
         drawn["tradeoff"] = text
-    for part, rows in selections(one.profiles).items():
-        name = "selection_hard" if part.endswith(" hard") else "selection"
-        drawn[name] = shares(
-            rows, name=name, title=f"Models each router asks ({part})", of="router", models=models
-        )
+    for part, text in selections(one, models, "selection{hard}"):
+        drawn["selection_hard" if part.endswith(" hard") else "selection"] = text
     if one.ood is not None and one.ood.num_rows:
         drawn["ood"] = over_groups(one.ood.to_pylist(), pool, name="ood")
     return [path for name, text in drawn.items() for path in _save(folder, name, text)]
