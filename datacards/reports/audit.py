@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from routeyard.datacards.reports.health import markdown_of
-from routeyard.datacards.site.language import single_page
+from routeyard.datacards.reports.health import rendered
 
 #: Column of the page's table of findings → key of a finding.
 _FINDINGS = {
@@ -57,19 +56,13 @@ def audit_report(found: Mapping[str, Any]) -> tuple[str, str]:
             arms,
         ),
     ]
-    shown = {
-        "figures": [
-            ("verdict", found["verdict"]),
-            *((k, f"{v:,}") for k, v in found["looked_at"].items()),
-        ],
-        "notes": list(found["notes"]),
-        "sections": [one for one in sections if one["rows"]],
-    }
-    title = f"{found['title']}: audit"
-    html = single_page(
-        "health.html.jinja", "site.js", title=title, maker="routeyard audit", **shown
-    )
-    return html + "\n", markdown_of(title=title, **shown)
+    figures = [
+        ("verdict", found["verdict"]), *((k, f"{v:,}") for k, v in found["looked_at"].items()),
+    ]  # fmt: skip
+    return rendered(
+        f"{found['title']}: audit", figures, list(found["notes"]),
+        [one for one in sections if one["rows"]], "routeyard audit",
+    )  # fmt: skip
 
 
 def _section(

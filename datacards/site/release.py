@@ -170,6 +170,11 @@ def contested(book: SiteRelease) -> int:
     return int(book.rows("SELECT count(*) FILTER (contested) AS n FROM outcomes")[0]["n"])
 
 
+def prices(book: SiteRelease) -> list[dict[str, Any]]:
+    """Where prices were read, and when."""
+    return book.rows(_CARD["prices"])
+
+
 def duplicates(book: SiteRelease) -> list[dict[str, Any]]:
     if "duplicates" not in book.manifest.tables:
         return []
