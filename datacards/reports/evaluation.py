@@ -87,10 +87,10 @@ def lookup(
             # Columns that a table lacks are null.
             contract = CONTRACTS[name]
             connection.register("none", contract.empty())
-            register(connection, "whole", _table(tables, name) or contract.empty())
+            register(connection, f"{name}_whole", _table(tables, name) or contract.empty())
             connection.execute(
                 f"CREATE TABLE {name}_of AS SELECT {shown} FROM "
-                "(FROM none UNION ALL BY NAME FROM whole SEMI JOIN wanted USING (query_id))"
+                f"(FROM none UNION ALL BY NAME FROM {name}_whole SEMI JOIN wanted USING (query_id))"
             )
         for view, statement in sql_of("lookup").items():
             connection.execute(f"CREATE VIEW {view} AS {statement}")
