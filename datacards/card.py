@@ -15,7 +15,7 @@ import pyarrow as pa
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from routeyard.datacards.sql import sql_of
+from routeyard.datacards import sql_of
 from routeyard.schemas import StoredTable
 from routeyard.schemas.contracts import register
 from routeyard.schemas.questions import group_of, leaked_tests, looked_for_duplicates

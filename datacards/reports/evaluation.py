@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.datacards import sql_of
 from routeyard.datacards.card import sentences
 from routeyard.datacards.charts import png
 from routeyard.datacards.site import evaluation
@@ -31,7 +32,6 @@ from routeyard.datacards.site.evaluation import (
 )
 from routeyard.datacards.site.language import single_page
 from routeyard.datacards.site.shards import batched, index, packed, questions
-from routeyard.datacards.sql import sql_of
 from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.contracts import TableStore, register
 

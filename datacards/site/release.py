@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from routeyard.datacards import sql_of
 from routeyard.datacards.charts import frontier
 from routeyard.datacards.site.evaluation import EvaluationTables
 from routeyard.datacards.site.language import listed
-from routeyard.datacards.sql import sql_of
 from routeyard.schemas.release import Manifest, widened, wilson
 
 #: Answers one SQL statement over the release's tables.
