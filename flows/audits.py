@@ -403,7 +403,7 @@ def _page(
 
 def write_page(found: AuditPage, out: Path) -> Path:
     """`audit.html`, `audit.md` and `audit.json` in a folder; returns the page."""
-    from routeyard.datacards.reports.audit import audit_report
+    from routeyard.datacards.reports.health import audit_report
 
     html, markdown = audit_report(found.data)
     out.mkdir(parents=True, exist_ok=True)

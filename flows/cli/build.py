@@ -309,7 +309,7 @@ def _preferences(source: Path, out: Path) -> Output:
 
 def _audited(folder: Path) -> list[str]:
     """What the audit says of the imported answers: the verdict and the grave findings."""
-    from routeyard.datacards.reports.audit import whom
+    from routeyard.datacards.reports.health import whom
     from routeyard.flows.audits import audit_import
 
     found = audit_import(folder)

@@ -117,7 +117,7 @@ def audit_command(
 
 
 def _audit_lines(found: AuditPage, show: int) -> Iterator[str]:
-    from routeyard.datacards.reports.audit import whom
+    from routeyard.datacards.reports.health import whom
 
     looked_at = ", ".join(f"{count:,} {name}" for name, count in found.looked_at.items())
     yield f"{found.title}: {found.verdict}"
