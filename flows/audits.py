@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.flows.evaluation.released import audit_submission, read_release
 from routeyard.flows.workspace import check_audit, check_audit_release
 from routeyard.pipelines.audit.answers import SHOWN, AuditFinding, Severity
-from routeyard.pipelines.audit.checks import verdict_of
-from routeyard.pipelines.ingest.results import ReadingNote
+from routeyard.pipelines.audit.checks import audit_recording, leaderboard, verdict_of
+from routeyard.pipelines.ingest.results import AggregatesOnly, ReadingNote, read_results
 from routeyard.schemas import SPLITS
 from routeyard.schemas.errors import BadInput
+from routeyard.schemas.release import RECORDING, recording
 from routeyard.schemas.text import html_card
 
 if TYPE_CHECKING:
@@ -38,8 +40,6 @@ def recording_of(tables: Mapping[str, pa.Table]) -> pa.Table:
         tables: `queries` and `labels`; `responses`, `splits`, `steps` where there are any.
     """
     import duckdb
-
-    from routeyard.schemas.release import RECORDING, recording
 
     query, answers = _SQL.read_text(encoding="utf-8").split(";")[:2]
     with duckdb.connect(config={"threads": 2}) as connection:
@@ -257,7 +257,6 @@ def audit_import(folder: Path) -> RecordingAudit:
 
     A source's own split is not looked at: a build reports what it leaks.
     """
-    from routeyard.pipelines.audit.checks import audit_recording
 
     return audit_recording(imported_recording(folder))
 
@@ -265,8 +264,6 @@ def audit_import(folder: Path) -> RecordingAudit:
 def imported_recording(folder: Path) -> pa.Table:
     """Answers and questions of an import as a recording."""
     import duckdb
-
-    from routeyard.schemas.release import RECORDING, recording
 
     files = [str(folder / name) for name in _FILES[:2]]
     with duckdb.connect(config={"threads": 2}) as connection:
@@ -283,7 +280,6 @@ _SEVERITY: dict[str, Severity] = {"fail": "grave", "warn": "doubt"}
 
 def audit_submitted(path: Path, release: Path, beside: Path | None = None) -> AuditPage:
     """Findings on a table of choices for a release, and on its changes since an earlier one."""
-    from routeyard.flows.evaluation.released import audit_submission
 
     suspicions = audit_submission(path, release, beside=beside)
     findings = tuple(
@@ -321,11 +317,7 @@ def audit_path(
     if not path.exists():
         raise BadInput("there is nothing to audit", where=str(path), next_step="name a file")
     if release is not None:
-        pass
-
         return audit_submitted(path, Path(release), Path(beside) if beside else None)
-    pass
-    from routeyard.pipelines.audit.checks import audit_recording
 
     if beside is not None:
         raise BadInput(
@@ -346,9 +338,6 @@ def audit_results(path: Path) -> AuditPage:
 
     Figures of many questions each hold no answer: nothing can be audited, which is a finding.
     """
-    pass
-    from routeyard.pipelines.audit.checks import audit_recording
-    from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
     check_audit(path)
     try:
@@ -372,10 +361,6 @@ def _aggregates(error: Exception) -> AuditFinding:
 
 def audit_release(path: Path) -> AuditPage:
     """The audit of a release, its labels and its metering included."""
-    pass
-    pass
-    from routeyard.flows.evaluation.released import read_release
-    from routeyard.pipelines.audit.checks import audit_recording
 
     tables = read_release(path)
     if (labels := tables.stored("labels")) is not None:
@@ -395,7 +380,6 @@ def _page(
     more: Sequence[AuditFinding] = (),
     notes: tuple[str, ...] = (),
 ) -> AuditPage:
-    from routeyard.pipelines.audit.checks import leaderboard, verdict_of
 
     findings = (*found.findings, *more)
     return AuditPage(

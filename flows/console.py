@@ -30,9 +30,6 @@ from routeyard.schemas.text import html_card, prose, visible
 from routeyard.schemas.text import markdown as cell
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from routeyard.pipelines.collect.budget import ModelProgress, RunProgress
 
 # Standard output through which strangers' text cannot steer a terminal.
@@ -526,7 +523,6 @@ def show_build(summary: Mapping[str, Any]) -> None:
 
 def console_summary(release: Path, status: str) -> None:
     """Print the summary for a person: models, then tasks, then what to try."""
-    pass
 
     console = printer()
     said = figures(release)

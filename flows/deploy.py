@@ -32,8 +32,10 @@ from routeyard.flows.tracking import (
     tracked,
 )
 from routeyard.flows.tracking import notify as tell
+from routeyard.pipelines.collect.settings import provider_of
 from routeyard.pipelines.common.errors import GateFailed, VersionExists
 from routeyard.pipelines.common.staging import write_json
+from routeyard.pipelines.release.manifest import existing, read_manifest
 from routeyard.schemas.errors import BadInput, RecipeError, RouteyardError
 from routeyard.schemas.recipe import Pool, Recipe
 from routeyard.schemas.text import fenced, markdown, one_line
@@ -101,7 +103,6 @@ def difference(before: Path | None, after: Path) -> Rows:
 
     Measured times do not count as a difference.
     """
-    from routeyard.pipelines.release.manifest import read_manifest
 
     new = read_manifest(after).tables
     old = read_manifest(before).tables if before else {}
@@ -291,7 +292,6 @@ def _revisions(recipe: Recipe) -> list[dict[str, str]]:
 def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str], Listed]:
     """(findings, retired models, what is listed now)."""
     from routeyard.pipelines.collect.client import list_models
-    from routeyard.pipelines.collect.settings import provider_of
 
     rows: list[dict[str, str]] = []
     retired: list[str] = []
@@ -327,7 +327,6 @@ def _prices(pool: Pool) -> list[dict[str, str]]:
     from datetime import UTC, datetime
 
     from routeyard.pipelines.collect.prices import fetch_prices
-    from routeyard.pipelines.collect.settings import provider_of
 
     rows = []
     today = datetime.now(UTC).date().isoformat()
@@ -464,7 +463,6 @@ def _refresh(
     publish_to: str | None,
 ) -> dict[str, Any]:
     """The refresh with `building`, the build on its task runner, and the parameters it gets."""
-    from routeyard.pipelines.release.manifest import read_manifest
 
     recipe, root = given["recipe"], Path(given["workspace"])
     rows = status(recipe, str(root))
@@ -557,7 +555,6 @@ def _show(recipe: str, name: str, root: Path, before: Path | None, after: Path) 
 
 def latest(root: Path, name: str) -> Path | None:
     """Folder of the newest release of a benchmark, or None."""
-    from routeyard.pipelines.release.manifest import existing
 
     folder = root / "releases" / name
     versions = existing(folder)
@@ -629,7 +626,6 @@ def deploy(
         check_target(publish_to)
         if "://" not in publish_to and not publish_to.startswith("hub:"):
             publish_to = str(Path(publish_to).absolute())
-    pass
 
     place = str(workspace.absolute())
     common: dict[str, Any] = {"workspace": place, "notify": notify or []}

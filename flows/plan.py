@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.build import Completing
-from routeyard.flows.console import BuildPlan
+from routeyard.flows.console import BuildPlan, printer
 from routeyard.flows.ledgers import ledger_exists, open_ledger
 from routeyard.flows.recipe import load, notes_of, with_collect
 from routeyard.flows.scaling import scaled
@@ -510,8 +510,6 @@ def show(figures: dict[str, Any]) -> None:
     """Print a plan for a person."""
     from rich.box import SIMPLE
     from rich.table import Table
-
-    from routeyard.flows.console import printer
 
     console = printer()
     console.print(

@@ -22,10 +22,13 @@ from routeyard.flows.evaluation.released import (
 from routeyard.flows.workspace import BASE, module_hash, reach
 from routeyard.pipelines.common import machine as memory
 from routeyard.pipelines.common.arrays import Array
-from routeyard.pipelines.common.matrix import Core, Queries, core_of
+from routeyard.pipelines.common.matrix import Core, Queries, core_of, unseen_images
+from routeyard.pipelines.common.staging import write_json, write_parquet
 from routeyard.pipelines.evaluate.experiment import (
     EvaluationSettings,
+    Predictions,
     RouterSpec,
+    default_scheme,
     handed_over,
     lists_settings,
     own,
@@ -34,6 +37,8 @@ from routeyard.pipelines.evaluate.experiment import (
 )
 from routeyard.pipelines.evaluate.fit import PredictionStore
 from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
+from routeyard.pipelines.evaluate.run.fitted import LABELS, battles_on, misled, trained
+from routeyard.pipelines.evaluate.run.fitted import duels_agreement as agreement
 from routeyard.pipelines.evaluate.studies import STUDIES
 from routeyard.pipelines.evaluate.studies.needs import check, lacking, untaken
 from routeyard.pipelines.evaluate.studies.study import (
@@ -44,12 +49,13 @@ from routeyard.pipelines.evaluate.studies.study import (
     leaks,
     table_of,
 )
+from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
+from routeyard.pipelines.routers import PAIR_ROUTERS
 from routeyard.schemas.errors import BadInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from routeyard.pipelines.common.matrix import Core
     from routeyard.pipelines.evaluate.certificate import Certificate
     from routeyard.pipelines.evaluate.run import Evaluation
 
@@ -153,7 +159,6 @@ def from_code(target: str) -> RouterSpec:
 
 def from_file(path: Path) -> RouterSpec:
     """A router that is a CSV or Parquet file of predictions."""
-    from routeyard.pipelines.evaluate.experiment import Predictions, read_predictions
 
     return handed_over(path.stem, Predictions(read_predictions(path), path.stem))
 
@@ -173,9 +178,6 @@ def pair_scorers(
     Raises:
         BadInput: the preferences have several bases and none is named, or the one named is absent.
     """
-    from routeyard.pipelines.evaluate.run.fitted import LABELS, battles_on, misled, trained
-    from routeyard.pipelines.evaluate.run.fitted import duels_agreement as agreement
-    from routeyard.pipelines.routers import PAIR_ROUTERS
     from routeyard.pipelines.routers.pairs import of_one_basis
 
     if core.embeddings is None:
@@ -227,8 +229,6 @@ def write_evaluation(
     """Everything of an evaluation into a folder; returns the page, or without one the folder."""
     from routeyard.datacards.reports.evaluation import lookup, plot_all, report
     from routeyard.datacards.site.evaluation import EvaluationTables
-    from routeyard.pipelines.common.staging import write_json
-    from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 
     write_tables(folder, {name: getattr(done, name) for name in _TABLES})
     told: dict[str, Any] = {"facts": done.facts, "ranking": done.ranking}
@@ -268,8 +268,6 @@ def write_evaluation(
 
 def write_tables(out: Path, tables: Mapping[str, pa.Table | None]) -> None:
     """Parquet files, written beside and renamed, zstd."""
-
-    from routeyard.pipelines.common.staging import write_parquet
 
     for name, table in tables.items():
         if table is not None:
@@ -428,7 +426,6 @@ def evaluate_tables(
     core: Core | None = None,
 ) -> Evaluation:
     """As `evaluate`, of tables that were read already, and of their core where it is at hand."""
-    from routeyard.pipelines.evaluate.experiment import default_scheme
     from routeyard.pipelines.evaluate.results import default_pair
     from routeyard.pipelines.evaluate.run import evaluate as run
 
@@ -489,11 +486,8 @@ def evaluate_into(
     Raises:
         BadInput: as `evaluate`, or `out` is in a release.
     """
-    pass
-    from routeyard.pipelines.common.staging import write_json
     from routeyard.pipelines.evaluate.certificate import REFERENCE, least_resamples
     from routeyard.pipelines.evaluate.certificate import certify as run
-    from routeyard.pipelines.evaluate.experiment import registered
 
     how = settings or EvaluationSettings()
     memory.check("an evaluation", BASE)  # before hours of work
@@ -552,10 +546,8 @@ def certify(
     Returns:
         A `Certificate` with `verdict`, `words` and `to_json()`.
     """
-    from routeyard.pipelines.common.matrix import unseen_images
     from routeyard.pipelines.evaluate.certificate import REFERENCE
     from routeyard.pipelines.evaluate.certificate import certify as run
-    from routeyard.pipelines.evaluate.experiment import registered
 
     tables = read_release(Path(release))
     if embed is None and encoder is None and embeddings is None and "embeddings" not in tables:
@@ -575,7 +567,6 @@ def certify(
 
 def as_built(release: Path) -> str | None:
     """The encoder that the certificate of a release was made with; None without any."""
-    from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 
     if not (release / MANIFEST).is_file():
         return None

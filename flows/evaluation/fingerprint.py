@@ -8,6 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routeyard.flows.console import hours, line
+from routeyard.flows.ledgers import ask_prompts, model_to_ask
+from routeyard.pipelines.collect.settings import ModelPrompts
+from routeyard.pipelines.evaluate.model_size import memory_of, speed, tokenised
+from routeyard.pipelines.evaluate.model_size import model_size_of as size_of
+from routeyard.pipelines.evaluate.signals import (
+    footprints,
+    load,
+    negative_log_likelihoods,
+    perplexity_fingerprints,
+    select_probes,
+    text_footprints,
+    trace_local,
+    trace_tokens,
+)
+from routeyard.pipelines.release.reader import open_release
 from routeyard.schemas.errors import BadInput, did_you_mean
 
 if TYPE_CHECKING:
@@ -42,9 +57,6 @@ def report_size(
     """
     import torch
     from transformers import AutoTokenizer
-
-    from routeyard.pipelines.evaluate.model_size import memory_of, speed, tokenised
-    from routeyard.pipelines.evaluate.model_size import model_size_of as size_of
 
     size = size_of(model, causal=True)
     where = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -120,8 +132,6 @@ def probe_queries(release: Path, probing: Probing) -> pa.Table:
     Raises:
         BadInput: the release has no validation queries, or withholds their text.
     """
-    from routeyard.pipelines.evaluate.signals import select_probes
-    from routeyard.pipelines.release.reader import open_release
     from routeyard.schemas.release import WITHHELD
 
     with open_release(release) as opened:
@@ -162,7 +172,6 @@ def describe(kind: str, probes: pa.Table, probing: Probing, of: Described) -> pa
 def footprint_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """Logit footprints of pool models (through their APIs) and of local models."""
     from routeyard.pipelines.common.usage import tokens
-    from routeyard.pipelines.evaluate.signals import footprints, load, trace_local, trace_tokens
 
     prompts = probes.column("prompt").to_pylist()
     traces = {}
@@ -189,12 +198,6 @@ def perplexity_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Ta
     """
     import numpy as np
 
-    from routeyard.pipelines.evaluate.signals import (
-        load,
-        negative_log_likelihoods,
-        perplexity_fingerprints,
-    )
-
     if of.language_model is None:
         raise BadInput(
             "a perplexity fingerprint needs the language model that scores the answers",
@@ -219,7 +222,6 @@ def perplexity_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Ta
 
 def text_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """Text footprints of the released answers; `steps` 0 takes whole answers."""
-    from routeyard.pipelines.evaluate.signals import text_footprints
 
     ids = probes.column("query_id").to_pylist()
     texts = released_answers(of.release, ids, of.models)
@@ -231,8 +233,6 @@ def released_answers(
 ) -> dict[str, list[str | None]]:
     """Per model, the text of its first sample to each query; None where it has no sample."""
     import pyarrow.compute as pc
-
-    from routeyard.pipelines.release.reader import open_release
 
     with open_release(release) as opened:
         responses = opened.arrow("responses")
@@ -256,7 +256,6 @@ def released_answers(
 
 def asked_models(of: Described) -> list[Model]:
     """The pool models that are asked; none without a recipe."""
-    from routeyard.flows.ledgers import model_to_ask
 
     if of.recipe is None:
         return []
@@ -274,9 +273,7 @@ def ask_pool(
     """
     if (recipe := of.recipe) is None:
         return {}
-    from routeyard.flows.ledgers import ask_prompts
     from routeyard.flows.workspace import BuildContext
-    from routeyard.pipelines.collect.settings import ModelPrompts
 
     found = {}
     for model in asked_models(of):
@@ -326,7 +323,6 @@ def _asked(model: Model, of: Described, probes: pa.Table, limit: int) -> dict[st
 
     from routeyard.pipelines.collect.plan import estimate
     from routeyard.pipelines.collect.request import RequestSettings
-    from routeyard.pipelines.collect.settings import ModelPrompts
 
     assert of.recipe is not None
     worst = estimate(

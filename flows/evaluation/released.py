@@ -17,8 +17,11 @@ import pyarrow.parquet as pq
 
 from routeyard.flows.console import counter, line
 from routeyard.flows.workspace import reached_code
+from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common.arrays import Bools, Vectors
 from routeyard.pipelines.common.encoders import NAME as TFIDF
+from routeyard.pipelines.common.encoders import embed, text_of, tfidf
+from routeyard.pipelines.common.encoders import embed as compute
 from routeyard.pipelines.common.matrix import Core, core_of, encoder_vectors
 from routeyard.pipelines.common.staging import replacing
 from routeyard.pipelines.common.untrusted import RELEASED, bounded
@@ -49,7 +52,6 @@ def vectors(
     Raises:
         BadInput: the name is not one of these.
     """
-    from routeyard.pipelines.common.encoders import embed, text_of
 
     found: dict[str, Vectors] = {}
     shipped: set[str] = set()
@@ -87,7 +89,6 @@ def known_name(name: str, shipped: Collection[str] = ()) -> str:
     Raises:
         BadInput: no encoder has this name.
     """
-    from routeyard.pipelines.common import encoders
 
     full = encoders.full_name(name)
     if not encoders.known(full):
@@ -102,7 +103,6 @@ def known_name(name: str, shipped: Collection[str] = ()) -> str:
 
 def shipped_name(name: str, shipped: Collection[str]) -> str | None:
     """How a release calls its embeddings by an encoder of this name; None where it has none."""
-    from routeyard.pipelines.common import encoders
 
     full = encoders.full_name(name)
     # Vectors of another backend are the same to 1e-6 in cosine.
@@ -114,8 +114,6 @@ def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
     """(n, d) TF-IDF vectors, kept in the cache under a hash of all that decides them."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file, save_file
-
-    from routeyard.pipelines.common.encoders import tfidf
 
     code = reached_code("routeyard.pipelines.common.encoders")
     hashed = hashlib.sha256()
@@ -381,7 +379,6 @@ def with_embeddings(
         core = core_of(tables)
         chosen = default_scheme(core, scheme) if core.splits else ""
         return tables.also("embeddings", lexical(tables, core, chosen, cache))
-    from routeyard.pipelines.common.encoders import embed as compute
 
     name = known_name(str(encoder))
     outside_releases(cache)

@@ -11,13 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common.arrays import Floats, Vectors
 from routeyard.pipelines.common.encoders import NAME as TFIDF
-from routeyard.pipelines.common.encoders import Lexical
+from routeyard.pipelines.common.encoders import Lexical, text_of
+from routeyard.pipelines.common.encoders import fitted as lexical_of
 from routeyard.pipelines.common.errors import Unsafe
-from routeyard.pipelines.common.matrix import MEASURES
+from routeyard.pipelines.common.matrix import MEASURES, Queries, core_of
 from routeyard.pipelines.common.untrusted import regular
-from routeyard.pipelines.routers.base import GIVEN
+from routeyard.pipelines.routers import saved
+from routeyard.pipelines.routers.base import GIVEN, traits_of
+from routeyard.pipelines.routers.saved import SURPRISES, TUNED
 from routeyard.schemas.errors import BadInput
 
 
@@ -53,9 +57,6 @@ def route(
             router's encoder is not the one installed, or the rule cannot use the scores.
         Unsafe: a saved router wants an encoder from elsewhere, and nobody named it.
     """
-    from routeyard.pipelines.common.matrix import Queries
-    from routeyard.pipelines.routers import saved
-    from routeyard.pipelines.routers.base import traits_of
 
     if not question.strip():
         raise BadInput("the question is empty", next_step="write it in quotes")
@@ -93,8 +94,6 @@ def route(
 
 def _own_encoder(wanted: str, named: str) -> None:
     """A stranger's router does not choose which folder or hub id is loaded on this machine."""
-    from routeyard.pipelines.common import encoders
-    from routeyard.pipelines.routers.saved import TUNED
 
     known = {"none", TFIDF, TUNED, *encoders.ALIASES, *encoders.names()}
     if encoders.unpooled(wanted)[0] not in known and wanted != named:
@@ -107,7 +106,6 @@ def _own_encoder(wanted: str, named: str) -> None:
 
 def _scores(fitted: Any, queries: Any, models: Sequence[str], place: Path) -> Floats:
     """(n, m) scores; of a saved router any array may have any shape."""
-    from routeyard.pipelines.routers import saved
 
     if not saved.is_saved(place):
         return np.asarray(fitted.scores(queries), dtype=np.float64)
@@ -149,7 +147,6 @@ def _shares(
 ) -> Floats:
     """(1, m) share of each model under the rule."""
     from routeyard.pipelines.evaluate.zoo.run import OF_A_BATCH, asked, shares
-    from routeyard.pipelines.routers.base import traits_of
 
     what = asked(asked_rule(rule, weight))
     if what.rule in OF_A_BATCH:
@@ -165,10 +162,6 @@ def _fitted(
     release: Path, name: str, encoder: str, scheme: str | None, cache: Path
 ) -> tuple[Any, dict[str, Any], Lexical | None]:
     from routeyard.flows.evaluation.released import read_release, vectors
-    from routeyard.pipelines.common import encoders
-    from routeyard.pipelines.common.encoders import fitted as lexical_of
-    from routeyard.pipelines.common.encoders import text_of
-    from routeyard.pipelines.common.matrix import core_of
     from routeyard.pipelines.evaluate.experiment import (
         FIRST_SEED,
         default_scheme,
@@ -230,8 +223,6 @@ def _can_route(name: str, needs: Sequence[str]) -> None:
 def _save(router: Any, words: dict[str, Any], lexical: Lexical | None, folder: Path) -> None:
     from safetensors.numpy import save_file
 
-    from routeyard.pipelines.routers import saved
-
     saved.save(router, folder, **words)
     if lexical is not None:
         arrays = {"idf": lexical.idf, "axes": lexical.axes, "mean": lexical.mean}
@@ -245,8 +236,6 @@ LEXICAL = ("tfidf.safetensors", "tfidf.json")
 def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
-
-    from routeyard.pipelines.routers.saved import SURPRISES
 
     try:
         for name in LEXICAL:
@@ -266,8 +255,6 @@ def _encoded(
 ) -> Vectors:
     if lexical is not None:
         return lexical.encode(list(questions))
-    from routeyard.pipelines.common import encoders
-    from routeyard.pipelines.routers import saved
 
     name = encoders.full_name(words["encoder"])
     if name == saved.TUNED:  # it came with the router
@@ -306,9 +293,6 @@ def choices_of(place: Path, questions: Sequence[str], *, encoder: str = TFIDF) -
         BadInput: there is no saved router, or it needs more than the question.
         Unsafe: it wants an encoder from elsewhere, and nobody named it.
     """
-    from routeyard.pipelines.common.matrix import Queries
-    from routeyard.pipelines.routers import saved
-    from routeyard.pipelines.routers.base import traits_of
 
     if not saved.is_saved(place):
         raise BadInput(

@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.flows.console import counter, line
-from routeyard.flows.evaluation.evaluate import code_of, predictions_in
+from routeyard.flows.evaluation.evaluate import code_of, predictions_in, write_evaluation
 from routeyard.flows.evaluation.released import out_folder, read_release, vectors, with_beside
 from routeyard.flows.tracking import Runner
 from routeyard.pipelines.common.arrays import Floats, Vectors, mean_costs
 from routeyard.pipelines.common.matrix import MEASURES, Core, Queries, core_of, first_measure
 from routeyard.pipelines.common.staging import write_parquet, write_text
 from routeyard.pipelines.evaluate.experiment import (
+    FIRST_SEED,
     PROTOCOL_SEEDS,
     EvaluationSettings,
     RouterSpec,
@@ -37,6 +38,8 @@ from routeyard.pipelines.evaluate.zoo import run as cells
 from routeyard.pipelines.evaluate.zoo import run as zoo
 from routeyard.pipelines.evaluate.zoo.report import (
     cells_table,
+    facts,
+    lines,
     markdown,
     results_json,
     standings_json,
@@ -71,9 +74,6 @@ def stream(
     Raises:
         BadInput: no cost is known, or no question has all labels and costs.
     """
-    from routeyard.flows.evaluation.released import read_release, vectors
-    from routeyard.pipelines.common.matrix import MEASURES, core_of, first_measure
-    from routeyard.pipelines.evaluate.experiment import FIRST_SEED, PROTOCOL_SEEDS, default_scheme
     from routeyard.pipelines.routers.networks import serve
 
     tables = read_release(release)
@@ -345,7 +345,6 @@ def _notes(test: Core, bench: CellInputs, done: zoo.Zoo, splits: int) -> list[st
 
 def found_here(bench: CellInputs, done: zoo.Zoo) -> str:
     """What the plateau study found, as each encoder's winners have it here."""
-    from routeyard.pipelines.evaluate.zoo.report import facts, lines
 
     out = ""
     for encoder in bench.vectors:
@@ -419,7 +418,6 @@ def write_report(
     settings: EvaluationSettings,
 ) -> Path:
     """Evaluate tables and an HTML report under `out`/<encoder>; the path of the report."""
-    from routeyard.flows.evaluation.evaluate import write_evaluation
 
     found = measured(bench, done, encoder, settings)
     folder = out / encoder.replace("/", "_")

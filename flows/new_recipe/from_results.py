@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from routeyard.pipelines.audit.answers import Answers
 from routeyard.pipelines.audit.errors import scored_without_answer
-from routeyard.pipelines.audit.metering import MeteringFinding
+from routeyard.pipelines.audit.metering import MeteringFinding, audit
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common import files as named_files
 from routeyard.pipelines.common.errors import SourceError, few
@@ -536,7 +536,6 @@ def metering_waivers(
     questions: Sequence[dict[str, Any]], answers: dict[str, pa.Array]
 ) -> list[dict[str, str]]:
     """One waiver for each check of the metering that finds something, with what it found."""
-    from routeyard.pipelines.audit.metering import audit
     from routeyard.pipelines.common.pool import models_table
     from routeyard.schemas.recipe import Pool
 
