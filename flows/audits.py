@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.flows.evaluation.released import audit_submission, read_release
 from routeyard.flows.workspace import check_audit, check_audit_release
 from routeyard.pipelines.audit.answers import SHOWN, AuditFinding, Severity
 from routeyard.pipelines.audit.checks import audit_recording, leaderboard, verdict_of
@@ -23,8 +22,6 @@ from routeyard.schemas.release import RECORDING, recording
 from routeyard.schemas.text import html_card
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from routeyard.pipelines.audit.checks import RecordingAudit
 
 # A release's tables as a recording, which the audit takes.
@@ -281,6 +278,8 @@ _SEVERITY: dict[str, Severity] = {"fail": "grave", "warn": "doubt"}
 def audit_submitted(path: Path, release: Path, beside: Path | None = None) -> AuditPage:
     """Findings on a table of choices for a release, and on its changes since an earlier one."""
 
+    from routeyard.flows.evaluation.released import audit_submission
+
     suspicions = audit_submission(path, release, beside=beside)
     findings = tuple(
         AuditFinding(
@@ -361,6 +360,8 @@ def _aggregates(error: Exception) -> AuditFinding:
 
 def audit_release(path: Path) -> AuditPage:
     """The audit of a release, its labels and its metering included."""
+
+    from routeyard.flows.evaluation.released import read_release
 
     tables = read_release(path)
     if (labels := tables.stored("labels")) is not None:
