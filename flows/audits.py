@@ -15,14 +15,16 @@ import pyarrow.compute as pc
 from routeyard.flows.workspace import check_audit, check_audit_release
 from routeyard.pipelines.audit.answers import SHOWN, AuditFinding, Severity
 from routeyard.pipelines.audit.checks import audit_recording, leaderboard, verdict_of
-from routeyard.pipelines.ingest.results import AggregatesOnly, ReadingNote, read_results
 from routeyard.schemas import SPLITS
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.release import RECORDING, recording
 from routeyard.schemas.text import html_card
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from routeyard.pipelines.audit.checks import RecordingAudit
+    from routeyard.pipelines.ingest.results import ReadingNote
 
 # A release's tables as a recording, which the audit takes.
 
@@ -277,7 +279,6 @@ _SEVERITY: dict[str, Severity] = {"fail": "grave", "warn": "doubt"}
 
 def audit_submitted(path: Path, release: Path, beside: Path | None = None) -> AuditPage:
     """Findings on a table of choices for a release, and on its changes since an earlier one."""
-
     from routeyard.flows.evaluation.released import audit_submission
 
     suspicions = audit_submission(path, release, beside=beside)
@@ -337,6 +338,7 @@ def audit_results(path: Path) -> AuditPage:
 
     Figures of many questions each hold no answer: nothing can be audited, which is a finding.
     """
+    from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
     check_audit(path)
     try:
@@ -360,7 +362,6 @@ def _aggregates(error: Exception) -> AuditFinding:
 
 def audit_release(path: Path) -> AuditPage:
     """The audit of a release, its labels and its metering included."""
-
     from routeyard.flows.evaluation.released import read_release
 
     tables = read_release(path)

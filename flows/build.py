@@ -9,11 +9,12 @@ from typing import Any
 
 from routeyard.datacards.charts import NO_ROOM, can_draw
 from routeyard.flows import console
-from routeyard.flows.console import BuildResult, markdown
+from routeyard.flows.console import BuildResult
 from routeyard.flows.ledgers import open_ledger
 from routeyard.flows.recipe import load, with_collect
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import RELEASE, Stage, walk
+from routeyard.flows.summary import markdown
 from routeyard.flows.tasks.curate import identity_of
 from routeyard.flows.tracking import (
     Deferred,

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from routeyard.schemas.errors import Strict
+from routeyard.schemas.strict import Strict
 
 # A gate that a person waived; the recipe names it, and the manifest keeps it.
 

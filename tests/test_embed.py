@@ -25,7 +25,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return encode
 
-    monkeypatch.setattr(module.encoders, "load", load)
+    monkeypatch.setattr(module, "load", load)
     return given
 
 

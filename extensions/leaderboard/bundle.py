@@ -27,7 +27,8 @@ from routeyard.pipelines.release.storage import (
     put_file,
     storage_errors,
 )
-from routeyard.schemas.errors import BadInput, Strict
+from routeyard.schemas.errors import BadInput
+from routeyard.schemas.strict import Strict
 
 #: Files of a bundle: what it is, (question, a score for each model), (question, seconds).
 SUBMISSION, PREDICTIONS, TIMES = "submission.json", "predictions.parquet", "times.parquet"

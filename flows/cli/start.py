@@ -65,8 +65,8 @@ def build_command(
         until: Last stage: ingest, collect, label, curate, certify, release.
     """
     from routeyard.flows.build import run_build
-    from routeyard.flows.console import show_build
     from routeyard.flows.stages import UNTIL
+    from routeyard.flows.summary import show_build
     from routeyard.schemas.errors import BadInput, did_you_mean
 
     if until not in UNTIL:
@@ -154,8 +154,8 @@ def rehearse_command(
         copies: Variants asked of each fixture row.
         real: A real small model answers in place of the pool's (docs/howto/real_model.md).
     """
-    from routeyard.flows.console import show_build
     from routeyard.flows.rehearse import rehearse
+    from routeyard.flows.summary import show_build
 
     summary = rehearse(recipe, str(workspace), copies=copies, real=real)
     return Output(summary, lambda: show_build(summary))

@@ -22,8 +22,9 @@ from routeyard.pipelines.common.staging import write_text
 from routeyard.pipelines.common.untrusted import short_text
 from routeyard.pipelines.release.tables import released_names
 from routeyard.schemas import CONTRACTS
-from routeyard.schemas.errors import BadInput, Strict
+from routeyard.schemas.errors import BadInput
 from routeyard.schemas.release import FORMAT, MEASURED_COLUMNS, Manifest, TableEntry
+from routeyard.schemas.strict import Strict
 
 # A finding: something in a release that does not hold.
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from routeyard.schemas.errors import Name, Strict, did_you_mean
+from routeyard.schemas.errors import did_you_mean
 from routeyard.schemas.recipe.collect import Collect as Collect
 from routeyard.schemas.recipe.collect import Recorded as Recorded
 from routeyard.schemas.recipe.collect import RecordedFields as RecordedFields
@@ -21,6 +21,7 @@ from routeyard.schemas.recipe.release import Release as Release
 from routeyard.schemas.recipe.release import ReproducedPaper as ReproducedPaper
 from routeyard.schemas.recipe.release import Split as Split
 from routeyard.schemas.release import Waiver as Waiver
+from routeyard.schemas.strict import Name, Strict
 
 # Where questions come from, and how a source's fields become a query.
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from routeyard.schemas.errors import Name, Strict
+from routeyard.schemas.strict import Name, Strict
 
 # Questions answered in several steps: an agent that may search before it answers.
 

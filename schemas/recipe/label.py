@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from routeyard.schemas.errors import Name, Strict
 from routeyard.schemas.recipe.collect import Retry
 from routeyard.schemas.recipe.pool import Provider
+from routeyard.schemas.strict import Name, Strict
 
 # Served models that are asked about answers: xVerify and judges.
 

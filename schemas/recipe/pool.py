@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from routeyard.schemas.errors import Name, Strict, did_you_mean
+from routeyard.schemas.errors import did_you_mean
 from routeyard.schemas.recipe.collect import Parameter, RateLimits, Relay
+from routeyard.schemas.strict import Name, Strict
 
 # Texts of a recipe that look like keys: refused by their place, and never shown.
 

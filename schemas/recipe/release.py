@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from routeyard.schemas.errors import Strict
 from routeyard.schemas.release import Waiver
+from routeyard.schemas.strict import Strict
 
 
 class Parts(Strict):

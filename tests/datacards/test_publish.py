@@ -32,8 +32,8 @@ from huggingface_hub import HfApi, constants
 from huggingface_hub.utils import _http
 from routeyard.datacards import card, files, publish
 from routeyard.flows import cli
-from routeyard.flows.cli import publish
-from routeyard.pipelines.proof import prove
+from routeyard.flows.cli import releases
+from routeyard.pipelines.verify import prove
 from tests.support.warm import import_all
 
 import_all()

@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.release import make
 from routeyard.datacards.card import render
-from routeyard.flows.console import figures as summary
 from routeyard.flows.evaluation.released import read_release
+from routeyard.flows.summary import figures as summary
 from routeyard.pipelines.common.matrix import core_of
 from routeyard.pipelines.release.build import write_release
 from routeyard.schemas import RESPONSES

@@ -83,7 +83,7 @@ def test_what_a_command_prints(hostile, words, capsys) -> None:
 
 
 def test_the_summary_after_a_build(hostile, capsys, monkeypatch) -> None:
-    from routeyard.flows.console import console_summary, markdown
+    from routeyard.flows.summary import console_summary, markdown
 
     console_summary(hostile, "new")
     said = capsys.readouterr().out

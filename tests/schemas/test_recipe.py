@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from routeyard.flows.recipe import load, shipped
 from routeyard.pipelines.common.errors import RecipeError, RouteyardError
-from routeyard.schemas.errors import REMOVED
 from routeyard.schemas.recipe import Recipe
+from routeyard.schemas.strict import REMOVED
 
 MINIMAL = {
     "name": "tiny",
