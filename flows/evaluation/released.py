@@ -65,10 +65,7 @@ def vectors(
             assert loaded is not None
             found[name] = loaded
         elif name == TFIDF:
-            rows = {q: k for k, q in enumerate(tables["queries"].column("query_id").to_pylist())}
-            questions = tables["queries"].column("question").to_pylist()
-            choices = tables["queries"].column("choices").to_pylist()
-            texts = [text_of(questions[rows[q]], choices[rows[q]] or []) for q in core.query_ids]
+            texts = texts_of(tables, core)
             every = np.ones(len(texts), dtype=bool)  # without a split all may shape the space
             train = core.splits[scheme] == "train" if scheme else every
             found[name] = kept_tfidf(texts, train, cache)
@@ -81,6 +78,13 @@ def vectors(
             assert loaded is not None
             found[name] = loaded
     return found
+
+
+def texts_of(tables: Mapping[str, pa.Table], core: Core) -> list[str]:
+    """The text of each of the core's questions that an encoder reads."""
+    columns = tables["queries"].select(["query_id", "question", "choices"])
+    rows = {row["query_id"]: row for row in columns.to_pylist()}
+    return [text_of(rows[q]["question"], rows[q]["choices"] or []) for q in core.query_ids]
 
 
 def known_name(name: str, shipped: Collection[str] = ()) -> str:

@@ -14,14 +14,13 @@ import numpy as np
 from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common.arrays import Floats, Vectors
 from routeyard.pipelines.common.encoders import NAME as TFIDF
-from routeyard.pipelines.common.encoders import Lexical, text_of
+from routeyard.pipelines.common.encoders import Lexical
 from routeyard.pipelines.common.encoders import fitted as lexical_of
 from routeyard.pipelines.common.errors import Unsafe
 from routeyard.pipelines.common.matrix import MEASURES, Queries, core_of
 from routeyard.pipelines.common.untrusted import regular
 from routeyard.pipelines.routers import saved
 from routeyard.pipelines.routers.base import GIVEN, traits_of
-from routeyard.pipelines.routers.saved import SURPRISES, TUNED
 from routeyard.schemas.errors import BadInput
 
 
@@ -63,20 +62,12 @@ def route(
     if not 0 <= weight <= 1:
         raise BadInput(f"λ = {weight} is no weight", next_step="choose one from 0 to 1")
     if saved.is_saved(place):
-        fitted, words = saved.load(place)
-        _can_route(fitted.name, traits_of(type(fitted)).needs)
-        _own_encoder(words["encoder"], encoder)
-        lexical = _lexical(place, words) if words["encoder"] == TFIDF else None
+        fitted, words, lexical = _loaded(place, encoder)
     else:
         fitted, words, lexical = _fitted(place, router or "knn", encoder, scheme, cache)
         if save is not None:
             _save(fitted, words, lexical, save)
-    vector = None
-    if words["encoder"] != "none":
-        vector = _encoded([question], words, lexical, place)
-    asked = (question,)
-    queries = Queries(("question",), np.array([task]), vector, prompts=asked, questions=asked)
-    scores = _scores(fitted, queries, words["model_ids"], place)
+    scores = _scores(fitted, words, lexical, place, [question], task)
     share = _shares(fitted, words, scores, rule, weight)
     chosen = int(share[0].argmax())
     models = words["model_ids"]
@@ -95,7 +86,7 @@ def route(
 def _own_encoder(wanted: str, named: str) -> None:
     """A stranger's router does not choose which folder or hub id is loaded on this machine."""
 
-    known = {"none", TFIDF, TUNED, *encoders.ALIASES, *encoders.names()}
+    known = {"none", TFIDF, saved.TUNED, *encoders.ALIASES, *encoders.names()}
     if encoders.unpooled(wanted)[0] not in known and wanted != named:
         raise Unsafe(
             f"the saved router wants vectors of {wanted!r}, which did not come with it",
@@ -104,14 +95,34 @@ def _own_encoder(wanted: str, named: str) -> None:
         )
 
 
-def _scores(fitted: Any, queries: Any, models: Sequence[str], place: Path) -> Floats:
-    """(n, m) scores; of a saved router any array may have any shape."""
+def _loaded(place: Path, encoder: str) -> tuple[Any, dict[str, Any], Lexical | None]:
+    """A saved router that can route a question alone, what was saved with it, and its encoder."""
+    fitted, words = saved.load(place)
+    _can_route(fitted.name, traits_of(type(fitted)).needs)
+    _own_encoder(words["encoder"], encoder)
+    return fitted, words, _lexical(place, words) if words["encoder"] == TFIDF else None
 
+
+def _scores(
+    fitted: Any,
+    words: dict[str, Any],
+    lexical: Lexical | None,
+    place: Path,
+    questions: Sequence[str],
+    task: str = "",
+) -> Floats:
+    """(n, m) scores; of a saved router any array may have any shape."""
+    vectors = None
+    if words["encoder"] != "none":
+        vectors = _encoded(questions, words, lexical, place)
+    ids, asked = tuple(map(str, range(len(questions)))), tuple(questions)
+    tasks = np.array([task] * len(ids))
+    queries = Queries(ids, tasks, vectors, prompts=asked, questions=asked)
     if not saved.is_saved(place):
         return np.asarray(fitted.scores(queries), dtype=np.float64)
     try:
         found = np.asarray(fitted.scores(queries), dtype=np.float64)
-        if found.shape != (len(queries.query_ids), len(models)) or not np.isfinite(found).all():
+        if found.shape != (len(ids), len(words["model_ids"])) or not np.isfinite(found).all():
             raise ValueError("its scores are not one finite number for each model")
     except saved.SURPRISES as error:
         raise BadInput(
@@ -161,7 +172,7 @@ def _shares(
 def _fitted(
     release: Path, name: str, encoder: str, scheme: str | None, cache: Path
 ) -> tuple[Any, dict[str, Any], Lexical | None]:
-    from routeyard.flows.evaluation.released import read_release, vectors
+    from routeyard.flows.evaluation.released import read_release, texts_of, vectors
     from routeyard.pipelines.evaluate.experiment import (
         FIRST_SEED,
         default_scheme,
@@ -183,10 +194,7 @@ def _fitted(
     if "embeddings" not in traits(entrant).needs:
         encoder, encoder_hash = "none", ""
     elif encoder == TFIDF:
-        at = {q: k for k, q in enumerate(tables["queries"].column("query_id").to_pylist())}
-        asked = tables["queries"].select(["question", "choices"]).to_pylist()
-        rows = [asked[at[q]] for q in core.query_ids]
-        texts = [text_of(row["question"], row["choices"] or []) for row in rows]
+        texts = texts_of(tables, core)
         train = core.splits[chosen] == "train"
         lexical = lexical_of([text for text, use in zip(texts, train, strict=True) if use])
         core = replace(core, embeddings=lexical.encode(texts))
@@ -244,7 +252,7 @@ def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
         vocabulary = json.loads((folder / LEXICAL[1]).read_text(encoding="utf-8"))
         found = Lexical(tuple(vocabulary), arrays["idf"], arrays["axes"], arrays["mean"])
         found.encode(["a question"])  # its parts fit each other
-    except (*SURPRISES, SafetensorError) as error:
+    except (*saved.SURPRISES, SafetensorError) as error:
         raise BadInput(f"the saved router lacks its encoder: {error}", where=str(folder)) from error
     _same(words, _hash(found), folder)
     return found
@@ -300,14 +308,6 @@ def choices_of(place: Path, questions: Sequence[str], *, encoder: str = TFIDF) -
             where=str(place),
             next_step="save one: routeyard route RELEASE QUESTION --router knn --save FOLDER",
         )
-    fitted, words = saved.load(place)
-    _can_route(fitted.name, traits_of(type(fitted)).needs)
-    _own_encoder(words["encoder"], encoder)
-    vectors = None
-    if words["encoder"] != "none":
-        lexical = _lexical(place, words) if words["encoder"] == TFIDF else None
-        vectors = _encoded(questions, words, lexical, place)
-    ids, asked = tuple(map(str, range(len(questions)))), tuple(questions)
-    queries = Queries(ids, np.full(len(ids), ""), vectors, prompts=asked, questions=asked)
-    scores = _scores(fitted, queries, words["model_ids"], place)
+    fitted, words, lexical = _loaded(place, encoder)
+    scores = _scores(fitted, words, lexical, place, questions)
     return [words["model_ids"][k] for k in scores.argmax(axis=1)]
