@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.flows.workspace import check_audit, check_audit_release
+from routeyard.flows.workspace import AUDITED_ANSWER, BASE, check_audit
 from routeyard.pipelines.audit.answers import SHOWN, AuditFinding, Severity
 from routeyard.pipelines.audit.checks import audit_recording, leaderboard, verdict_of
+from routeyard.pipelines.common import machine as memory
 from routeyard.schemas import SPLITS
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.release import RECORDING, recording
@@ -366,7 +367,8 @@ def audit_release(path: Path) -> AuditPage:
 
     tables = read_release(path)
     if (labels := tables.stored("labels")) is not None:
-        check_audit_release(labels.num_rows)
+        need = BASE + AUDITED_ANSWER * labels.num_rows
+        memory.check(f"an audit of {labels.num_rows:,} answers", need)
     table = recording_of(tables)
     found = audit_recording(table, free=free_arms(tables["models"]))
     more = (*label_findings(tables, path), *metering_findings(tables, path))

@@ -88,17 +88,18 @@ def check_release(
         full: Compute everything again, instead of a sample.
         images: Folder of the questions' image files, whose hashes are compared.
     """
-    from routeyard.flows.workspace import check_verify
+    from routeyard.flows.workspace import BASE, LABEL, LABELS
+    from routeyard.pipelines.common import machine as memory
     from routeyard.pipelines.verify.database import unreadable
     from routeyard.pipelines.verify.files import leaks_of
 
     with local_copy(str(release)) as folder:
         if not unreadable(folder):
-            check_verify(read_manifest(folder))
-        proof = verify(
-            folder, render_card=render, render_files=partial(render_files, draw=can_draw()),
-            full=full, signer=signer, images=images, draws=can_draw(),
-        )  # fmt: skip
+            tables = read_manifest(folder).tables
+            labels = tables["labels"].rows if "labels" in tables else 0
+            need = BASE + min(LABEL * labels, LABELS)
+            memory.check(f"a verification of {labels:,} labels", need)
+        proof = _verified(folder, full=full, signer=signer, images=images)
         lists: dict[str, Any] = {kind: proof.of(kind) for kind in KINDS}
         if proof.findings:
             return ReleaseCheck(proof.findings, **lists)
@@ -108,6 +109,13 @@ def check_release(
             sum(one.rows for one in manifest.tables.values()),
             leaks_of(folder, manifest), yanked(folder), **lists,
         )  # fmt: skip
+
+
+def _verified(release: Path, **how: Any) -> Any:
+    """What of a release is proved, with its card and plots made again."""
+    draws = can_draw()
+    files = partial(render_files, draw=draws)
+    return verify(release, render_card=render, render_files=files, draws=draws, **how)
 
 
 def check_target(to: str) -> None:
@@ -140,10 +148,7 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
     """
 
     check_target(to)
-    files_too = partial(render_files, draw=can_draw())
-    if findings := verify(
-        release, render_card=render, render_files=files_too, draws=can_draw()
-    ).findings:
+    if findings := _verified(release).findings:
         raise GateFailed(
             f"the release does not hold: {findings[0].where} {findings[0].says}",
             where=str(release),

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -240,27 +241,15 @@ def write_evaluation(
     write_json(folder / "evaluation.json", told)
     if not page:
         return folder
-    one = EvaluationTables(
-        title=f"Routers on {release.resolve().parent.name} {release.resolve().name}",
-        metrics=done.metrics,
-        curves=done.curves,
-        profiles=done.profiles,
-        comparisons=done.comparisons,
-        ood=done.ood,
-        ranking=done.ranking,
-        facts=done.facts,
-    )
+    title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
+    shown = {one.name: getattr(done, one.name) for one in fields(EvaluationTables)[1:]}
+    one = EvaluationTables(title, **shown)
     models = sorted(tables["models"].column("model_id").to_pylist())
     simulated = any(tables["models"].column("simulated").to_pylist())
     plot_all(folder, one, models, simulated=simulated)
     ids = sorted(set(done.choices.column("query_id").to_pylist()))
-    text = report(
-        one,
-        models=models,
-        simulated=simulated,
-        certificate=certificate,
-        lookup=lookup(tables, ids, done.choices),
-    )
+    answers = lookup(tables, ids, done.choices)
+    text = report(one, models=models, simulated=simulated, certificate=certificate, lookup=answers)
     written = folder / "report.html"
     written.write_text(text, encoding="utf-8")
     return written
@@ -469,19 +458,17 @@ def evaluate_into(
     *,
     certificate: bool = True,
     page: bool = True,
-    router_from: Sequence[str] = (),
-    predictions: Sequence[Path] = (),
     also: Sequence[Path] = (),
     embeddings: Path | None = None,
-    picks: Mapping[str, Mapping[str, float]] | None = None,
     cache: Path = EVALUATION_CACHE,
+    **given: Any,
 ) -> tuple[Evaluation, dict[str, Any] | None, Path]:
     """As `evaluate`, written to a folder: the evaluation, its certificate and its HTML page.
 
     Args:
         certificate: Also write the routability certificate and put it on the page.
         page: Write the page and its plots; without them the folder is what `site` reads.
-        router_from, predictions, also, embeddings, picks, cache: As for `evaluate`.
+        also, embeddings, cache, given: As for `evaluate`, `given` router_from, predictions, picks.
 
     Raises:
         BadInput: as `evaluate`, or `out` is in a release.
@@ -495,10 +482,7 @@ def evaluate_into(
     folder = out_folder(release, out)
     tables = with_embeddings(tables, embeddings, how.embed, cache, how.encoder, how.scheme)
     core = core_of(tables, whole=False)
-    done = evaluate_tables(
-        tables, routers, how,
-        router_from=router_from, predictions=predictions, picks=picks, cache=cache, core=core,
-    )  # fmt: skip
+    done = evaluate_tables(tables, routers, how, cache=cache, core=core, **given)
     certified = None
     if certificate:
         certified = run(
