@@ -338,9 +338,7 @@ TASKS = (
 )  # fmt: skip
 
 
-def rehearse(
-    recipe: str, workspace: str, *, copies: int = 3, jobs: int = 1, real: bool = False
-) -> dict[str, Any]:
+def rehearse(recipe: str, workspace: str, *, copies: int = 3, real: bool = False) -> dict[str, Any]:
     """Build the rehearsal of a recipe; the summary of `routeyard build`.
 
     Args:
@@ -358,11 +356,11 @@ def rehearse(
     with _embedllm(recipe, folder):
         checked, _ = load(recipe)
         if all(model.simulated for model in checked.pool.models):  # nobody would be asked anyway
-            return run_build(recipe, workspace, jobs=jobs, until="release")
+            return run_build(recipe, workspace, jobs=1, until="release")
         if checked.collect.provider == "recorded":
             small = _shrunk(checked)
             path = _written(small, folder)
-            return run_build(str(path), workspace, jobs=jobs, until="release")
+            return run_build(str(path), workspace, jobs=1, until="release")
 
         sources, bank = _fixtures(checked, folder, copies)
         with running("rehearsed", bank=str(bank)) as url, _environment({URL: url}):
@@ -370,7 +368,7 @@ def rehearse(
             if real:
                 played = _real(played, checked.hidden_states)
             path = _written(played, folder, real=real)
-            return run_build(str(path), workspace, jobs=jobs, until="release")
+            return run_build(str(path), workspace, jobs=1, until="release")
 
 
 def _shrunk(recipe: Recipe) -> Recipe:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from routeyard.flows.console import hours, line
 from routeyard.flows.ledgers import ask_prompts, model_to_ask
 from routeyard.pipelines.collect.settings import ModelPrompts
@@ -152,11 +154,17 @@ def probe_queries(release: Path, probing: Probing) -> pa.Table:
 def describe(kind: str, probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """The `descriptors` of models: logit footprints, perplexity fingerprints or text footprints.
 
+    Logit footprints are of pool models, asked through their APIs, and of local models; perplexity
+    fingerprints of freshly asked greedy answers, or of the released ones; text footprints of the
+    released answers, of which `steps` 0 takes the whole.
+
     Raises:
         BadInput: what this kind needs is missing.
     """
+    ids = probes.column("query_id").to_pylist()
     if kind == "text_footprint":
-        return text_table(probes, probing, of)
+        answers = released_answers(of.release, ids, of.models)
+        return text_footprints(answers, ids, k=probing.tokens, steps=probing.steps or None)
     if kind == "logit_footprint":
         if not probing.steps:
             raise BadInput("a logit footprint needs steps", next_step="--steps 10")
@@ -165,16 +173,33 @@ def describe(kind: str, probes: pa.Table, probing: Probing, of: Described) -> pa
                 "no model to probe was named",
                 next_step="add --local NAME=FOLDER, or --recipe RECIPE to ask its pool",
             )
-        return footprint_table(probes, probing, of)
-    return perplexity_table(probes, probing, of)
+        traces = _traces(probes, probing, of)
+        return footprints(traces, ids, k=probing.tokens, steps=probing.steps)
+    if of.language_model is None:
+        raise BadInput(
+            "a perplexity fingerprint needs the language model that scores the answers",
+            next_step="add --language-model FOLDER (any causal language model, e.g. GPT-2)",
+        )
+    parameters = {"temperature": 0.0, "max_tokens": probing.max_tokens}
+    texts = {
+        name: [None if one is None else one.text for one in asked]
+        for name, asked in ask_pool(of, probes, parameters).items()
+    }
+    if of.recipe is None:
+        texts = released_answers(of.release, ids, of.models)
+    loaded = load(of.language_model, device=of.device)
+    scored = {
+        name: np.asarray(negative_log_likelihoods(loaded, [text or "" for text in each]))
+        for name, each in texts.items()
+    }
+    return perplexity_fingerprints(scored, ids, loaded.name)
 
 
-def footprint_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
-    """Logit footprints of pool models (through their APIs) and of local models."""
+def _traces(probes: pa.Table, probing: Probing, of: Described) -> dict[str, Any]:
+    """What each model writes after the probes, token by token, with its likeliest tokens."""
     from routeyard.pipelines.common.usage import tokens
 
-    prompts = probes.column("prompt").to_pylist()
-    traces = {}
+    traces: dict[str, Any] = {}
     parameters = {
         "temperature": 0.0,
         "max_tokens": probing.steps,
@@ -184,48 +209,10 @@ def footprint_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Tab
     for name, answers in ask_pool(of, probes, parameters).items():
         found = [tokens(one.logprobs, where=f"model {name}") for one in answers if one is not None]
         traces[name] = trace_tokens([answer or () for answer in found], steps=probing.steps)
+    prompts = probes.column("prompt").to_pylist()
     for name, folder in of.local.items():
         traces[name] = trace_local(load(folder, device=of.device), prompts, steps=probing.steps)
-    ids = probes.column("query_id").to_pylist()
-    return footprints(traces, ids, k=probing.tokens, steps=probing.steps)
-
-
-def perplexity_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
-    """Perplexity fingerprints: of freshly asked greedy answers, or of the released ones.
-
-    Raises:
-        BadInput: no language model is named.
-    """
-    import numpy as np
-
-    if of.language_model is None:
-        raise BadInput(
-            "a perplexity fingerprint needs the language model that scores the answers",
-            next_step="add --language-model FOLDER (any causal language model, e.g. GPT-2)",
-        )
-    ids = probes.column("query_id").to_pylist()
-    parameters = {"temperature": 0.0, "max_tokens": probing.max_tokens}
-    asked = ask_pool(of, probes, parameters)
-    texts = {
-        name: [None if one is None else one.text for one in answers]
-        for name, answers in asked.items()
-    }
-    if of.recipe is None:
-        texts = released_answers(of.release, ids, of.models)
-    loaded = load(of.language_model, device=of.device)
-    scored = {
-        name: np.asarray(negative_log_likelihoods(loaded, [answer or "" for answer in answers]))
-        for name, answers in texts.items()
-    }
-    return perplexity_fingerprints(scored, ids, loaded.name)
-
-
-def text_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
-    """Text footprints of the released answers; `steps` 0 takes whole answers."""
-
-    ids = probes.column("query_id").to_pylist()
-    texts = released_answers(of.release, ids, of.models)
-    return text_footprints(texts, ids, k=probing.tokens, steps=probing.steps or None)
+    return traces
 
 
 def released_answers(
@@ -319,8 +306,6 @@ def requirements(kind: str, probes: pa.Table, probing: Probing, of: Described) -
 
 def _asked(model: Model, of: Described, probes: pa.Table, limit: int) -> dict[str, Any]:
     """Calls and most USD of a model, if the ledger has no answer of it."""
-    import numpy as np
-
     from routeyard.pipelines.collect.plan import estimate
     from routeyard.pipelines.collect.request import RequestSettings
 
