@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.flows.workspace import check_audit, check_audit_release
+from routeyard.flows.workspace import AUDITED_ANSWER, BASE, check_audit
 from routeyard.pipelines.audit.answers import SHOWN, AuditFinding, Severity
-from routeyard.pipelines.audit.checks import verdict_of
+from routeyard.pipelines.audit.checks import audit_recording, leaderboard, verdict_of
+from routeyard.pipelines.common import machine as memory
 from routeyard.schemas import SPLITS
 from routeyard.schemas.errors import BadInput
+from routeyard.schemas.release import RECORDING, recording
 from routeyard.schemas.text import html_card
 
 if TYPE_CHECKING:
@@ -38,8 +40,6 @@ def recording_of(tables: Mapping[str, pa.Table]) -> pa.Table:
         tables: `queries` and `labels`; `responses`, `splits`, `steps` where there are any.
     """
     import duckdb
-
-    from routeyard.schemas.release import RECORDING, recording
 
     query, answers = _SQL.read_text(encoding="utf-8").split(";")[:2]
     with duckdb.connect(config={"threads": 2}) as connection:
@@ -257,7 +257,6 @@ def audit_import(folder: Path) -> RecordingAudit:
 
     A source's own split is not looked at: a build reports what it leaks.
     """
-    from routeyard.pipelines.audit.checks import audit_recording
 
     return audit_recording(imported_recording(folder))
 
@@ -265,8 +264,6 @@ def audit_import(folder: Path) -> RecordingAudit:
 def imported_recording(folder: Path) -> pa.Table:
     """Answers and questions of an import as a recording."""
     import duckdb
-
-    from routeyard.schemas.release import RECORDING, recording
 
     files = [str(folder / name) for name in _FILES[:2]]
     with duckdb.connect(config={"threads": 2}) as connection:
@@ -343,8 +340,6 @@ def audit_results(path: Path) -> AuditPage:
 
     Figures of many questions each hold no answer: nothing can be audited, which is a finding.
     """
-    pass
-    from routeyard.pipelines.audit.checks import audit_recording
     from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
     check_audit(path)
@@ -369,14 +364,12 @@ def _aggregates(error: Exception) -> AuditFinding:
 
 def audit_release(path: Path) -> AuditPage:
     """The audit of a release, its labels and its metering included."""
-    pass
-    pass
     from routeyard.flows.evaluation.released import read_release
-    from routeyard.pipelines.audit.checks import audit_recording
 
     tables = read_release(path)
     if (labels := tables.stored("labels")) is not None:
-        check_audit_release(labels.num_rows)
+        need = BASE + AUDITED_ANSWER * labels.num_rows
+        memory.check(f"an audit of {labels.num_rows:,} answers", need)
     table = recording_of(tables)
     found = audit_recording(table, free=free_arms(tables["models"]))
     more = (*label_findings(tables, path), *metering_findings(tables, path))
@@ -392,7 +385,6 @@ def _page(
     more: Sequence[AuditFinding] = (),
     notes: tuple[str, ...] = (),
 ) -> AuditPage:
-    from routeyard.pipelines.audit.checks import leaderboard, verdict_of
 
     findings = (*found.findings, *more)
     return AuditPage(

@@ -166,7 +166,6 @@ def deploy_command(
     dask_address: str | None = None,
     notify: list[str] | None = None,
     publish_to: str | None = None,
-    inline: bool = False,
     name: str | None = None,
     replace: Annotated[bool, typer.Option("--replace")] = False,
 ) -> Output:
@@ -193,7 +192,6 @@ def deploy_command(
         dask_address: Scheduler of a Dask cluster that runs already.
         notify: Notification block, type/name; may be repeated.
         publish_to: Where new releases go: hub:org/name, a URL (s3://…), or a folder.
-        inline: Put the recipe into the parameters, checked in the UI.
         name: Name of the deployment; by default the benchmark's.
         replace: Replace one of that name that rebuilds something else.
     """
@@ -211,7 +209,6 @@ def deploy_command(
         notify=notify,
         publish_to=publish_to,
         shards=shards,
-        inline=inline,
         deployment=name,
         replace=replace,
     )

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.flows.console import counter, line
-from routeyard.flows.evaluation.evaluate import code_of, predictions_in
+from routeyard.flows.evaluation.evaluate import code_of, predictions_in, write_evaluation
 from routeyard.flows.evaluation.released import out_folder, read_release, vectors, with_beside
 from routeyard.flows.tracking import Runner
 from routeyard.pipelines.common.arrays import Floats, Vectors, mean_costs
@@ -315,7 +315,6 @@ def write_report(
     settings: EvaluationSettings,
 ) -> Path:
     """Evaluate tables and an HTML report under `out`/<encoder>; the path of the report."""
-    from routeyard.flows.evaluation.evaluate import write_evaluation
 
     found = measured(bench, done, encoder, settings)
     folder = out / encoder.replace("/", "_")
