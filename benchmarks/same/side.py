@@ -99,9 +99,9 @@ def works(data: Path | None) -> list[Work]:
         paths = sorted(data.joinpath(folder).glob("*")) if data else []
         for path in paths:
             if path.suffix == ".parquet" or path.is_dir():
-                words = ("audit", str(path), "--json", "-q")
-                name = f"audit-{folder}-{path.stem}"
-                found.append(Work(name, (Step("audit", words),), f"{folder}/{path.name}"))
+                step = Step("audit", ("audit", str(path), "--json", "-q"))
+                needs = f"{folder}/{path.name}"
+                found.append(Work(f"audit-{folder}-{path.stem}", (step,), needs))
         if not paths:
             found.append(Work(f"audit-{folder}", (Step("audit", ()),), folder))
     return found

@@ -20,8 +20,8 @@ def record(
     tree: Path, folder: Path, data: Path | None, select: Sequence[str], *, whole: bool
 ) -> None:
     """Run a checkout's tests; writes `refusals.jsonl`, and with `whole` coverage and mutants."""
-    python = environment(tree, folder / "env") if not (folder / "env").exists() else None
-    python = python or folder / "env" / "bin" / "python"
+    made = (folder / "env").exists()
+    python = folder / "env" / "bin" / "python" if made else environment(tree, folder / "env")
     rows = folder / "rows"
     rows.mkdir(exist_ok=True)
     more = variables(folder, data)
@@ -36,8 +36,8 @@ def record(
     if whole:
         _cover(python, tree, folder, more)
         with (folder / "mutants.txt").open("w", encoding="utf-8") as file:
-            words = [python, "-m", "tests.mutation", "--share", SHARE]
-            subprocess.run(words, cwd=tree, env=more, stdout=file, stderr=file)
+            words = ["-m", "tests.mutation", "--share", SHARE]
+            subprocess.run([python, *words], cwd=tree, env=more, stdout=file, stderr=file)
 
 
 def _cover(python: Path, tree: Path, folder: Path, more: dict[str, str]) -> None:

@@ -130,11 +130,17 @@ def replay(
     for seed in seeds:
         plan = Informative(
             # No difference is small enough: all of the budget is spent.
-            resolve=1e-9, pilot=max(int(n * pilot * calls // (n * models)), 20), rounds=40,
-            calls=calls, seed=seed,
+            resolve=1e-9, pilot=max(int(n * pilot * calls // (n * models)), 20),
+            calls=calls,
         )  # fmt: skip
         made = collect_informatively(
-            tasks, models, plan, lambda asked: np.where(asked, scores, np.nan), **settings
+            tasks,
+            models,
+            plan,
+            lambda asked: np.where(asked, scores, np.nan),
+            rounds=40,
+            seed=seed,
+            **settings,
         )
         width = _width(made.unresolved(0.0))
         needed = np.interp(-width, -uniform[1], uniform[0]) * n * models
