@@ -343,7 +343,6 @@ def audit_results(path: Path) -> AuditPage:
 
     Figures of many questions each hold no answer: nothing can be audited, which is a finding.
     """
-    pass
     from routeyard.pipelines.audit.checks import audit_recording
     from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
@@ -369,8 +368,6 @@ def _aggregates(error: Exception) -> AuditFinding:
 
 def audit_release(path: Path) -> AuditPage:
     """The audit of a release, its labels and its metering included."""
-    pass
-    pass
     from routeyard.flows.evaluation.released import read_release
     from routeyard.pipelines.audit.checks import audit_recording
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -340,10 +340,8 @@ class _PairedCosts:
     means: Floats
 
     def __getitem__(self, rows: Bools) -> _PairedCosts:
-        return _PairedCosts(
-            self.own[rows], self.shown[rows], self.least[rows], self.most[rows],
-            self.foreign[rows], self.task[rows], self.means,
-        )  # fmt: skip
+        held = {one.name: getattr(self, one.name)[rows] for one in fields(self)[:-1]}
+        return replace(self, **held)
 
 
 def _paired(
