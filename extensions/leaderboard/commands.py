@@ -339,16 +339,14 @@ def _workflows(folder: Path) -> Output:
     from importlib.resources import files
 
     folder.mkdir(parents=True, exist_ok=True)
+    ours = files("routeyard.extensions.leaderboard").joinpath("ci")
     written = []
-    for one in sorted(files("routeyard.extensions.leaderboard").joinpath("ci").iterdir(), key=str):
-        if not one.name.endswith(".yml"):
-            continue
-        target = folder / one.name
-        if target.exists():
+    for name in ("score.yml", "submission.yml"):
+        if (target := folder / name).exists():
             raise BadInput(
                 "the workflow is there already", where=str(target), next_step="move it away first"
             )
-        target.write_text(one.read_text(encoding="utf-8"), encoding="utf-8")
+        target.write_text(ours.joinpath(name).read_text(encoding="utf-8"), encoding="utf-8")
         written.append(target)
     return Output(written, map(str, written))
 
@@ -362,7 +360,6 @@ def _bundles(
     number: str | None,
     scheme: str | None,
 ) -> Output:
-    pass
     from routeyard.extensions.leaderboard.bundle import take
     from routeyard.pipelines.release.storage import local_copy
 

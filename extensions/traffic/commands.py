@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -58,7 +59,7 @@ def compare_command(
         release, first, second, scheme=scheme, decision_s=(seconds[0], seconds[-1]),
         resamples=resamples, seed=seed,
     )  # fmt: skip
-    return Output(compared.data(), compared.lines())
+    return Output(asdict(compared), compared.lines())
 
 
 # `routeyard latency`.
@@ -99,7 +100,7 @@ def latency_command(
         path, by=by, limit_s=limit, share=share, decision_s=decision, session=session,
         resamples=resamples,
     )  # fmt: skip
-    return Output(found.data(), found.lines())
+    return Output(asdict(found), found.lines())
 
 
 # `routeyard replay`.
@@ -140,7 +141,7 @@ def replay_command(
         steps, policy or ["recorded"], pool=pool, caches=cache or (), session=session,
         resamples=resamples, seed=seed,
     )  # fmt: skip
-    return Output(found.data(), found.lines())
+    return Output(asdict(found), found.lines())
 
 
 # `routeyard shadow`.
@@ -196,7 +197,7 @@ def shadow_command(
     )  # fmt: skip
     if out is not None:
         out.write_text("\n".join(found.lines()) + "\n", encoding="utf-8")
-    return Output(found.data(), found.lines())
+    return Output(asdict(found), found.lines())
 
 
 _SHARES = Annotated[list[str] | None, typer.Option(metavar="ARM=SHARE")]
@@ -256,7 +257,7 @@ def zoo_online_command(
             appear=shares(appear or ()), retire=shares(retire or ()), check_error=check_error,
             shuffles=shuffles or 10, seed=seed, cache=cache,
         )  # fmt: skip
-        return Output(report.data(), report.lines())
+        return Output(asdict(report), report.lines())
     if router or appear or retire or check_error or seed or worth is not None:
         raise BadInput(
             "--alpha is of MESS+ alone, which takes none of --router, --worth, --appear, --retire, "

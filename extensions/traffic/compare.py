@@ -68,12 +68,6 @@ class ReplayReport:
     findings: list[StepFinding]
     doubts: list[str]
 
-    def data(self) -> dict[str, Any]:
-        """The report as plain values."""
-        from dataclasses import asdict
-
-        return asdict(self)
-
     def lines(self) -> Iterator[str]:
         """The report for people."""
         yield f"{self.trajectories:,} trajectories of {self.tasks:,} tasks, {self.steps:,} steps"
@@ -348,10 +342,6 @@ class RouterComparison:
     cost_usd: PairedMean
     latency: list[PairedPercentile]
     notes: list[str]
-
-    def data(self) -> dict[str, Any]:
-        """The comparison as plain values."""
-        return asdict(self)
 
     def lines(self) -> Iterator[str]:
         """The comparison for people."""

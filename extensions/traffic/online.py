@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -328,10 +328,6 @@ class OnlineReport:
     check_error: float
     periods: list[tuple[int, tuple[str, ...], str]]
     rows: list[OnlineRow]
-
-    def data(self) -> dict[str, Any]:
-        """The report as plain values."""
-        return asdict(self)
 
     def lines(self) -> Iterator[str]:
         """The report for people."""

@@ -333,8 +333,6 @@ def _recorded(
     Args:
         sources: Whether the questions can be read, which the import needs.
     """
-    pass
-    pass
 
     try:
         checked, base = load(path)

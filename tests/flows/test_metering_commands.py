@@ -168,7 +168,7 @@ def test_a_shared_ledger_is_read_where_the_workspace_has_none(
     monkeypatch.setenv("ROUTEYARD_LEDGER", postgres)
     code, rows = said(capsys, "cost", "ledger", "-w", str(tmp_path / "yard"))
     assert (code, [row["ok"] for row in rows]) == (0, [1])
-    code, found = said(capsys, "audit metering", str(tmp_path / "yard"))
+    code, found = said(capsys, "audit", str(tmp_path / "yard"))
     assert code in (0, 3)
     assert not any("unknown cost" in one["says"] for one in found)
     prices = tmp_path / "prices.yaml"
