@@ -185,7 +185,7 @@ class TagRouter:
     Task: choose by tags. A tag's score for a model is its mean result against the
     reference, the most accurate model of train: win 1, loss −1, a tie `tie` (0).
     A question's score is the weighted sum over its tags. Rule: the cheaper model
-    unless it is behind by more than θ, which is the rule `threshold` of a pair.
+    unless it is behind by more than θ.
 
     The paper's tags come from a fine-tuned generator. Here they are the task of
     the question and its clusters at two grains. A tag weighs by how often it was
