@@ -765,11 +765,9 @@ class ModelSpider(Trained):
     name = "model-spider"
 
     def fit(self, train: Examples) -> ModelSpider:
-        from routeyard.pipelines.routers.clusters import clustered
+        from routeyard.pipelines.routers.clusters import at_most
 
-        vectors = train.queries.vectors()
-        k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))
-        self._centres = clustered(vectors, k, self.seed)[1]
+        self._centres = at_most(self.settings["clusters"], train.queries.vectors(), self.seed)[1]
         super().fit(train)
         return self
 
@@ -982,15 +980,14 @@ class RouterDC(Trained):
         return Space()
 
     def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
-        from routeyard.pipelines.routers.clusters import clustered
+        from routeyard.pipelines.routers.clusters import at_most
 
-        vectors = train.queries.vectors()
-        k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))
         place = np.argsort(ranked(train.labels, mean_cost(train))).astype(np.int32)
         if self.positional:
             place = np.arange(len(place), dtype=np.int32)
         places = np.tile(place, (len(train.labels), 1))
-        return {"cluster": clustered(vectors, k, self.seed)[0], "place": places}
+        found, _ = at_most(self.settings["clusters"], train.queries.vectors(), self.seed)
+        return {"cluster": found, "place": places}
 
     def read(self, network: Any, x: Any) -> Any:
         return network(x)

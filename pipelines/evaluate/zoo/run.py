@@ -410,11 +410,6 @@ def hits(part: Core, scores: Floats, order: Ints) -> Floats:
     return at_choice(part.labels, choice)
 
 
-def test_scores(job: Job) -> Vectors:
-    """(n, m) float32 scores of a cell on the test questions that have a label."""
-    return job.fit_of().scores(job.ground.asked).astype(np.float32)
-
-
 def train_bce_of_cell(job: Job) -> float | None:
     """Mean cross-entropy of a cell's scores on its train questions; None where they are no chances.
 
@@ -595,22 +590,22 @@ def references(core: Core, scheme: str) -> dict[str, float]:
     }
 
 
+def _winners(zoo: Zoo, encoder: str) -> dict[str, Job]:
+    """Router → its winner with an encoder, or without any."""
+    return {name: job for (name, used), job in zoo.winners.items() if used in (encoder, NO_ENCODER)}
+
+
 def scores(zoo: Zoo, encoder: str) -> dict[str, Vectors]:
-    """Router → test scores of its winner with an encoder, for the evaluate stage."""
+    """Router → (n, m) float32 scores of its winner on the test questions that have a label."""
     return {
-        router: test_scores(job)
-        for (router, used), job in zoo.winners.items()
-        if used in (encoder, NO_ENCODER)
+        router: job.fit_of().scores(job.ground.asked).astype(np.float32)
+        for router, job in _winners(zoo, encoder).items()
     }
 
 
 def train_bce(zoo: Zoo, encoder: str) -> dict[str, float]:
     """Router → cross-entropy of its winner on the train questions, where it gives chances."""
-    found = {
-        router: train_bce_of_cell(job)
-        for (router, used), job in zoo.winners.items()
-        if used in (encoder, NO_ENCODER)
-    }
+    found = {name: train_bce_of_cell(job) for name, job in _winners(zoo, encoder).items()}
     return {router: value for router, value in found.items() if value is not None}
 
 
