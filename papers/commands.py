@@ -614,7 +614,6 @@ def reproduce_command(
         search: The paper's search of settings and seeds, or each router's first setting, once;
             by default it searches on releases that are named.
     """
-
     if paper == "list":
         rows = listed()
         return Output(

@@ -310,7 +310,6 @@ def zoo_run_command(
     own: list[str] | None = None,
     also: list[Path] | None = None,
     cache: Path = CACHE,
-    rule: list[str] | None = None,
     runner: Literal["threads", "dask"] = "threads",
     workers: Annotated[int, typer.Option(min=1)] = 2,
     dask_address: str | None = None,
@@ -336,9 +335,6 @@ def zoo_run_command(
         encoders: tfidf, minilm, a name, a folder or a hub id; commas between.
         own: Your own router: module:Class or file.py:Class (this RUNS that code), or a CSV
             or Parquet table of predictions. Again for more.
-        rule: Also report the winners under a selection rule: utility:0.3, query-budget:USD,
-            sufficient:0.8, mean-budget:USD, batch-budget:USD, threshold:SHARE,
-            similarity:0.3. Again for more.
         runner: What runs the fits.
         workers: Threads, or Dask processes.
         dask_address: Scheduler that runs already, tcp://host:8786.
@@ -352,7 +348,6 @@ def zoo_run_command(
         routers=None if routers == "all" else comma_list(routers),
         encoders=comma_list(encoders),
         own=own or (),
-        rules=rule or (),
         also=also or (),
         settings=settings,
         cache=cache,

@@ -46,8 +46,7 @@ def route(
             same name: nothing is loaded from there because a file says so.
         weight: λ of (1−λ)·score − λ·cost, cost min-max scaled over models: the rule
             `utility:λ`.
-        rule: another selection rule with its value, such as `query-budget:0.001` (USD);
-            rules of a batch need more than one question.
+        rule: another selection rule with its value, such as `query-budget:0.001` (USD).
         save: where to keep the fitted router.
         task: name of the question's task, for routers that read it.
 
@@ -157,16 +156,11 @@ def _shares(
     fitted: Any, words: dict[str, Any], scores: Floats, rule: str | None, weight: float
 ) -> Floats:
     """(1, m) share of each model under the rule."""
-    from routeyard.pipelines.evaluate.zoo.run import OF_A_BATCH, asked, shares
+    from routeyard.pipelines.evaluate.zoo.run import asked, shares
+    from routeyard.pipelines.routers.base import traits_of
 
-    what = asked(asked_rule(rule, weight))
-    if what.rule in OF_A_BATCH:
-        raise BadInput(
-            f"the rule {what.rule!r} looks at a batch of questions, and this is one",
-            next_step="use it with `routeyard zoo run --rule`, or query-budget here",
-        )
-    scale = traits_of(fitted).scale
-    return shares(what, scores, words["price"], router=fitted.name, scale=scale, means=None)
+    what, scale = asked(asked_rule(rule, weight)), traits_of(fitted).scale
+    return shares(what, scores, words["price"], router=fitted.name, scale=scale)
 
 
 def _fitted(

@@ -18,8 +18,8 @@ from routeyard.flows.console import counter, line
 from routeyard.flows.evaluation.evaluate import code_of, predictions_in, write_evaluation
 from routeyard.flows.evaluation.released import out_folder, read_release, vectors, with_beside
 from routeyard.flows.tracking import Runner
-from routeyard.pipelines.common.arrays import Floats, Vectors, mean_costs
-from routeyard.pipelines.common.matrix import MEASURES, Core, Queries, core_of, first_measure
+from routeyard.pipelines.common.arrays import Floats, Vectors
+from routeyard.pipelines.common.matrix import Core, Queries, core_of
 from routeyard.pipelines.common.staging import write_parquet, write_text
 from routeyard.pipelines.evaluate.experiment import (
     PROTOCOL_SEEDS,
@@ -27,7 +27,6 @@ from routeyard.pipelines.evaluate.experiment import (
     RouterSpec,
     as_published,
     default_scheme,
-    order,
     registered,
     traits,
 )
@@ -41,89 +40,8 @@ from routeyard.pipelines.evaluate.zoo.report import (
     results_json,
     standings_json,
 )
-from routeyard.pipelines.evaluate.zoo.run import (
-    NO_ENCODER,
-    CellResult,
-    ChoiceRequest,
-    asked,
-    shares,
-)
-from routeyard.pipelines.routers.base import model_means
-from routeyard.schemas.contracts import RESULTS
+from routeyard.pipelines.evaluate.zoo.run import NO_ENCODER, CellResult
 from routeyard.schemas.errors import BadInput
-
-# Selection rules applied to the winners of a zoo run: accuracy and cost under each.
-
-
-def settings_by_rule(
-    bench: CellInputs,
-    done: zoo.Zoo,
-    specs: Sequence[RouterSpec],
-    wanted: Sequence[ChoiceRequest],
-) -> pa.Table:
-    """One row per winner, encoder and rule; a rule that a router cannot use says why.
-
-    Test questions on which a model that is asked has no label count with their other
-    models only, and not at all without any.
-    """
-    core = read(bench.folder, bench.data, "")
-    test = core.take(core.rows(bench.scheme, "test"))
-    test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
-    train = core.rows(bench.scheme, "train")
-    measure = first_measure(
-        {m: 0 for m, c in core.costs.items() if np.all(np.any(~np.isnan(c[train]), axis=0))}
-    )
-    before = None if measure is None else mean_costs(core.costs[measure][train])
-    scale = {spec.name: traits(spec).scale for spec in specs}
-    means, first = model_means(core.labels[train]), order(core, bench.scheme)
-    rows = []
-    for (router, encoder), job in sorted(done.winners.items(), key=lambda one: one[0]):
-        kept = cells.test_scores(job)
-        for rule in wanted:
-            row: dict[str, Any] = {
-                "router": router,
-                "encoder": encoder,
-                "rule": rule.text,
-                "measure": measure,
-            }
-            try:
-                share = shares(
-                    rule, kept.astype(np.float64), before,
-                    router=router, scale=scale[router], means=means,
-                    order=first,
-                )  # fmt: skip
-            except BadInput as refused:
-                rows.append({**row, "refused": refused.args[0]})
-                continue
-            row["accuracy"] = _mean(share, test.labels)
-            row["mean_cost"] = None if measure is None else _mean(share, test.costs[measure])
-            rows.append(row)
-    return pa.Table.from_pylist(rows, schema=RESULTS["zoo_rules"])
-
-
-def _mean(share: np.ndarray, values: np.ndarray) -> float:
-    """Mean over questions of the shared mean of what is known."""
-    weight = np.where(np.isnan(values), 0.0, share)
-    total = weight.sum(axis=1)
-    use = total > 0
-    return float(((weight * np.nan_to_num(values)).sum(axis=1)[use] / total[use]).mean())
-
-
-def rules_page(table: pa.Table) -> str:
-    """The table as Markdown; refusals under it, one line each."""
-    rows = [r for r in table.to_pylist() if r["refused"] is None]
-    unit = MEASURES.get(rows[0]["measure"], "cost unknown") if rows else ""
-    lines = ["", "Selection rules, on test:", ""]
-    lines += [f"| router | encoder | rule | accuracy | mean cost ({unit}) |"]
-    lines += ["| --- | --- | --- | ---: | ---: |"]
-    for r in rows:
-        cost = "–" if r["mean_cost"] is None else f"{r['mean_cost']:.3g}"
-        head = f"| {r['router']} | {r['encoder']} | {r['rule']}"
-        lines.append(f"{head} | {100 * r['accuracy']:.2f} | {cost} |")
-    refused = sorted({r["refused"] for r in table.to_pylist() if r["refused"] is not None})
-    if refused:
-        lines += ["", "Not used:", "", *(f"- {why}" for why in refused)]
-    return "\n".join(lines) + "\n"
 
 
 @contextmanager
@@ -183,14 +101,12 @@ def run(
     workers: int = 2,
     dask_address: str | None = None,
     notes: Sequence[str] = (),
-    rules: Sequence[ChoiceRequest] = (),
     search: bool = True,
     splits: int = 0,
 ) -> tuple[zoo.Zoo, CellInputs]:
     """Run all cells under `out`/cells and write cells.parquet, standings.json and table.md.
 
-    With `rules`, rules.parquet says what each winner reaches under each. Without `search` each
-    router has its first setting and one fit.
+    Without `search` each router has its first setting and one fit.
 
     Args:
         seeds: of the first stage, then of the second.
@@ -220,10 +136,6 @@ def run(
         title, done.rankings, done.references, done.refused, said, done.over_splits,
         leaks=done.leaked > 0, all_rows=all(map(as_published, specs)),
     )  # fmt: skip
-    if rules:
-        by_rule = settings_by_rule(bench, done, specs, rules)
-        write_parquet(out / "rules.parquet", by_rule)
-        page += rules_page(by_rule)
     write_text(out / "table.md", page)
     standings = standings_json(done.rankings, done.over_splits)
     write_text(out / "standings.json", json.dumps(standings, indent=1) + "\n")
@@ -335,7 +247,6 @@ def run_zoo(
     encoders: Sequence[str],
     routers: Sequence[str] | None = None,
     own: Sequence[str] = (),
-    rules: Sequence[str] = (),
     also: Sequence[Path] = (),
     settings: EvaluationSettings = SETTINGS,
     cache: Path = Path("yard/cache/embeddings"),
@@ -351,7 +262,6 @@ def run_zoo(
         routers: Names of registered routers; None for all.
         own: `module:Class` or `file.py:Class` of other routers (this runs that code), or
             tables of predictions.
-        rules: Selection rules with their value, such as `utility:0.3`.
         also: Files or folders of tables beside the release.
         settings: `seeds` of the fits, `scheme`, and how the winners are measured.
         cache: Folder of what commands share: embeddings and predictions.
@@ -364,7 +274,6 @@ def run_zoo(
     names = [one.name for one in entrants]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadInput(f"two routers are called {twice[0]!r}", next_step="rename one of them")
-    wanted = [asked(text) for text in rules]
     tables = with_beside(read_release(release), also)
     folder = out_folder(release, out)
     core = core_of(tables.without("embeddings"))
@@ -375,7 +284,7 @@ def run_zoo(
     title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
     done, bench = run(
         core, chosen, matrices, entrants, folder, title=title, seeds=settings.seeds, cache=cache,
-        runner=runner, workers=workers, dask_address=dask_address, rules=wanted,
+        runner=runner, workers=workers, dask_address=dask_address,
         splits=settings.splits,
     )  # fmt: skip
     for (router, encoder), why in sorted(done.refused.items()):

@@ -127,7 +127,7 @@ class FlySwat(Trained):
     Task: P(correct) of a (question, model) pair from one meta-model; the model's
     name is a token before the question. Loss: cross-entropy. Rules of the paper:
     best predicted, cheapest above 0.5, greedy and integer program under a budget,
-    which are `argmax`, `threshold` and `batch-budget` here (the greedy one drops
+    of which `argmax` and `sufficient` are here (the greedy one drops
     questions once the money is spent, which counts as wrong).
 
     On a frozen encoder the token becomes a learnt vector per model that joins the
@@ -284,7 +284,7 @@ class HybridLLM(Trained):
     accurate model on train. Labels: `det` 1[q_m ≥ q_ref]; `prob` the same over
     samples of fractional labels; `trans` 1[q_m ≥ q_ref − t] with the t that spreads
     the labels most, max over t of mean |y_i − y_j|. Loss: cross-entropy. Rule: the
-    small model where p ≥ threshold, which is the rule `threshold` of a pair.
+    small model where p ≥ threshold.
 
     With many models the published code trains one output per candidate. Read by
     argmax it always picks the reference, whose label is 1 on every question: the
@@ -765,11 +765,9 @@ class ModelSpider(Trained):
     name = "model-spider"
 
     def fit(self, train: Examples) -> ModelSpider:
-        from routeyard.pipelines.routers.clusters import clustered
+        from routeyard.pipelines.routers.clusters import at_most
 
-        vectors = train.queries.vectors()
-        k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))
-        self._centres = clustered(vectors, k, self.seed)[1]
+        self._centres = at_most(self.settings["clusters"], train.queries.vectors(), self.seed)[1]
         super().fit(train)
         return self
 
@@ -982,15 +980,14 @@ class RouterDC(Trained):
         return Space()
 
     def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
-        from routeyard.pipelines.routers.clusters import clustered
+        from routeyard.pipelines.routers.clusters import at_most
 
-        vectors = train.queries.vectors()
-        k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))
         place = np.argsort(ranked(train.labels, mean_cost(train))).astype(np.int32)
         if self.positional:
             place = np.arange(len(place), dtype=np.int32)
         places = np.tile(place, (len(train.labels), 1))
-        return {"cluster": clustered(vectors, k, self.seed)[0], "place": places}
+        found, _ = at_most(self.settings["clusters"], train.queries.vectors(), self.seed)
+        return {"cluster": found, "place": places}
 
     def read(self, network: Any, x: Any) -> Any:
         return network(x)

@@ -117,7 +117,6 @@ def test_run_makes_embeddings_and_writes_cells_and_table(release, tmp_path, caps
     arguments = ["zoo", "run", str(release), "--routers", "knn,ridge,linucb,task-map"]
     arguments += ["--encoders", "tfidf", "--out", str(out), "--resamples", "100"]
     arguments += ["--own", f"{mine}:Mine", "--own", str(table)]
-    arguments += ["--rule", "query-budget:0.0015", "--rule", "similarity:0.5"]
     assert run(arguments) == 0
     cells = pq.read_table(out / "cells.parquet").to_pandas()
     wanted = ["router", "encoder", "architecture", "seed", "stage", "val_accuracy"]
@@ -135,13 +134,6 @@ def test_run_makes_embeddings_and_writes_cells_and_table(release, tmp_path, caps
     page = (out / "table.md").read_text()
     assert "| ridge |" in page
     assert "Spread of the top five rows of this table" in page
-    assert "- kNN in the top tier: " in page
-    rules = pq.read_table(out / "rules.parquet").to_pandas().set_index(["router", "rule"])
-    # Only the cheapest of the three models costs less than 0.0015 USD.
-    assert set(rules.xs("query-budget:0.0015", level="rule").mean_cost.round(6)) == {0.001}
-    assert (
-        "scores of 'ridge' are a probability" in rules.loc[("ridge", "similarity:0.5"), "refused"]
-    )
     assert (out / "tfidf" / "report.html").is_file()
     # A second run fits nothing: the records are what it reads.
     stamps = {p.name: p.stat().st_mtime_ns for p in (out / "cells").glob("*.json")}
@@ -245,7 +237,7 @@ def test_a_router_is_asked_saved_and_asked_again(release, tmp_path, capsys) -> N
     assert (found["model_id"], found["rule"]) == ("left", budget)
     assert routeyard.route(tmp_path / "mine", "river king", rule=budget) == found
     assert run(["route", str(tmp_path / "mine"), "river", "--rule", "threshold:0.5"]) == 2
-    assert "looks at a batch" in capsys.readouterr().err
+    assert "there is no rule 'threshold'" in capsys.readouterr().err
     # Arrays of a stranger fit neither each other nor the models: a traceback.
     for name, change in (("router", lambda a: a[..., :1]), ("tfidf", lambda a: a[:1])):
         path = tmp_path / "mine" / f"{name}.safetensors"
