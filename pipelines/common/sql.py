@@ -112,7 +112,7 @@ class Check:
         kind: What a check without rows shows: `proved` or `consistent`.
         says: What holds where it returns no row.
         severity: `error`, or `warning` where a reader should only know.
-        needs: Tables without which it is not run.
+        needs: Tables, and conditions of the caller, without which it is not run.
         key: Columns that name a row.
     """
 
