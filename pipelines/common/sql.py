@@ -17,8 +17,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from routeyard.pipelines.common.untrusted import literal
 from routeyard.schemas import StoredTable
-from routeyard.schemas.contracts import register, statements
+from routeyard.schemas.contracts import statements
 
 #: Memory of a runner; what needs more goes to the disk.
 MEMORY = "2GB"
@@ -46,7 +47,11 @@ class Runner:
     def give(self, **tables: pa.Table | StoredTable) -> None:
         """Make further tables known by their names."""
         for name, table in tables.items():
-            register(self.connection, name, table)
+            if isinstance(table, StoredTable):  # a path with a star in it means that file alone
+                rows = self.connection.from_parquet(literal(str(table.path)))
+                rows.create_view(name, replace=True)
+            else:
+                self.connection.register(name, table)
 
     def keep(self, *names: str) -> None:
         """Store the rows of statements as tables of the same names, one after the other."""
@@ -107,7 +112,7 @@ class Check:
         kind: What a check without rows shows: `proved` or `consistent`.
         says: What holds where it returns no row.
         severity: `error`, or `warning` where a reader should only know.
-        needs: Tables without which it is not run.
+        needs: Tables, and conditions of the caller, without which it is not run.
         key: Columns that name a row.
     """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +18,7 @@ from routeyard.pipelines.collect.request import RequestSettings
 from routeyard.pipelines.collect.settings import ModelPrompts, provider_of, settings_of
 from routeyard.pipelines.common.files import read_text, sha256
 from routeyard.pipelines.common.image_files import MOST_BYTES
+from routeyard.pipelines.common.sql import runner
 from routeyard.pipelines.ingest.images import images_table
 from routeyard.pipelines.ingest.queries import query_id, uniform_prompt
 from routeyard.pipelines.label.scorers import SCORERS
@@ -35,7 +35,6 @@ from routeyard.pipelines.verify.evidence import (
     rows,
 )
 from routeyard.schemas import CONTRACTS
-from routeyard.schemas.contracts import register
 from routeyard.schemas.errors import RouteyardError
 from routeyard.schemas.images import MARK
 
@@ -344,42 +343,26 @@ def _is_of(row: dict[str, Any], hashed: list[RequestSettings], asks: ModelPrompt
 
 # Rules between columns of a release (`rules.yaml`): one scan for each table.
 
-#: Cost of a call by the prices of its model, as `Price.of` computes it.
-_BY_TABLE = (
-    "(CASE WHEN prompt_tokens > price_up_to OR {fresh} < 0 THEN NULL "
-    "ELSE ({fresh} * price_in + {read} + {write} + completion_tokens * price_out) / 1e6 END)"
-).format(
-    fresh="(prompt_tokens - coalesce(cache_read_tokens, 0) - coalesce(cache_write_tokens, 0))",
-    **{
-        way: f"(CASE WHEN coalesce(cache_{way}_tokens, 0) = 0 THEN 0 ELSE cache_{way}_tokens * "
-        f"coalesce(price_cache_{way}, CASE WHEN price_in = 0 THEN 0 END) END)"
-        for way in ("read", "write")
-    },
-)
-
 
 @cache
+def _content() -> Mapping[str, Any]:
+    path = Path(__file__).with_name("rules.yaml")
+    found: Mapping[str, Any] = read_text(path.read_text(encoding="utf-8"), where=path.name)
+    return found
+
+
 def rules() -> Mapping[str, Mapping[str, Any]]:
     """What `rules.yaml` holds: name of a group → its rows and rules."""
-    path = Path(__file__).with_name("rules.yaml")
-    found: Mapping[str, Mapping[str, Any]] = read_text(
-        path.read_text(encoding="utf-8"), where=path.name
-    )
-    return found
+    return {name: group for name, group in _content().items() if isinstance(group, Mapping)}
 
 
 def rows_against_rules(evidence: Evidence) -> Results:
     """Rows that break a rule, and what the rules kept."""
-    import duckdb
-
     conditions, words = _conditions(evidence), _words(evidence)
     if evidence.collect is None and evidence.built and evidence.rows("responses"):
         check = "rules of answers that this code asked for, or that were recorded"
         yield not_run("responses", check, evidence.unread("collect"))
-    with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
-        connection.execute("SET temp_directory = ?", [tempfile.gettempdir()])
-        for name, table in evidence.tables.items():
-            register(connection, name, table)
+    with runner(tables=evidence.tables, threads=2) as run:
         for group, entry in rules().items():
             if not evidence.has(*entry["tables"]):
                 continue
@@ -389,7 +372,7 @@ def rows_against_rules(evidence: Evidence) -> Results:
                 if conditions[rule.get("when", "always")]
             }
             if wanted:
-                yield from _group(connection, group, entry, wanted, words)
+                yield from _group(run.connection, group, entry, wanted, words)
 
 
 def _conditions(evidence: Evidence) -> dict[str, bool]:
@@ -408,7 +391,7 @@ def _conditions(evidence: Evidence) -> dict[str, bool]:
 def _words(evidence: Evidence) -> dict[str, str]:
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     return {
-        "{by_table}": _BY_TABLE,
+        "{by_table}": " ".join(_content()["cost by the price table"].split()),
         "{tomorrow}": tomorrow.strftime("%Y-%m-%d"),
         "{samples}": str(evidence.samples),
     }

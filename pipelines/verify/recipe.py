@@ -72,7 +72,7 @@ def stated_of_tables(evidence: Evidence) -> Results:
     there = {*evidence.tables, *(name for name, holds in conditions.items() if holds)}
     values = {"samples": evidence.samples, "withheld": WITHHELD}
     empty = {name: contract.empty() for name, contract in CONTRACTS.items()}
-    with runner(_CHECKS.with_name("exact.sql"), {**empty, **evidence.tables}) as run:
+    with runner(Path(__file__).with_name("exact.sql"), {**empty, **evidence.tables}) as run:
         _state(run, evidence)
         for about in ("figures", "manifest", "verdicts"):
             if about == "figures" and not told:

@@ -232,7 +232,7 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
         "labels",
         "None",
     ),
-    "verdicts and labels alike": (verdicts_and_labels, "verdicts", "expected outcome 'incorrect'"),
+    "verdicts and labels alike": (verdicts_and_labels, "verdicts", "expected 'incorrect'"),
     "references replaced": (
         column("queries", few, references=["42"]),
         "queries",
@@ -252,7 +252,7 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
     "scores of verdicts": (
         column("verdicts", lambda t: few(t) & where(t, "outcome", "correct"), score=0.5),
         "verdicts",
-        "expected score 1.0",
+        "score 0.5, expected 1.0",
     ),
     "answers extracted": (
         column("verdicts", few, extracted="7 and nothing else"),

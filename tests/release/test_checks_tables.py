@@ -8,11 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from routeyard.pipelines.verify.database import _undescribed, check_database, objects
-from routeyard.pipelines.verify.tables import (
+from routeyard.pipelines.verify.database import (
+    _undescribed,
+    check_database,
     check_derived,
     check_references,
     derived_again,
+    objects,
     reread,
     same_values,
 )
