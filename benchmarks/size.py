@@ -60,9 +60,14 @@ def sizes(root: Path) -> dict[str, Size]:
         for path in sorted((root / top).rglob("*.py")):
             parts = path.relative_to(root).parts
             if not any((root / Path(*parts[:n])).is_symlink() for n in range(1, len(parts) + 1)):
-                deep = top in ("pipelines", "extensions") and len(parts) > 2
-                found["/".join(parts[: 2 if deep else 1])] += size_of(path.read_text("utf-8"))
+                found[package(Path(*parts))] += size_of(path.read_text("utf-8"))
     return dict(found)
+
+
+def package(path: Path) -> str:
+    """The package of a module that lies at `path` below the root."""
+    deep = path.parts[0] in ("pipelines", "extensions") and len(path.parts) > 2
+    return "/".join(path.parts[: 2 if deep else 1])
 
 
 def limits() -> dict[str, Any]:

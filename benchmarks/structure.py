@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from benchmarks.size import TOPS, table
+from benchmarks.size import TOPS, package, size_of, table
 
 PRODUCT = TOPS
 #: What imports go to from left to right; the last may import every one before it.
@@ -29,6 +29,8 @@ LAYERS = {
     "papers": 5,
 }  # fmt: skip
 COMPLEX = 20
+#: Code lines of a module that one reads in one sitting.
+SITTING = 600
 _BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case)
 Edges = dict[str, set[str]]
 
@@ -51,6 +53,10 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     packages: Edges = defaultdict(set)
     for name, found in files.items():
         packages[_package(name)] |= {_package(one) for one in found} - {_package(name)}
+    boxes: Edges = defaultdict(set)
+    for name, found in files.items():
+        boxes[_box(name)] |= {_box(one) for one in found} - {_box(name)}
+    lines = {name: size_of(text).lines for name, (text, _) in trees.items()}
     classes = Counter(
         node.name
         for _, tree in trees.values()
@@ -62,6 +68,9 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         "folders": len({name.rpartition(".")[0] for name in trees}),
         "packages": len(packages),
         "dependencies_between_packages": sum(map(len, packages.values())),
+        "boxes": len(boxes),
+        "arrows": sum(map(len, boxes.values())),
+        "modules_for_one_other": for_one_other(files, lines),
         "cycles_of_packages": cycles(packages),
         "cycles_of_files": cycles(files),
         "imports_upward": upward(files),
@@ -114,6 +123,26 @@ def _file(module: str, known: Any) -> str | None:
     """The file of a module; `routeyard.flows` is the folder `flows`."""
     module = module.removeprefix("routeyard.")
     return next((one for one in (module, f"{module}.__init__") if one in known), None)
+
+
+def _box(name: str) -> str:
+    return package(Path(*name.split(".")).with_suffix(".py"))
+
+
+def for_one_other(files: Edges, lines: dict[str, int]) -> dict[str, str]:
+    """Module -> the only one that imports it, where both lie in one package and are together no
+    longer than one sitting."""
+    importers: Edges = defaultdict(set)
+    for name, found in files.items():
+        for one in found:
+            importers[one].add(name)
+    return {
+        name: only
+        for name, by in sorted(importers.items())
+        for only in by
+        if len(by) == 1 and not name.endswith("__init__") and _box(name) == _box(only)
+        and lines[name] + lines[only] <= SITTING
+    }  # fmt: skip
 
 
 def cycles(edges: Edges) -> list[list[str]]:

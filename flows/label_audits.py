@@ -17,10 +17,14 @@ import pyarrow.parquet as pq
 from routeyard.flows.console import line
 from routeyard.flows.evaluation.released import Tables, read_release
 from routeyard.flows.workspace import keep_review, read_all, read_shards, reviews, write_table
+from routeyard.pipelines.audit.labels import audit, decisions, from_csv, review_queue
+from routeyard.pipelines.label.policies import add, decide
+from routeyard.pipelines.label.rules import changes, file_verdicts, keep_others, rescored
+from routeyard.pipelines.release.manifest import check_core, read_manifest
 from routeyard.schemas import VERDICTS
 from routeyard.schemas.errors import BadInput, did_you_mean
 from routeyard.schemas.questions import SIMILARITY, looked_for_duplicates
-from routeyard.schemas.recipe import Recipe
+from routeyard.schemas.recipe import Label, Recipe
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +82,6 @@ def sealed(release: Path) -> Judged:
         BadInput: it lacks a table, or its manifest cannot be read.
         ContractError: a table breaks its contract.
     """
-    from routeyard.pipelines.release.manifest import read_manifest
 
     manifest = read_manifest(release)
     try:
@@ -197,7 +200,6 @@ def audit_labels(benchmark: str | Path, workspace: Path = Path("yard")) -> Label
         BadInput: there is neither a build up to its labels nor a whole release.
     """
     from routeyard.datacards.card import causes
-    from routeyard.schemas.questions import looked_for_duplicates
 
     if (Path(benchmark) / "manifest.json").is_file():
         # What people decided before the release is among its verdicts.
@@ -214,8 +216,6 @@ def audit_labels(benchmark: str | Path, workspace: Path = Path("yard")) -> Label
 
 
 def _audited(found: Judged, decided: pa.Table, duplicates: pa.Table | None = None) -> Audit:
-    from routeyard.pipelines.audit.labels import audit
-    from routeyard.pipelines.label.policies import add
 
     return audit(
         found["queries"],
@@ -241,10 +241,6 @@ def relabel(
     Raises:
         BadInput: there is no build up to its labels.
     """
-    from routeyard.flows.workspace import write_table
-    from routeyard.pipelines.label.policies import add, decide
-    from routeyard.pipelines.label.rules import changes, file_verdicts, keep_others, rescored
-    from routeyard.schemas.recipe import Label
 
     found = built(benchmark, workspace)
     policy = found.recipe.label if found.recipe else Label()
@@ -289,8 +285,6 @@ class Review:
 
     def queue(self, limit: int = 200) -> list[dict[str, Any]]:
         """Answers to decide, the most consequential first."""
-        from routeyard.pipelines.audit.labels import review_queue
-        from routeyard.pipelines.label.policies import add
 
         found, decided = self.found, reviews(self._workspace, self.name)
         suspects = _audited(found, decided).tables["suspect_gold"]
@@ -306,7 +300,6 @@ class Review:
         Raises:
             BadInput: the file is not text, or holds no decision.
         """
-        from routeyard.pipelines.audit.labels import from_csv
         from routeyard.pipelines.common.untrusted import short_text
 
         at = _now("milliseconds")
@@ -322,7 +315,6 @@ class Review:
 
     def keep(self, key: tuple[str, str, int], decision: str, note: str) -> None:
         """Keep one decision on (query_id, model_id, sample)."""
-        from routeyard.pipelines.audit.labels import decisions
 
         at = _now("microseconds")
         one = decisions([(key, decision, note, "")], by=self._by, at=at)
@@ -391,7 +383,6 @@ def write_health(
 
 def _read(place: Path, benchmark: str | None) -> tuple[str, dict[str, pa.Table], str | None]:
     if (place / "manifest.json").is_file():
-        from routeyard.pipelines.release.manifest import check_core
         from routeyard.pipelines.release.reader import open_release
 
         with open_release(place) as release:

@@ -371,14 +371,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise RecipeError(
             "a recipe is a mapping of keys",
             where=str(path),
-            next_step="see `routeyard recipe show demo`",
+            next_step="see `routeyard recipe check demo --print`",
         )
     return content
 
 
 def explain(error: ValidationError, path: Path, content: object = None) -> RecipeError:
     """A pydantic error in plain words: first fault, line and name, how many more."""
-    pass
 
     found = of_validation(error, path, content)
     first = found[0]
@@ -424,7 +423,6 @@ def _check_names(content: Mapping[str, Any], path: Path) -> None:
     Raises:
         RecipeError: the first that does not, with its line.
     """
-    pass
 
     for place, error in names(content):
         (fault,) = of_findings([finding(place, error)], path, content)

@@ -372,17 +372,6 @@ def check_build(answers: int, files: Iterable[Path] = ()) -> None:
     )
 
 
-def check_verify(manifest: Any) -> None:
-    """Stop a verification that does not fit: its findings would be of this machine.
-
-    Raises:
-        OutOfMemory: as `memory.check` does.
-    """
-    labels = manifest.tables["labels"].rows if "labels" in manifest.tables else 0
-    need = BASE + min(LABEL * labels, LABELS)
-    memory.check(f"a verification of {labels:,} labels", need)
-
-
 def check_audit(path: Path) -> None:
     """Stop an audit of results that do not fit.
 
@@ -392,15 +381,6 @@ def check_audit(path: Path) -> None:
     files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
     letters = sum(map(_size, files))
     memory.check(f"an audit of {letters / 1e6:,.0f} MB", BASE + AUDITED_LETTER * letters)
-
-
-def check_audit_release(answers: int) -> None:
-    """Stop an audit of a release that does not fit.
-
-    Raises:
-        OutOfMemory: as `memory.check` does.
-    """
-    memory.check(f"an audit of {answers:,} answers", BASE + AUDITED_ANSWER * answers)
 
 
 def _size(path: Path) -> int:

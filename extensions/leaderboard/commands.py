@@ -1,4 +1,4 @@
-"""`routeyard submit`."""
+"""Extensions."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def leaderboard_command(
     scheme: str | None = None,
     workflow: OptionalWrittenPath = None,
 ) -> Output:
-    """One table from many evaluations, or the page of bundles that others submitted.
+    """One table of many evaluations, or a page of submissions.
 
     Of evaluations: best accuracy first. Each accuracy is over so many of the test questions as
     `questions` says. Where labels are missing, the order is by `accuracy_floor`, which counts
@@ -439,11 +439,11 @@ def submit_command(
     encoder: str | None = None,
     cache: Path = CACHE,
 ) -> Output:
-    """Run a router on a leaderboard's benchmark and send what it chose as a checked bundle.
+    """Run a router for a leaderboard and send its choices, checked.
 
     This RUNS the router. The bundle holds no code: a score for every test question and model,
     seconds of questions asked one by one, hashes of the router's files, and the findings of
-    `audit router`. If a check fails, nothing is sent (exit 3).
+    `audit --release`. If a check fails, nothing is sent (exit 3).
 
     Examples:
 

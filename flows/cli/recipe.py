@@ -1,4 +1,4 @@
-"""`routeyard recipe show`."""
+"""Start."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _unmetered(
             ("release",),
             f"the metering audit would stop this release: {says} ({which}; first {places})",
             f"{_mend(check, says)}; or waive it aloud: release.waivers: "
-            f"[{{gate: {gate}, reason: …}}]; `routeyard audit metering --recipe FILE` names more",
+            f"[{{gate: {gate}, reason: …}}]; `routeyard audit WORKSPACE --recipe FILE` names more",
         )
 
 
@@ -370,22 +370,36 @@ def _within(error: BadInput) -> tuple[str, ...]:
 # `routeyard recipe check`.
 
 
-def recipe_check_command(recipe: str) -> Output:
-    """List all faults of a recipe at once, each with its line. Exits 2 when there are any.
+def recipe_check_command(
+    recipe: str,
+    print_: Annotated[bool, typer.Option("--print")] = False,
+    defaults: Annotated[bool, typer.Option("--defaults")] = False,
+) -> Output:
+    """List all faults of a recipe at once, each with its line.
 
-    Keys and values, rules and scorers, the pool file, and local sources: a file that is
-    not there, a column that does not exist, a `where` that matches nothing. Recorded answers
-    are read as a build reads them: columns that no row has and models that are not in the
-    pool, of all recordings; then, once these and the questions are right, ids that match no
-    question or occur twice, and what the metering audit would stop. Hub datasets and providers
-    are not asked.
+    Exits 2 when there are any. Keys and values, rules and scorers, the pool file, and local
+    sources: a file that is not there, a column that does not exist, a `where` that matches nothing.
+    Recorded answers are read as a build reads them: columns that no row has and models that are not
+    in the pool, of all recordings; then, once these and the questions are right, ids that match no
+    question or occur twice, and what the metering audit would stop. Hub datasets and providers are
+    not asked.
 
-    Example:
+    With --print the recipe is printed instead, as YAML without keys that have their default, and
+    with --defaults with every key: curation rules show the defaults of their parameters, and
+    sources from the catalog are written out. The output is itself a recipe.
+
+    Examples:
 
         routeyard recipe check my_benchmark.yaml
-    """
-    pass
 
+        routeyard recipe check zeroeval_gsm --defaults
+
+    Args:
+        print_: Print the recipe, without keys that have their default.
+        defaults: Print the recipe with every key.
+    """
+    if print_ or defaults:
+        return _printed(recipe, defaults)
     notes: list[str] = []
     found = faults(recipe, notes)
     counted = f"{len(found)} fault{'s' if len(found) > 1 else ''}" if found else "no fault"
@@ -401,9 +415,10 @@ def recipe_schema_command(
     pool: Annotated[bool, typer.Option("--pool")] = False,
     out: OptionalWrittenPath = None,
 ) -> Output:
-    """Print the JSON Schema of a recipe: every key, what it means, its default and limits.
+    """Print the JSON Schema of a recipe, or every key as a page.
 
-    An editor that speaks YAML completes and checks a recipe whose first line names the file.
+    It says of each key what it means, its default and limits. An editor that speaks YAML completes
+    and checks a recipe whose first line names the file.
 
     Examples:
 
@@ -435,23 +450,8 @@ def recipe_schema_command(
     return Output({"path": out}, str(out))
 
 
-def recipe_show_command(
-    recipe: str, defaults: Annotated[bool, typer.Option("--defaults")] = False
-) -> Output:
-    """Print a recipe as YAML, without keys that have their default.
-
-    The output is itself a recipe. With --defaults it has every key: curation rules show the
-    defaults of their parameters, and sources from the catalog are written out.
-
-    Examples:
-
-        routeyard recipe show demo
-
-        routeyard recipe show zeroeval_gsm --defaults
-
-    Args:
-        defaults: Print every key with its default.
-    """
+def _printed(recipe: str, defaults: bool) -> Output:
+    """A recipe as YAML, which is itself a recipe."""
     import yaml
 
     from routeyard.flows.recipe import load, with_defaults

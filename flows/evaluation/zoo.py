@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.flows.console import counter, line
-from routeyard.flows.evaluation.evaluate import code_of, predictions_in
+from routeyard.flows.evaluation.evaluate import code_of, predictions_in, write_evaluation
 from routeyard.flows.evaluation.released import out_folder, read_release, vectors, with_beside
 from routeyard.flows.tracking import Runner
 from routeyard.pipelines.common.arrays import Floats, Vectors, mean_costs
@@ -51,88 +51,6 @@ from routeyard.pipelines.evaluate.zoo.run import (
 from routeyard.pipelines.routers.base import model_means
 from routeyard.schemas.contracts import RESULTS
 from routeyard.schemas.errors import BadInput
-
-# MESS+ online over a release's test questions, in several orders.
-
-
-def stream(
-    release: Path,
-    *,
-    alpha: float,
-    encoder: str,
-    trade_off: float,
-    explore: float,
-    measure: str | None,
-    shuffles: int,
-    cache: Path,
-) -> dict[str, Any]:
-    """Rows for MESS+ and each single model: share answered well, cost, share explored.
-
-    Raises:
-        BadInput: no cost is known, or no question has all labels and costs.
-    """
-    from routeyard.flows.evaluation.released import read_release, vectors
-    from routeyard.pipelines.common.matrix import MEASURES, core_of, first_measure
-    from routeyard.pipelines.evaluate.experiment import FIRST_SEED, PROTOCOL_SEEDS, default_scheme
-    from routeyard.pipelines.routers.networks import serve
-
-    tables = read_release(release)
-    core = core_of(tables.without("embeddings"))
-    name = first_measure(core.costs, measure)
-    if name is None:
-        raise BadInput(
-            "the release knows no cost, and MESS+ weighs it against the level",
-            next_step="give the pool prices, or `params_b`",
-        )
-    scheme = default_scheme(core, None)
-    matrix = vectors(tables, core, [encoder], scheme=scheme, cache=cache)[encoder]
-    rows = core.rows(scheme, "test")
-    cost = np.asarray(core.costs[name], dtype=np.float64)[rows]
-    whole = ~(np.isnan(core.labels[rows]).any(axis=1) | np.isnan(cost).any(axis=1))
-    if not whole.any():
-        raise BadInput(f"no test question has a label and {name} of every model")
-    rows, cost = rows[whole], cost[whole]
-    labels = core.labels[rows]
-    seeds = [*PROTOCOL_SEEDS, *range(FIRST_SEED + 1, FIRST_SEED + shuffles)][:shuffles]
-    done = [
-        serve(
-            matrix[rows], labels, cost, alpha=alpha, trade_off=trade_off, explore=explore, seed=seed
-        )
-        for seed in seeds
-    ]
-    hits = np.array([one.hit.mean() for one in done])
-    spent = np.array([one.spent.mean() for one in done])
-    said = [
-        _row("mess-plus", hits, spent, float(np.mean([one.explored.mean() for one in done]))),
-        *(
-            _row(model, labels[:, [k]].mean(axis=0), cost[:, [k]].mean(axis=0), 0.0)
-            for k, model in enumerate(core.model_ids)
-        ),
-    ]
-    return {
-        "questions": len(rows),
-        "alpha": alpha,
-        "encoder": encoder,
-        "measure": name,
-        "unit": MEASURES[name],
-        "seeds": seeds,
-        "rows": said,
-    }
-
-
-def _row(name: str, hit: Any, cost: Any, explored: float) -> dict[str, Any]:
-    def spread(values: Any) -> float:
-        return float(values.std(ddof=1)) if len(values) > 1 else 0.0
-
-    return {
-        "name": name,
-        "answered_well": float(hit.mean()),
-        "answered_well_sd": spread(hit),
-        "cost": float(cost.mean()),
-        "cost_sd": spread(cost),
-        "explored": explored,
-    }
-
 
 # Selection rules applied to the winners of a zoo run: accuracy and cost under each.
 
@@ -302,7 +220,6 @@ def run(
         title, done.rankings, done.references, done.refused, said, done.over_splits,
         leaks=done.leaked > 0, all_rows=all(map(as_published, specs)),
     )  # fmt: skip
-    page += found_here(bench, done)
     if rules:
         by_rule = settings_by_rule(bench, done, specs, rules)
         write_parquet(out / "rules.parquet", by_rule)
@@ -341,27 +258,6 @@ def _notes(test: Core, bench: CellInputs, done: zoo.Zoo, splits: int) -> list[st
             "The split puts whole tasks apart, so it is not drawn anew: ± is over seeds alone."
         )
     return said
-
-
-def found_here(bench: CellInputs, done: zoo.Zoo) -> str:
-    """What the plateau study found, as each encoder's winners have it here."""
-    from routeyard.pipelines.evaluate.zoo.report import facts, lines
-
-    out = ""
-    for encoder in bench.vectors:
-        whole = read(bench.folder, bench.data, "")
-        test = whole.take(whole.rows(bench.scheme, "test"))
-        test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
-        train = whole.take(whole.rows(bench.scheme, "train"))
-        kept = zoo.scores(done, encoder)
-        try:
-            said = lines(facts(test, train, kept, order(whole, bench.scheme)))
-        except BadInput as why:  # labels between 0 and 1 that nobody decided
-            said = [f"- unknown: {why.args[0]}."]
-        if said:
-            out += f"\nWhat the plateau study found, here with {encoder}:\n\n"
-            out += "\n".join(said) + "\n"
-    return out
 
 
 SPLITS = ("train", "validation", "test")
@@ -419,7 +315,6 @@ def write_report(
     settings: EvaluationSettings,
 ) -> Path:
     """Evaluate tables and an HTML report under `out`/<encoder>; the path of the report."""
-    from routeyard.flows.evaluation.evaluate import write_evaluation
 
     found = measured(bench, done, encoder, settings)
     folder = out / encoder.replace("/", "_")
@@ -487,7 +382,7 @@ def run_zoo(
         line("refused", f"{router} with {encoder}: {why}")
     if not done.rankings:
         why = next(iter(done.refused.values()), "no router was named")
-        raise BadInput(f"no router could be fitted: {why}", next_step="`routeyard zoo list`")
+        raise BadInput(f"no router could be fitted: {why}", next_step="`routeyard zoo`")
     for name in encoders if report else ():
         write_report(bench, done, folder, name, release=release, tables=tables, settings=settings)
     standings = json.loads((folder / "standings.json").read_text(encoding="utf-8"))

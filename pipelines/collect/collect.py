@@ -120,7 +120,7 @@ def _row(answer: AnsweredKey, again: AnsweredKey | None, collect: Collect) -> di
     row = {name: getattr(kept, name) for name in _SAME}
     row["status"] = response_status(kept.status, kept.text, kept.error_class)
     if kept.status == "error":
-        # What was metered for nothing is no answer's: `routeyard ledger` counts it.
+        # What was metered for nothing is no answer's: `routeyard cost ledger` counts it.
         row |= dict.fromkeys(_METERED)
         if unanswered(kept.status, answer.billed, collect):
             row["status"] = "unanswered"

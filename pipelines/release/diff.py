@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.sql import quoted
 from routeyard.pipelines.common.untrusted import literal
-from routeyard.pipelines.release.database import quoted
 from routeyard.pipelines.release.manifest import existing, read_manifest, yanked
 from routeyard.pipelines.release.storage import sealed
 from routeyard.schemas.release import Manifest

@@ -5,8 +5,6 @@ Read `KMeansRouter` first.
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 
 from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Vectors, ranked
@@ -252,8 +250,7 @@ class UMR:
 
     K-means of the train questions (K = 20 in CSCR's code); Ψ_mk is the mean error of model m
     on the validation questions of cluster k, 0.5 where it has no label there; the score is
-    1 − Ψ of the question's cluster, the rule argmin Ψ + λ·cost. A new model needs its
-    errors on the validation questions and nothing else: `with_models`. Without validation
+    1 − Ψ of the question's cluster, the rule argmin Ψ + λ·cost. Without validation
     questions the train questions take their place.
 
     `kmeans` chooses K and draws small clusters towards the mean; this one does neither.
@@ -288,14 +285,6 @@ class UMR:
         else:
             at = closest(vectors, self._centres)
         return np.asarray(1 - self._errors[:, at].T)
-
-    def with_models(self, validation: Examples) -> UMR:
-        """The same router with more models, known by their labels on validation questions."""
-        more = copy.copy(self)
-        at = closest(validation.queries.vectors(), self._centres)
-        new = errors_in(at, validation.labels, len(self._centres))
-        more._errors = np.concatenate([self._errors, new])
-        return more
 
 
 def errors_in(cluster: Ints, labels: Floats, k: int) -> Floats:

@@ -23,7 +23,7 @@ from routeyard.pipelines.release.database import (
     stored_rows,
     write_database,
 )
-from routeyard.pipelines.release.derived_tables import Summaries, columns_of, metered
+from routeyard.pipelines.release.derived_tables import NUMBERED, SUMMARIES, columns_of, derive
 from routeyard.pipelines.release.manifest import (
     MANIFEST,
     Finding,
@@ -38,11 +38,13 @@ from routeyard.pipelines.verify.files import check_files, check_seal
 from routeyard.pipelines.verify.tables import (
     REFERENCES,
     Tables,
+    check_derived,
     check_references,
     check_tables,
-    recount,
+    derived_again,
+    same_values,
 )
-from routeyard.schemas import CONTRACTS, OUTCOMES, StoredTable
+from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.errors import RecipeError
 from routeyard.schemas.release import Manifest, digest_of
 
@@ -69,12 +71,16 @@ Objects = dict[tuple[str, str, str], tuple[Any, ...]]
 
 
 def check_database(
-    release: Path, manifest: Manifest, tables: Mapping[str, pa.Table | StoredTable]
+    release: Path,
+    manifest: Manifest,
+    tables: Mapping[str, pa.Table | StoredTable],
+    fresh: Path | None = None,
 ) -> Iterator[Finding]:
     """Findings in the database; a view or a macro of a stranger is read, never evaluated.
 
     Args:
         tables: The release's tables that were read; only their rows are counted here.
+        fresh: Folder with the summaries, made again.
     """
     name = manifest.database.file
     path = release / name
@@ -93,7 +99,9 @@ def check_database(
             # Its tables are sorted: within the machine's memory, or on the disk.
             limits = replace(limits, memory=physical_memory(), file_size=1 << 50)
             about = manifest.model_dump_json()
-            faults = worker.call(compare, str(path.absolute()), about, held, rows, limits=limits)
+            summaries = str((fresh / NUMBERED).absolute()) if fresh else ""
+            full = str(path.absolute())
+            faults = worker.call(compare, full, about, held, rows, summaries, limits=limits)
     except (SourceError, OSError) as error:
         faults = [first_line(error)]
     for says in faults:
@@ -110,16 +118,21 @@ def _checksum(path: Path) -> Iterator[Finding]:
         yield Finding("file", path.name, f"has another SHA-256 than {beside.name} says")
 
 
-def compare(path: str, manifest: str, held: list[str], rows: dict[str, int]) -> list[str]:
+def compare(
+    path: str, manifest: str, held: list[str], rows: dict[str, int], summaries: str = ""
+) -> list[str]:
     """What a database holds that it should not, or lacks; called in the limited process.
 
     Args:
         manifest: Its JSON.
         held: Tables of contracts that the manifest lists in the database.
         rows: Table → rows of its Parquet file.
+        summaries: Folder of the summaries, made again; empty without any.
     """
     try:
-        return list(_compare(Path(path), Manifest.model_validate_json(manifest), held, rows))
+        told = Manifest.model_validate_json(manifest)
+        found = list(_compare(Path(path), told, held, rows))
+        return found or list(_summaries(Path(path), Path(summaries)) if summaries else ())
     except MemoryError:
         raise
     except Exception as error:  # DuckDB raises anything over a damaged file
@@ -164,19 +177,30 @@ def _compare(
         yield "its content has another fingerprint than the manifest says"
 
 
+def _summaries(path: Path, fresh: Path) -> Iterator[str]:
+    """Summaries of a database with the release's own definitions, against those made again."""
+    import duckdb
+    import pyarrow.parquet as pq
+
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
+        for name in SUMMARIES:
+            expected = pq.read_table(fresh / f"{name}.parquet")
+            # One row more says that there are too many.
+            rows = connection.sql(f"FROM numbered.{name} LIMIT {expected.num_rows + 1}")
+            if not same_values(rows.to_arrow_table(), expected):
+                yield f"its numbered.{name} does not add up"
+
+
 @cache  # for one who verifies several releases
 def _defined() -> Objects:
     """What a release's database defines."""
     import duckdb
-    import pyarrow.parquet as pq
 
     tables = {name: CONTRACTS[name].empty() for name in IN_DATABASE}
-    summaries = Summaries(tables["queries"].column("task"), 0).tables()
-    summaries["metered"] = metered(None, pa.array([], pa.string()))
     with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as folder:
-        path, outcomes = Path(folder, "empty.duckdb"), Path(folder, "outcomes.parquet")
-        pq.write_table(OUTCOMES.empty(), outcomes)
-        write_database(tables, path, outcomes=outcomes, summaries=summaries)
+        path = Path(folder, "empty.duckdb")
+        derive(tables, Path(folder))
+        write_database(tables, path, Path(folder))
         with duckdb.connect(str(path), read_only=True) as fresh:
             return objects(fresh)
 
@@ -417,7 +441,6 @@ class Verification:
     Attributes:
         readable: Files that are what the manifest sealed (`check_files`).
         tables: Tables that hold their contracts (`check_tables`).
-        own: The database holds nothing but the release's own definitions (`check_database`).
         watch: Table → function that is given each part of it as it is read.
         unchecked: Lines of the card that nothing could be compared with.
     """
@@ -428,7 +451,6 @@ class Verification:
     signer: str | None
     readable: set[str] = field(default_factory=set)
     tables: Tables = field(default_factory=dict)
-    own: bool = False
     watch: dict[str, Callable[[pa.Table], None]] = field(default_factory=dict)
     unchecked: list[str] = field(default_factory=list)
 
@@ -449,11 +471,16 @@ def unreadable(release: Path) -> list[Finding]:
     return []
 
 
-def _database(run: Verification) -> Iterator[Finding]:
-    findings = list(check_database(run.release, run.manifest, run.tables))
-    # A link is a finding of `check_files`: where it leads to was not looked at.
-    run.own = not findings and not (run.release / run.manifest.database.file).is_symlink()
-    yield from findings
+def _derived(run: Verification) -> Iterator[Finding]:
+    """Findings in the database and in all that follows from labels and responses."""
+    whole = "responses" in run.tables or "responses" not in run.manifest.tables
+    with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as name:
+        fresh = Path(name)
+        if whole and derived_again(run.tables, fresh):
+            yield from check_derived(run.release, run.manifest, run.readable, fresh)
+            yield from check_database(run.release, run.manifest, run.tables, fresh)
+        else:
+            yield from check_database(run.release, run.manifest, run.tables)
 
 
 #: Every check in order; a later one reads what the earlier ones found to be sound.
@@ -461,8 +488,7 @@ CHECKS: tuple[Callable[[Verification], Iterable[Finding]], ...] = (
     lambda run: check_seal(run.manifest),
     lambda run: check_files(run.release, run.manifest, run.readable),
     lambda run: check_tables(run.release, run.manifest, run.readable, run.tables, run.watch),
-    _database,
-    lambda run: recount(run.release, run.manifest, run.readable, run.tables, own=run.own),
+    _derived,
     lambda run: check_references(run.tables),
     lambda run: check_card(
         run.release, run.manifest, run.readable, run.tables, run.render_card, run.unchecked

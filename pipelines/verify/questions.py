@@ -32,7 +32,9 @@ from routeyard.pipelines.verify.evidence import (
     contradiction,
     not_run,
     proved,
+    rows,
 )
+from routeyard.schemas import CONTRACTS
 from routeyard.schemas.contracts import register
 from routeyard.schemas.errors import RouteyardError
 from routeyard.schemas.images import MARK
@@ -158,41 +160,29 @@ def images_of_questions(evidence: Evidence) -> Results:
         return
     queries = evidence.table("queries", ["query_id", "prompt", "metadata"])
     expected = images_table(queries)
-    rows = evidence.whole("images").to_pylist()
-    if not expected.num_rows and not rows:
+    stored = evidence.whole("images")
+    if not expected.num_rows and not stored.num_rows:
         return
-    if wrong := _unlike(expected.to_pylist(), rows, queries):
+    bad, examples = rows(stored, expected, CONTRACTS["images"].key)
+    images = stored.to_pylist()
+    named = pc.is_in(queries.column("query_id"), stored.column("query_id").combine_chunks())
+    marked = queries.filter(named).to_pylist()
+    shown = {row["query_id"]: set(MARK.findall(row["prompt"])) for row in marked}
+    unmarked = [
+        f"{row['query_id']} has no mark of {row['image_id']}"
+        for row in images
+        if row["image_id"] not in shown.get(row["query_id"], ())
+    ]
+    if bad := bad + len(unmarked):
         what = "images are not those that the questions name and mark"
-        yield contradiction("images", len(wrong), len(rows), what, wrong)
+        yield contradiction("images", bad, len(images), what, [*examples, *unmarked])
         return
-    yield proved("images", f"{len(rows):,} images are those that the questions name and mark")
-    files = {row["sha256"]: row["reference"] for row in rows if row["sha256"] is not None}
-    if addresses := sum(row["sha256"] is None for row in rows):
+    yield proved("images", f"{len(images):,} images are those that the questions name and mark")
+    files = {row["sha256"]: row["reference"] for row in images if row["sha256"] is not None}
+    if addresses := sum(row["sha256"] is None for row in images):
         yield believed("images", f"{addresses:,} addresses: what they lead to has no hash")
     if files:
         yield from _files(files, evidence.images)
-
-
-def _unlike(
-    expected: list[dict[str, Any]], rows: list[dict[str, Any]], queries: pa.Table
-) -> list[str]:
-    """Rows of the table `images` that are not what the questions say, or are not marked there."""
-    stated = {(row["query_id"], row["place"]): row for row in rows}
-    wrong = [
-        f"{row['query_id']}|{row['place']}"
-        for row in expected
-        if stated.pop((row["query_id"], row["place"]), None) != row
-    ]
-    wrong += [f"{query}|{place}" for query, place in stated]
-    named = pa.array([row["query_id"] for row in rows], pa.string())
-    marked = queries.filter(pc.is_in(queries.column("query_id"), named)).to_pylist()
-    shown = {row["query_id"]: set(MARK.findall(row["prompt"])) for row in marked}
-    wrong += [
-        f"{row['query_id']} has no mark of {row['image_id']}"
-        for row in rows
-        if row["image_id"] not in shown.get(row["query_id"], ())
-    ]
-    return wrong
 
 
 def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:

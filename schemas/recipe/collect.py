@@ -253,7 +253,7 @@ class Informative(Strict):
 
 
 class Metering(Strict):
-    """Thresholds of the metering audit (`routeyard audit metering`)."""
+    """Thresholds of the metering audit (`routeyard audit WORKSPACE`)."""
 
     usage_missing: ClassVar[float] = 0.0
     """Share of a model's answers that may lack usage."""

@@ -136,11 +136,11 @@ def test_each_item_of_a_list_is_a_question_and_a_text_is_no_list(tmp_path: Path)
 def test_a_check_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
     good.write_text("question,answer,level\nWhat is 1+1?,#### 2,easy\n", encoding="utf-8")
-    assert run(["sources", "check", "gsm8k", "--file", str(good)]) == 0
-    assert run(["sources", "check", "gsm8k", "--file", str(good.parent / "goo*.csv")]) == 0
+    assert run(["sources", "gsm8k", "--check", "--file", str(good)]) == 0
+    assert run(["sources", "gsm8k", "--check", "--file", str(good.parent / "goo*.csv")]) == 0
     assert "not in the catalog: level" in capsys.readouterr().out
     bad.write_text("problem,answer\nWhat is 1+1?,#### 2\n", encoding="utf-8")
-    assert run(["sources", "check", "gsm8k", "--file", str(bad)]) == 3
+    assert run(["sources", "gsm8k", "--check", "--file", str(bad)]) == 3
     said = capsys.readouterr().out
     assert "not in the data: question" in said
     assert "not in the catalog: problem" in said
@@ -151,14 +151,14 @@ def test_a_reference_that_its_scorer_cannot_use_is_said(
 ) -> None:
     path = tmp_path / "letters.csv"
     path.write_text("question,answer\nWhich one?,#### none at all\n", encoding="utf-8")
-    assert run(["sources", "check", "gsm8k", "--file", str(path)]) == 3
+    assert run(["sources", "gsm8k", "--check", "--file", str(path)]) == 3
     assert "cannot use the reference" in capsys.readouterr().out
 
 
 def test_list_and_show_mark_unconfirmed_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["sources", "list"]) == 0
+    assert run(["sources"]) == 0
     assert "unconfirmed: question, answer" in capsys.readouterr().out
-    assert run(["sources", "show", "chemistryqa"]) == 0
+    assert run(["sources", "chemistryqa"]) == 0
     shown = capsys.readouterr().out
     assert "question (unconfirmed)" in shown
     # The first part is a source that a recipe takes as it is.

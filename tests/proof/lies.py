@@ -246,7 +246,7 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
     "prices of the models": (
         column("models", of(BEST), price_in=0.05, price_out=0.15),
         "models",
-        "price_in of sim-atlas-xl",
+        "sim-atlas-xl has price_in 0.05",
     ),
     "sizes of the models": (column("models", of(BEST), params_b=7.0), "models", "params_b"),
     "scores of verdicts": (

@@ -201,23 +201,15 @@ def cpt(rate: Floats, performance: Floats, share: float) -> Floats:
     return np.asarray(np.where(large > small, found, np.nan))
 
 
-def apgr(rate: Floats, performance: Floats, *, intervals: int | None = None) -> Floats:
+def apgr(rate: Floats, performance: Floats) -> Floats:
     """APGR = ∫₀¹ (Φ(x) − Perf_S)/(Perf_L − Perf_S) dx: 0.5 for a random router.
-
-    Args:
-        intervals: take the mean at x = 1/k, …, k/k instead of the integral;
-            RouteLLM approximates it so, with 10.
 
     >>> round(float(apgr(np.array([0.0, 0.2, 1.0]), np.array([0.6, 0.7, 0.8]))), 6)
     0.65
     """
     small, large = performance[..., 0], performance[..., -1]
-    if intervals is None:
-        middle = (performance[..., 1:] + performance[..., :-1]) / 2
-        mean = np.einsum("...k,...k->...", np.diff(rate, axis=-1), middle)
-    else:
-        points = np.arange(1, intervals + 1) / intervals
-        mean = np.mean([value_at(rate, performance, float(x)) for x in points], axis=0)
+    middle = (performance[..., 1:] + performance[..., :-1]) / 2
+    mean = np.einsum("...k,...k->...", np.diff(rate, axis=-1), middle)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(large > small, (mean - small) / (large - small), np.nan))
 
@@ -259,17 +251,6 @@ def auroc(scores: Floats, correct: Floats, counts: Floats | None = None) -> Floa
     below = n_good[..., None] - np.cumsum(good, axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((bad * (below + good / 2)).sum(axis=-1) / (n_bad * n_good))
-
-
-def value_at(rate: Floats, performance: Floats, x: float) -> Floats:
-    """(...,) Φ(x)."""
-    k = rate.shape[-1]
-    right = np.clip((rate < x).sum(axis=-1), 1, k - 1)[..., None]
-    x0, x1 = (np.take_along_axis(rate, right - s, -1) for s in (1, 0))
-    y0, y1 = (np.take_along_axis(performance, right - s, -1) for s in (1, 0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(x1 > x0, (x - x0) / (x1 - x0), 1.0)
-    return np.asarray((y0 + share * (y1 - y0))[..., 0])
 
 
 def first_reaching(rate: Floats, performance: Floats, target: Floats) -> Floats:

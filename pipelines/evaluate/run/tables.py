@@ -43,10 +43,8 @@ from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
 from routeyard.pipelines.evaluate.results import (
     ALPHA,
     Comparison,
-    CostResult,
     ModelPair,
     RouterResult,
-    Traded,
     compare,
     compare_matched,
     compare_published,
@@ -82,10 +80,10 @@ def comparisons(data: EvaluationData, measured: Sequence[RouterResult]) -> list[
     found = _accuracies(data, measured, "accuracy")
     if data.clean is not None:
         found += _accuracies(data, measured, WITHOUT_LEAKS)
-    return found + cost_comparisons(data, [one.costs for one in measured])
+    return found + cost_comparisons(data, measured)
 
 
-def cost_comparisons(data: EvaluationData, measured: Sequence[CostResult]) -> list[Comparison]:
+def cost_comparisons(data: EvaluationData, measured: Sequence[RouterResult]) -> list[Comparison]:
     """Those of areas, and of scores at one budget; without a measure at any price."""
     found: list[Comparison] = []
     for name in data.prices:
@@ -150,7 +148,7 @@ def traded(
     pair_routers: Mapping[str, Callable[[Queries], Floats]],
     bands: Bands | None,
     by: str = "confidence",
-) -> list[Traded]:
+) -> list[RouterResult]:
     """Every router on the pair, and the oracle; `by` as in `pairs.wanted_of`."""
     small, large = (data.test.model_ids.index(name) for name in on.names)
     groups = None if data.draws.groups is None else data.draws.groups[on.rows]
