@@ -553,7 +553,7 @@ def front_matter(
     `datasets` caches a folder under a hash of `configs` and `dataset_info` and the folder's last
     name, a version: the fingerprint in the descriptions keeps releases apart.
     """
-    release = facts["recipe"].get("release") or {}
+    release = Release.model_validate(facts["recipe"].get("release") or {})
     # `datasets` cannot load a table without rows, so such a table is no configuration.
     tables = {name: table for name, table in tables.items() if table.num_rows}
     # What router authors load first comes first.
@@ -561,22 +561,20 @@ def front_matter(
     tables = {name: tables[name] for name in sorted(tables, key=lambda name: name != first)}
     # A table but `outcomes` is one split, `train`.
     configs = {name: {"train": f"data/{name}.parquet"} for name in tables}
-    configs |= outcome_configs(numbers, facts.get("files") or {})
+    if "outcomes" in tables:
+        configs |= outcome_configs(numbers, facts.get("files") or {})
     licence, name = hub_license(
-        release.get("license"), [source.get("license") for source in facts["sources"]]
+        release.license, [source.get("license") for source in facts["sources"]]
     )
     head: dict[str, Any] = {
-        "pretty_name": release.get("title") or facts["name"],
+        "pretty_name": release.title or facts["name"],
         "license": licence,
-    }
-    if name:
-        head["license_name"] = name
-    head |= {
-        "language": list(release.get("languages") or ["en"]),
+        "license_name": name,
+        "language": release.languages or ["en"],
         "task_categories": ["text-classification", "question-answering"],
         "annotations_creators": annotators(numbers),
         "source_datasets": _source_lines(facts["sources"]),
-        "tags": sorted({"llm-routing", "routeyard", *(release.get("tags") or [])}),
+        "tags": sorted({"llm-routing", "routeyard", *release.tags}),
         "size_categories": [size_category(max(t.num_rows for t in tables.values()))],
         "configs": [
             {
@@ -591,16 +589,13 @@ def front_matter(
                 "config_name": config,
                 "description": f"{facts['name']} {facts['version']}, content {facts['content']}",
                 # No byte sizes: `datasets` does not need them.
-                "features": [
-                    _feature(field.name, field.type)
-                    for field in tables[config.partition("__")[0]].schema
-                ],
+                "features": _features(tables[config.partition("__")[0]].schema),
             }
             for config in configs
         ],
+        "doi": release.doi,
     }
-    if release.get("doi"):
-        head["doi"] = release["doi"]
+    head = {key: value for key, value in head.items() if value is not None}
     text = yaml.safe_dump(_visible(head), sort_keys=False, allow_unicode=True, width=100)
     return f"---\n{text}---\n"
 
@@ -671,18 +666,18 @@ def size_category(rows: int) -> str:
     return next((name for k, name in enumerate(_SIZES, 3) if rows < 10**k), "n>1B")
 
 
-def _feature(name: str, kind: pa.DataType) -> dict[str, Any]:
-    if pa.types.is_fixed_size_list(kind):
-        item = {"list": _dtype(kind.value_type), "length": kind.list_size}
-        return {"name": name, **item}
-    if pa.types.is_list(kind):
-        return {"name": name, "list": _dtype(kind.value_type)}
-    return {"name": name, "dtype": _dtype(kind)}
-
-
-def _dtype(kind: pa.DataType) -> str:
+def _features(schema: pa.Schema) -> list[dict[str, Any]]:
     names = {"double": "float64", "float": "float32"}
-    return names.get(str(kind), str(kind))
+    found = []
+    for field in schema:
+        kind = field.type
+        listed = pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)
+        one = kind.value_type if listed else kind
+        feature = {"name": field.name, "list" if listed else "dtype": names.get(str(one), str(one))}
+        if pa.types.is_fixed_size_list(kind):
+            feature["length"] = kind.list_size
+        found.append(feature)
+    return found
 
 
 def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:

@@ -292,16 +292,18 @@ def nobody_decides(recipe: Recipe) -> list[str]:
 
 
 def with_collect(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
-    """The recipe for a run that asks some answers again: `reask`, `reask_truncated`.
+    """The recipe for one run, with some keys of its `collect` section set otherwise; `reask` and
+    `reask_truncated` say what the run asks again.
 
     Raises:
         RecipeError: a value does not fit.
     """
     if not changes:
         return recipe
-    again = {"outcomes": changes.get("reask") or [], "limit": changes.get("reask_truncated")}
     try:
-        collect = CollectAgain.model_validate(recipe.collect.model_dump(exclude_unset=True) | again)
+        collect = CollectAgain.model_validate(
+            recipe.collect.model_dump(exclude_unset=True) | dict(changes)
+        )
     except ValidationError as error:
         raise explain(error, Path("command line"), dict(changes)) from error
     return recipe.but(collect=collect)

@@ -320,7 +320,7 @@ def _audit_section(
 
 def _of_finding(value: Any) -> str:
     if isinstance(value, list | tuple):  # rows: the first one's place
-        one: dict[str, Any] = next(iter(value), {})
+        one: Mapping[str, Any] = next(iter(value), {})
         rest = ", ".join(f"{k} {v}" for k, v in one.items() if k != "says")
         value = str(one.get("at") or rest) if one else None
     return _cell(value, "accuracy")

@@ -393,25 +393,50 @@ def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
     if not own and not best:
         return None
     chosen = [by_name["router", name] for name in own or best]
-    if own:
-        words = f"Your router{'s' * (len(own) > 1)} {_answered(chosen)}"
-    else:  # who is alone was not chosen
-        why = f"the best of {len(tried)} routers on the validation questions"
-        words = _answered(chosen, why if len(tried) > 1 else "")
+    words = _subject(chosen, len(own), len(tried))
     words += f" of the test questions right; {_always(single, facts)}"
-    same = {_level(row) for row in chosen} == {_level(single)}
-    level = usual.get("best-generalist")
-    if not own and same:
-        words = f"Routing gains nothing here. {words}"
-    elif not own and level is not None and tried[best[0]] <= level + 1e-9:
-        words += ". On the validation questions no router did better than that model"
-    if len(chosen) == 1 and chosen[0]["cost"] and single["cost"] and not same:
-        cost = _times(chosen[0]["cost"] / single["cost"])
-        words += f". Routing costs {cost} what that model costs, where it is free to ask any model"
+    if not own:
+        level = usual.get("best-generalist")
+        words = _against(words, tried[best[0]], level, chosen, single)
+    words += _costs(chosen, single)
     if own and best:
         others = _answered([by_name["router", name] for name in best])
         words += f". Of the other routers, {others}, chosen on the validation questions"
     return f"{words}."
+
+
+def _subject(chosen: Sequence[Row], own: int, tried: int) -> str:
+    """The routers of the sentence, how they were chosen, and what they answer."""
+    if own:
+        return f"Your router{'s' * (own > 1)} {_answered(chosen)}"
+    # Who is alone was not chosen.
+    why = f"the best of {tried} routers on the validation questions" if tried > 1 else ""
+    return _answered(chosen, why)
+
+
+def _against(
+    words: str, value: float, level: float | None, chosen: Sequence[Row], single: Row
+) -> str:
+    """The sentence, with what it means where the chosen routers gain nothing over a single model.
+
+    Args:
+        value, level: accuracy on the validation questions, of them and of that model.
+    """
+    if {_level(row) for row in chosen} == {_level(single)}:
+        return f"Routing gains nothing here. {words}"
+    if level is not None and value <= level + 1e-9:
+        return f"{words}. On the validation questions no router did better than that model"
+    return words
+
+
+def _costs(chosen: Sequence[Row], single: Row) -> str:
+    """What one router costs of a single model; empty of several, where unknown, or where it is
+    that model."""
+    one, *others = chosen
+    if others or not one["cost"] or not single["cost"] or _level(one) == _level(single):
+        return ""
+    times = _times(one["cost"] / single["cost"])
+    return f". Routing costs {times} what that model costs, where it is free to ask any model"
 
 
 def alike(values: Mapping[str, float]) -> list[str]:

@@ -442,8 +442,8 @@ def ask_models(
     # Part of every request's hash; without it `verify` could not make the hash again.
     named = {one.name: identity_of(one) for one in pool.providers if "$" in one.base_url}
     facts: dict[str, Any] = {"addresses": named} if named else {}
-    if collect.reask_truncated is not None:
-        facts["reask_truncated"] = collect.reask_truncated
+    if collect.larger_limit is not None:
+        facts["reask_truncated"] = collect.larger_limit
     drawn = None if rows is None else [np.array(one, dtype=np.int32) for one in rows]
     how: dict[str, Any] = {"rows": drawn, **asked_about(context, queries)}
 

@@ -195,7 +195,7 @@ async def acollect(
     budget = budget_of(plan, ledger)
     await _canaries(plan, ledger, run, budget, START)
     collected = await _once(plan, ledger, run, budget, on_progress, on_stored)
-    if plan.collect.reask_truncated is not None and collected.stopped is None:
+    if plan.collect.larger_limit is not None and collected.stopped is None:
         # Answers that this run got truncated are asked again in the same run.
         again = await asyncio.to_thread(replan, plan, ledger)
         if any(m.truncated.any() and m.missing.any() for m in again.models):

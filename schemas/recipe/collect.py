@@ -362,7 +362,7 @@ class Collect(Strict):
             for name, only in plain.items():
                 if getattr(self, name) != only:
                     raise ValueError(f"'agent' asks step by step: '{name}' can only be '{only}'")
-            if self.stream or self.reask_truncated is not None or self.coverage.share < 1:
+            if self.stream or self.larger_limit is not None or self.coverage.share < 1:
                 raise ValueError(
                     "'agent' knows neither 'stream' nor a share of 'coverage', nor does its build "
                     "know --reask-truncated"
@@ -371,30 +371,30 @@ class Collect(Strict):
             raise ValueError("provider 'recorded' needs a 'recorded' list of files")
         if self.top_logprobs is not None and not self.logprobs:
             raise ValueError("'top_logprobs' needs 'logprobs: true'")
-        if self.reask_truncated is not None and (
-            self.max_tokens is None or self.reask_truncated <= self.max_tokens
+        if self.larger_limit is not None and (
+            self.max_tokens is None or self.larger_limit <= self.max_tokens
         ):
             raise ValueError("--reask-truncated needs to be larger than 'max_tokens'")
         return self
 
     @property
-    def reask(self) -> list[str]:
+    def asks_again(self) -> list[str]:
         """Outcomes that this run asks again although they are permanent (`build --reask`)."""
-        return self.outcomes if isinstance(self, CollectAgain) else []
+        return self.reask if isinstance(self, CollectAgain) else []
 
     @property
-    def reask_truncated(self) -> int | None:
+    def larger_limit(self) -> int | None:
         """The limit with which this run asks truncated answers again (`--reask-truncated`)."""
-        return self.limit if isinstance(self, CollectAgain) else None
+        return self.reask_truncated if isinstance(self, CollectAgain) else None
 
 
 class CollectAgain(Collect):
     """`collect` of one run of a recipe that is to ask some answers again: options of `build`."""
 
-    outcomes: list[str] = []
-    limit: PositiveInt | None = None
+    reask: list[str] = []
+    reask_truncated: PositiveInt | None = None
 
-    @field_validator("outcomes")
+    @field_validator("reask")
     @classmethod
     def _known(cls, outcomes: list[str]) -> list[str]:
         known = ("error", "refused", "unanswered")
