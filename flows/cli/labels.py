@@ -118,7 +118,7 @@ def audit_metering_command(
     """Check whether usage, prices and served models are what they claim to be.
 
     Reads the ledger and calls no model. In a workspace of recorded answers, which has none, it
-    reads the recipe's recording, or without --recipe what the newest build's audit found. Each
+    reads the recipe's recording, or without --recipe that of the last build's recipe. Each
     finding names its rows: question and sample, or file and line of a recording.
 
     Exits 3 on a finding that the recipe does not waive (`release.waivers`: gate
