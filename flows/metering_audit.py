@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from routeyard.flows.ledgers import existing_ledger, ledger_exists, prompts
 from routeyard.flows.recipe import load
-from routeyard.flows.workspace import write_table
+from routeyard.flows.workspace import last_builds, write_table
 from routeyard.pipelines.audit.metering import (
     MeteringFinding,
     apply_waivers,
@@ -58,7 +57,7 @@ def audit_workspace(workspace: Path, recipe: str | None) -> MeteringAudit:
     """
 
     if recipe is None and not ledger_exists(workspace):
-        recipe = _last_recipe(workspace)
+        recipe = next((one["recipe"] for one in reversed(last_builds(workspace).values())), None)
     checked, base = load(recipe) if recipe else (None, workspace)
     if checked is not None and checked.collect.provider == "recorded" and checked.collect.recorded:
         return audit_recording(checked, base)
@@ -75,13 +74,6 @@ def audit_recording(recipe: Recipe, base: Path) -> MeteringAudit:
     imported = import_recorded(queries, models, recipe.collect.recorded, base=base)
     unresolved, waived = audited(recipe, imported.responses, queries, models)
     return MeteringAudit(unresolved, waived, "the recording", imported.places)
-
-
-def _last_recipe(workspace: Path) -> str | None:
-    """The recipe that was built last, as its command named it; None where nothing was built."""
-    runs = [path for path in workspace.glob("runs/*.json") if '"recipe"' in path.read_text()]
-    newest = max(runs, key=lambda path: path.stat().st_mtime, default=None)
-    return None if newest is None else str(json.loads(newest.read_text())["recipe"])
 
 
 def audit_ledger(
