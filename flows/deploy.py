@@ -609,11 +609,12 @@ def deploy(
     alone = ConcurrencyLimitConfig(
         limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW, grace_period_seconds=120
     )
-    refresh.to_deployment(
+    made: Any = refresh.to_deployment(
         name=name, cron=cron, interval=interval_s, parameters=given, concurrency_limit=alone,
         enforce_parameter_schema=True, work_pool_name=pool,
         entrypoint_type=EntrypointType.MODULE_PATH, tags=["routeyard", name],
-    ).apply()  # fmt: skip
+    )  # fmt: skip
+    made.apply()
     scheduled = bool(cron or interval_s)
     return Deployed(f"{refresh.name}/{name}", pool, limits, scheduled, workers)
 
