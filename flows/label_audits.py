@@ -16,7 +16,14 @@ import pyarrow.parquet as pq
 
 from routeyard.flows.console import line
 from routeyard.flows.evaluation.released import Tables, read_release
-from routeyard.flows.workspace import keep_review, read_all, read_shards, reviews, write_table
+from routeyard.flows.workspace import (
+    keep_review,
+    last_builds,
+    read_all,
+    read_shards,
+    reviews,
+    write_table,
+)
 from routeyard.pipelines.audit.labels import audit, decisions, from_csv, review_queue
 from routeyard.pipelines.label.policies import add, decide
 from routeyard.pipelines.label.rules import changes, file_verdicts, keep_others, rescored
@@ -101,8 +108,7 @@ def built(benchmark: str, workspace: Path) -> Judged:
     from routeyard.flows.recipe import load
 
     name, recipe = benchmark, None
-    known = (workspace / "runs" / f"{name}.json").is_file()
-    if not known and (Path(benchmark).suffix or Path(benchmark).is_file()):
+    if name not in last_builds(workspace) and (Path(benchmark).suffix or Path(benchmark).is_file()):
         recipe = load(benchmark)[0]  # it counts, whatever file the last build was made from
         name = recipe.name
     last = LastBuild.of(workspace, name, needs=("ingest", "collect", "label"))
@@ -141,7 +147,7 @@ class LastBuild:
         Raises:
             BadInput: the workspace has no build or several, or a stage of `needs` was not reached.
         """
-        runs = {path.stem: path for path in sorted((workspace / "runs").glob("*.json"))}
+        runs = last_builds(workspace)
         again = f"routeyard build RECIPE --workspace {workspace}"
         if not runs and benchmark is None:
             raise BadInput(
@@ -151,7 +157,7 @@ class LastBuild:
             )
         if benchmark is None and len(runs) > 1:
             raise BadInput(
-                f"the workspace holds {len(runs)} benchmarks: {', '.join(runs)}",
+                f"the workspace holds {len(runs)} benchmarks: {', '.join(sorted(runs))}",
                 where=str(workspace),
                 next_step="choose one with --benchmark",
             )
@@ -160,16 +166,17 @@ class LastBuild:
             raise BadInput(
                 f"no build of {name!r} in this workspace",
                 where=str(workspace / "runs"),
-                next_step=f"{again}, or name one that was built: {did_you_mean(name, runs)}",
+                next_step=f"{again}, or name one that was built: "
+                + did_you_mean(name, sorted(runs)),
             )
-        record: dict[str, Any] = json.loads(runs[name].read_text(encoding="utf-8"))
+        record = runs[name]
         folders = {stage: workspace / at for stage, at in record.get("folders", {}).items()}
         recipe = str(record.get("recipe", ""))
         for stage in needs:
             if not folders.get(stage, Path("-")).is_dir():
                 raise BadInput(
                     f"the last build of {name!r} has no {stage} stage on disk",
-                    where=str(runs[name]),
+                    where=str(workspace / "runs" / f"{name}.json"),
                     next_step=again.replace("RECIPE", recipe or "RECIPE"),
                 )
         return cls(name, recipe, folders)

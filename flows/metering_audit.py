@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from routeyard.flows.ledgers import existing_ledger, ledger_exists, prompts
 from routeyard.flows.recipe import load
-from routeyard.flows.workspace import intact, write_table
+from routeyard.flows.workspace import last_builds, write_table
 from routeyard.pipelines.audit.metering import (
     MeteringFinding,
     apply_waivers,
@@ -51,19 +50,17 @@ class MeteringAudit:
 
 
 def audit_workspace(workspace: Path, recipe: str | None) -> MeteringAudit:
-    """Audit a recipe's recording, or else the ledger; without one, what the last build found.
+    """Audit a recipe's recording, or else the ledger; without both, the last build's recording.
 
     Raises:
         BadInput: there is neither ledger nor recording nor a build.
     """
 
+    if recipe is None and not ledger_exists(workspace):
+        recipe = next((one["recipe"] for one in reversed(last_builds(workspace).values())), None)
     checked, base = load(recipe) if recipe else (None, workspace)
     if checked is not None and checked.collect.provider == "recorded" and checked.collect.recorded:
         return audit_recording(checked, base)
-    if checked is None and not ledger_exists(workspace):
-        last = _last_build(workspace)
-        if last is not None:
-            return last
     unresolved, waived = audit_ledger(workspace, checked)
     return MeteringAudit(unresolved, waived, "the ledger", {})
 
@@ -77,36 +74,6 @@ def audit_recording(recipe: Recipe, base: Path) -> MeteringAudit:
     imported = import_recorded(queries, models, recipe.collect.recorded, base=base)
     unresolved, waived = audited(recipe, imported.responses, queries, models)
     return MeteringAudit(unresolved, waived, "the recording", imported.places)
-
-
-def _last_build(workspace: Path) -> MeteringAudit | None:
-    """What the audit of the newest build found; None where nothing was audited yet."""
-    import duckdb
-
-    whole = [at for at in workspace.glob("stages/audit/[!.]*") if intact(at, thoroughly=True)]
-    if not whole:
-        return None
-    folder = max(whole, key=lambda at: (at / "stage.json").stat().st_mtime)
-    said = json.loads((folder / "stage.json").read_text(encoding="utf-8"))
-    findings = [
-        MeteringFinding(**{**one, "rows": tuple((str(q), int(n)) for q, n in one["rows"])})
-        for one in json.loads((folder / "findings.json").read_text(encoding="utf-8"))
-    ]
-    waivers = [Waiver.model_validate(one) for one in said["parameters"]["waivers"]]
-    pattern = str(workspace / "stages" / "ingest" / "[!.]*" / "queries.parquet")
-    ids = {}
-    if findings and any(workspace.glob("stages/ingest/[!.]*/queries.parquet")):
-        with duckdb.connect() as connection:
-            named = "SELECT DISTINCT query_id, source, source_id FROM read_parquet(?)"
-            ids = {q: (s, i) for q, s, i in connection.execute(named, [pattern]).fetchall()}
-    places = {
-        (query, one.model_id, sample): f"{ids[query][0]} id {ids[query][1]!r}"
-        for one in findings
-        for query, sample in one.rows
-        if query in ids
-    }
-    unresolved, waived = apply_waivers(findings, waivers)
-    return MeteringAudit(unresolved, waived, f"the newest build ({folder})", places)
 
 
 def audit_ledger(

@@ -30,6 +30,7 @@ from routeyard.pipelines.common.files import names, sha256
 from routeyard.pipelines.common.registry import Registry
 from routeyard.pipelines.common.staging import alone, beside, place, staging, write_json
 from routeyard.schemas import CONTRACTS, VERDICTS
+from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe import Recipe
 
 # The code that a stage's function can reach, with a hash of each module.
@@ -700,6 +701,23 @@ def of_models(table: pa.Table, models: pa.Table) -> pa.Table:
     wanted = pc.is_in(table.column("model_id"), models.column("model_id"))
     # Texts are copied only where a row is left out.
     return table if pc.all(wanted, min_count=0).as_py() else table.filter(wanted)
+
+
+def last_builds(root: Path) -> dict[str, dict[str, Any]]:
+    """Benchmark → the record of its last build, in the order in which they were built."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted((root / "runs").glob("*.json"), key=lambda one: one.stat().st_mtime):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise BadInput(
+                f"the record of the last build is damaged: {error}",
+                where=str(path),
+                next_step="remove the file; nothing but `status` needs it",
+            ) from error
+        if "stages" in record:  # beside them are what providers listed, and what was published
+            found[path.stem] = record
+    return found
 
 
 def content(paths: Iterable[Path]) -> str:

@@ -53,7 +53,7 @@ def audit_command(
     Exits 3 when the verdict is `defective`.
 
     Of a workspace usage, prices and served models are checked: of all answers in its ledger, of
-    the recording that --recipe names, or, without both, what its last build found. Exits 3 when a
+    the recording that --recipe names, else that of the recipe that was built last. Exits 3 when a
     finding is neither waived by --recipe nor resolved.
 
     With --labels: labels of a build or of any release that should not be trusted, and why. Looks

@@ -32,7 +32,6 @@ from routeyard.pipelines.evaluate.experiment import (
 )
 from routeyard.pipelines.evaluate.experiment import own as theirs
 from routeyard.pipelines.evaluate.fit import CellInputs, PredictionStore, read, write
-from routeyard.pipelines.evaluate.zoo import run as cells
 from routeyard.pipelines.evaluate.zoo import run as zoo
 from routeyard.pipelines.evaluate.zoo.report import (
     cells_table,
@@ -58,8 +57,8 @@ def executor(runner: Runner, workers: int, address: str | None = None) -> Iterat
         else:
             pool = stack.enter_context(_dask(workers, address)).get_executor(pure=False)
 
-        def run_all(jobs: Iterable[cells.Job]) -> Iterator[CellResult]:
-            waiting = [pool.submit(cells.run_cell, job) for job in jobs]
+        def run_all(jobs: Iterable[zoo.Job]) -> Iterator[CellResult]:
+            waiting = [pool.submit(zoo.run_cell, job) for job in jobs]
             try:
                 for future in as_completed(waiting):
                     yield future.result()
@@ -193,7 +192,7 @@ def measured(bench: CellInputs, done: zoo.Zoo, encoder: str, settings: Evaluatio
     return evaluate(whole, makers, how, store=store)
 
 
-def _maker(won: cells.Job, scores: Vectors) -> Callable[[int], Any]:
+def _maker(won: zoo.Job, scores: Vectors) -> Callable[[int], Any]:
     """Maker of a router that already gave its scores on the test questions, in their order.
 
     One that learns from costs is the router itself, whose predictions are kept: where some costs

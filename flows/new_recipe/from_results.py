@@ -22,7 +22,6 @@ from routeyard.pipelines.audit.answers import Answers
 from routeyard.pipelines.audit.errors import scored_without_answer
 from routeyard.pipelines.audit.metering import MeteringFinding, audit
 from routeyard.pipelines.common import files
-from routeyard.pipelines.common import files as named_files
 from routeyard.pipelines.common.errors import SourceError, few
 from routeyard.pipelines.common.mapping import compile_field, mentions
 from routeyard.pipelines.common.staging import place, staging
@@ -269,7 +268,7 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
         BadInput: the file cannot be read, or its columns say neither model nor answer.
     """
     place = Path(recording).expanduser()
-    paths = named_files.expand(str(place), base=Path.cwd(), where="--recording")
+    paths = files.expand(str(place), base=Path.cwd(), where="--recording")
     first = Table(drawn((row for path in paths for row in files.rows(path)), LOOKED_AT))
     columns = ", ".join(map(str, first.rows[0] if first.rows else ()))
     found = answers_of(first.rows)

@@ -36,7 +36,6 @@ from routeyard.flows.workspace import (
 )
 from routeyard.pipelines.collect.known_answers import END, START, note_lists
 from routeyard.pipelines.common import files
-from routeyard.pipelines.common import files as named_files
 from routeyard.pipelines.common.arrays import Array, dense_rows
 from routeyard.pipelines.common.errors import (
     BudgetReached,
@@ -230,7 +229,7 @@ def import_answers(
 
     inputs = {"queries": queries.fingerprint, "pool": models.fingerprint}
     for number, entry in enumerate(collect.recorded):
-        found = named_files.expand(entry.path, base=context.base, where="collect.recorded")
+        found = files.expand(entry.path, base=context.base, where="collect.recorded")
         inputs[f"recorded.{number}"] = content(found)
 
     def make(folder: Path) -> Mapping[str, Any]:
@@ -303,7 +302,7 @@ def walk_trajectories(
             "steps": answers_fingerprint(steps),
         }
         if (file := agent.search.file) is not None:
-            found = named_files.expand(file, base=context.base, where="collect.agent.search.file")
+            found = files.expand(file, base=context.base, where="collect.agent.search.file")
             inputs["corpus"] = ",".join(files.sha256(one) for one in found)
         return StageWork(collect.model_dump(mode="json"), inputs, make)
 

@@ -285,12 +285,12 @@ def test_a_workspace_of_recorded_answers_is_audited_without_a_ledger(
     steps = shown.split("cannot have that many tokens (careful 1; first answers.jsonl, line 7)")
     assert "columns that hold the provider's counts" in steps[1].splitlines()[1]
     assert "price" not in steps[1].splitlines()[1]
-    # And the gate of a build names them by the source's own ids.
+    # After a build the workspace knows its recipe.
     assert run(["build", str(recipe), "--workspace", str(yard)]) == 3
     assert "careful: 1 answers whose text" in capsys.readouterr().err
     code, found = said(capsys, *words)
     assert (code, {(f["check"], f["model_id"], f["count"]) for f in found}) == (3, counted)
     (odd,) = [f for f in found if f["check"] == "implausible_count"]
-    assert odd["at"] == ["sums id '3'"]
+    assert odd["at"] == ["answers.jsonl, line 7"]
     assert run(words) == 3
-    assert "looked at: the newest build" in capsys.readouterr().out
+    assert "looked at: the recording" in capsys.readouterr().out
