@@ -15,7 +15,7 @@ from typing import Any
 from routeyard.pipelines.common.trajectories import iso_time
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.importers import reading as spec
-from routeyard.pipelines.ingest.importers.conversations import TOKENS, sums_of
+from routeyard.pipelines.ingest.importers.agents import TOKENS, sums_of
 
 _CALLS = ("chat", "text_completion", "generate_content", "responses")
 #: Attribute of an evaluation's outcome, on any span of the trajectory.

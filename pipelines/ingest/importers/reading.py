@@ -156,7 +156,7 @@ def importer(
     about: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in FORMATS[name].items()
-        if key != "reader"
+        if key not in ("reader", "mapping")
     }
     return Importer(name=name, read=read, newest_first=newest_first, **about)
 
