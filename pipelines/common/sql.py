@@ -1,6 +1,6 @@
 """SQL in files: a runner of their statements, and checks, which select the rows that break them.
 
-A `.sql` file holds statements, each after a line `-- name: NAME`. A check is a file of its own: a
+A `.sql` file holds statements, each after a line `-- name: NAME`. Each check is one file: a
 head of lines `-- WORD: value`, then one SELECT that returns the rows that break it, with the
 columns that `key` names and what was `found` and `expected` there.
 """

@@ -354,15 +354,18 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
     ),
     "texts withheld that may be passed on": (hidden, "manifest", "may be passed on"),
     "embeddings that nobody asked for": (
-        added(
-            "embeddings",
-            lambda tables: [
-                {
-                    "query_id": tables["queries"].column("query_id")[0].as_py(),
-                    "encoder": "x",
-                    "vector": [1.0, 0.0],
-                },
-            ],
+        both(
+            fact(lambda facts: facts["recipe"]["release"].update(include_embeddings=False)),
+            added(
+                "embeddings",
+                lambda tables: [
+                    {
+                        "query_id": tables["queries"].column("query_id")[0].as_py(),
+                        "encoder": "x",
+                        "vector": [1.0, 0.0],
+                    },
+                ],
+            ),
         ),
         "manifest",
         "include_embeddings",
