@@ -92,10 +92,9 @@ def test_the_structure_stays_plain() -> None:
 #: Modules that a single other one imports and that stay apart from it: parts of a registry; what a
 #: command loads only when it runs; stages, whose code is hashed one by one.
 APART = (
-    "pipelines.label.scorers.", "pipelines.evaluate.metrics.",
+    "pipelines.label.scorers.", "pipelines.evaluate.metrics.", "pipelines.ingest.importers.",
     "extensions.leaderboard.submit", "extensions.traffic.", "flows.cli.tree", "flows.doctor",
     "flows.tasks.",
-    "datacards.site.release_page",
 )  # fmt: skip
 
 

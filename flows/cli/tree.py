@@ -125,7 +125,7 @@ def sections(group: str = "") -> dict[str, dict[str, str]]:
 
 
 def renamed(words: list[str]) -> UnknownName | None:
-    """What an old name of a command is answered with; None where there is none."""
+    """What an old name of a command is answered with; None for other words."""
     for count in (2, 1):
         if (now := OLD.get(name := " ".join(words[:count]))) is not None:
             return UnknownName(f"`routeyard {name}` is now `routeyard {now}`")
