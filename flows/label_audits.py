@@ -30,8 +30,9 @@ from routeyard.pipelines.label.rules import changes, file_verdicts, keep_others,
 from routeyard.pipelines.release.manifest import check_core, read_manifest
 from routeyard.schemas import VERDICTS
 from routeyard.schemas.errors import BadInput, did_you_mean
-from routeyard.schemas.questions import SIMILARITY, looked_for_duplicates
+from routeyard.schemas.questions import looked_for_duplicates
 from routeyard.schemas.recipe import Label, Recipe
+from routeyard.schemas.text import SIMILARITY
 
 if TYPE_CHECKING:
     import pyarrow as pa

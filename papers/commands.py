@@ -56,15 +56,11 @@ from routeyard.pipelines.common.arrays import Vectors, single_means
 from routeyard.pipelines.common.encoders import NAME as TFIDF
 from routeyard.pipelines.common.matrix import Core, core_of
 from routeyard.pipelines.common.staging import place, staging, write_text
-from routeyard.pipelines.evaluate.experiment import (
-    FIRST_SEED,
-    EvaluationSettings,
-    default_scheme,
-    registered,
-)
+from routeyard.pipelines.evaluate.experiment import default_scheme, registered
 from routeyard.pipelines.evaluate.fit import CellInputs
 from routeyard.pipelines.evaluate.results import default_pair
 from routeyard.pipelines.evaluate.run import Evaluation
+from routeyard.pipelines.evaluate.settings import FIRST_SEED, EvaluationSettings
 from routeyard.pipelines.evaluate.studies import STUDIES
 from routeyard.pipelines.evaluate.studies.study import StudyContext, ZooFigures
 from routeyard.pipelines.evaluate.zoo import run as zoo

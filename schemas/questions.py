@@ -22,8 +22,6 @@ from routeyard.schemas.release import WITHHELD
 
 Codes = NDArray[np.int64]
 
-#: Cosine from which two questions are near-duplicates (RouterBench+, section 4.2).
-SIMILARITY = 0.999
 #: Key of `queries.metadata` that holds the value of `fields.group`.
 GROUP = "question_group"
 

@@ -19,15 +19,11 @@ from routeyard.flows.evaluation.evaluate import evaluate_tables, write_evaluatio
 from routeyard.flows.evaluation.released import out_folder, read_release
 from routeyard.pipelines.common.matrix import Core, core_of
 from routeyard.pipelines.common.staging import write_json, write_text
-from routeyard.pipelines.evaluate.experiment import (
-    EvaluationSettings,
-    Predictions,
-    default_scheme,
-    handed_over,
-)
+from routeyard.pipelines.evaluate.experiment import Predictions, default_scheme, handed_over
 from routeyard.pipelines.evaluate.fit import Fit
 from routeyard.pipelines.evaluate.metrics.selection import at_choice
 from routeyard.pipelines.evaluate.run import Evaluation
+from routeyard.pipelines.evaluate.settings import EvaluationSettings
 from routeyard.pipelines.evaluate.zoo.submissions import Suspicion, audit, compare
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.schemas.errors import BadInput, RouteyardError

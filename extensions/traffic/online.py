@@ -434,7 +434,7 @@ def mess_plus(
     Raises:
         BadInput: no cost is known, or no question has all labels and costs.
     """
-    from routeyard.pipelines.evaluate.experiment import FIRST_SEED, PROTOCOL_SEEDS
+    from routeyard.pipelines.evaluate.settings import FIRST_SEED, PROTOCOL_SEEDS
     from routeyard.pipelines.routers.networks import serve
 
     core, scheme, matrix = _read(release, encoder, cache)

@@ -23,8 +23,8 @@ from routeyard.flows.cli.options import (
     WrittenPath,
     comma_list,
 )
-from routeyard.pipelines.evaluate.experiment import EvaluationSettings, setting_helps
-from routeyard.schemas.questions import SIMILARITY
+from routeyard.pipelines.evaluate.settings import EvaluationSettings, setting_helps
+from routeyard.schemas.text import SIMILARITY
 
 if TYPE_CHECKING:
     from routeyard.pipelines.evaluate.certificate import Certificate

@@ -288,7 +288,7 @@ def page_of(release: Path, folder: Path) -> tuple[Path, list[dict[str, Any]]]:
     from routeyard.flows.console import line
     from routeyard.flows.evaluation.evaluate import evaluate_into
     from routeyard.flows.site import write
-    from routeyard.pipelines.evaluate.experiment import EvaluationSettings
+    from routeyard.pipelines.evaluate.settings import EvaluationSettings
     from routeyard.schemas.errors import BadInput
 
     results = folder / "results" / release.parent.name / release.name / "reference-routers"

@@ -26,20 +26,18 @@ from routeyard.pipelines.common.arrays import Array
 from routeyard.pipelines.common.matrix import Core, Queries, core_of, unseen_images
 from routeyard.pipelines.common.staging import write_json, write_parquet
 from routeyard.pipelines.evaluate.experiment import (
-    EvaluationSettings,
     Predictions,
     RouterSpec,
     default_scheme,
     handed_over,
-    lists_settings,
     own,
     read_predictions,
     registered,
 )
 from routeyard.pipelines.evaluate.fit import PredictionStore
-from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
 from routeyard.pipelines.evaluate.run.fitted import LABELS, battles_on, misled, trained
 from routeyard.pipelines.evaluate.run.fitted import duels_agreement as agreement
+from routeyard.pipelines.evaluate.settings import Bands, EvaluationSettings, lists_settings
 from routeyard.pipelines.evaluate.studies import STUDIES
 from routeyard.pipelines.evaluate.studies.needs import check, lacking, untaken
 from routeyard.pipelines.evaluate.studies.study import (

@@ -168,7 +168,6 @@ def _fitted(
 ) -> tuple[Any, dict[str, Any], Lexical | None]:
     from routeyard.flows.evaluation.released import read_release, texts_of, vectors
     from routeyard.pipelines.evaluate.experiment import (
-        FIRST_SEED,
         default_scheme,
         price,
         priced_in,
@@ -177,6 +176,7 @@ def _fitted(
         with_validation,
     )
     from routeyard.pipelines.evaluate.fit import Fit
+    from routeyard.pipelines.evaluate.settings import FIRST_SEED
 
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))

@@ -22,8 +22,6 @@ from routeyard.pipelines.common.arrays import Floats, Vectors
 from routeyard.pipelines.common.matrix import Core, Queries, core_of
 from routeyard.pipelines.common.staging import write_parquet, write_text
 from routeyard.pipelines.evaluate.experiment import (
-    PROTOCOL_SEEDS,
-    EvaluationSettings,
     RouterSpec,
     as_published,
     default_scheme,
@@ -32,6 +30,7 @@ from routeyard.pipelines.evaluate.experiment import (
 )
 from routeyard.pipelines.evaluate.experiment import own as theirs
 from routeyard.pipelines.evaluate.fit import CellInputs, PredictionStore, read, write
+from routeyard.pipelines.evaluate.settings import PROTOCOL_SEEDS, EvaluationSettings
 from routeyard.pipelines.evaluate.zoo import run as zoo
 from routeyard.pipelines.evaluate.zoo.report import (
     cells_table,

@@ -30,8 +30,7 @@ from routeyard.pipelines.ingest.guessing import Guess, Table, guess_columns, pre
 from routeyard.pipelines.ingest.results import Results
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.schemas.errors import BadInput, did_you_mean
-from routeyard.schemas.questions import SIMILARITY
-from routeyard.schemas.text import in_line
+from routeyard.schemas.text import SIMILARITY, in_line
 
 if TYPE_CHECKING:
     from routeyard.pipelines.collect.budget import Price

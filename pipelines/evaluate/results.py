@@ -27,7 +27,7 @@ from routeyard.pipelines.evaluate.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.evaluate.metrics.selection import Choice, at_choice, best, query_oracle
 from routeyard.pipelines.evaluate.metrics.single import wanted
 from routeyard.pipelines.evaluate.metrics.spec import MetricSpec, Routed, SharedFacts, Swept
-from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
+from routeyard.pipelines.evaluate.settings import Bands
 from routeyard.pipelines.evaluate.sweep import (
     MetricRow,
     at_budget,

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from routeyard.pipelines.evaluate.metrics import tradeoff
-from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
+from routeyard.pipelines.evaluate.settings import Bands
 
 GRID = np.linspace(0, 1, 200_001)
 

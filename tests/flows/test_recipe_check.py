@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.cli.recipe import faults
 from routeyard.flows.recipe import load, shipped
+from routeyard.flows.recipe_check import faults
 from routeyard.pipelines.common.errors import RouteyardError
 from routeyard.schemas.recipe.reference import json_schema, reference
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from routeyard.pipelines.common.arrays import Floats
 from routeyard.pipelines.common.machine import one_thread_each
 from routeyard.pipelines.common.matrix import Core, Queries
-from routeyard.pipelines.evaluate.experiment import EvaluationSettings, Maker, default_scheme
+from routeyard.pipelines.evaluate.experiment import Maker, default_scheme
 from routeyard.pipelines.evaluate.fit import Experiment, PredictionStore
 from routeyard.pipelines.evaluate.metrics.evaluation_data import EvaluationData, prepare
 from routeyard.pipelines.evaluate.metrics.spec import SharedFacts
@@ -50,6 +50,7 @@ from routeyard.pipelines.evaluate.run.tables import (
     traded,
     untold,
 )
+from routeyard.pipelines.evaluate.settings import EvaluationSettings
 from routeyard.pipelines.evaluate.sweep import MetricRow, counted, joint, mix_curve, table
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.text import html_card

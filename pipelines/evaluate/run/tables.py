@@ -21,7 +21,6 @@ from routeyard.pipelines.common.arrays import Bools, Floats, counts_of, sums_of
 from routeyard.pipelines.common.errors import SourceError, few
 from routeyard.pipelines.common.matrix import Core, Queries, priced, unseen_images
 from routeyard.pipelines.common.untrusted import bounded, short_text
-from routeyard.pipelines.evaluate.experiment import EvaluationSettings
 from routeyard.pipelines.evaluate.fit import Experiment
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.evaluate.metrics.evaluation_data import (
@@ -39,7 +38,6 @@ from routeyard.pipelines.evaluate.metrics.selection import (
     task_oracle,
 )
 from routeyard.pipelines.evaluate.metrics.spec import SharedFacts
-from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
 from routeyard.pipelines.evaluate.results import (
     ALPHA,
     Comparison,
@@ -55,6 +53,7 @@ from routeyard.pipelines.evaluate.results import (
     wanted_of,
 )
 from routeyard.pipelines.evaluate.run.fitted import cost_references, decision_usd, reference_scores
+from routeyard.pipelines.evaluate.settings import Bands, EvaluationSettings
 from routeyard.pipelines.evaluate.sweep import MetricRow, column_metric, joint, mix_curve, table
 from routeyard.pipelines.routers.base import traits_of
 from routeyard.pipelines.routers.listed import Scale

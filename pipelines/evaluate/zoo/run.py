@@ -16,17 +16,7 @@ from numpy.typing import NDArray
 from routeyard.pipelines.common.arrays import Floats, Ints, Vectors
 from routeyard.pipelines.common.matrix import Core, leaked
 from routeyard.pipelines.common.staging import write_text
-from routeyard.pipelines.evaluate.experiment import (
-    FIRST_SEED,
-    MORE_SEEDS,
-    PROTOCOL_SEEDS,
-    EvaluationSettings,
-    RouterSpec,
-    architectures,
-    order,
-    price,
-    traits,
-)
+from routeyard.pipelines.evaluate.experiment import RouterSpec, architectures, order, price, traits
 from routeyard.pipelines.evaluate.fit import (
     CellInputs,
     Fit,
@@ -48,6 +38,12 @@ from routeyard.pipelines.evaluate.metrics.selection import (
     within_budget,
 )
 from routeyard.pipelines.evaluate.metrics.single import bce_cells
+from routeyard.pipelines.evaluate.settings import (
+    FIRST_SEED,
+    MORE_SEEDS,
+    PROTOCOL_SEEDS,
+    EvaluationSettings,
+)
 from routeyard.pipelines.routers.base import no_chances
 from routeyard.schemas.errors import BadInput
 
