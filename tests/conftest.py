@@ -63,7 +63,9 @@ def pytest_sessionfinish() -> None:
 ROOT = Path(__file__).parents[1]
 #: Parts of the distribution without which the core works; where one was deleted, so are its tests.
 DELETED = [name for name in ("extensions", "papers") if not (ROOT / name).is_dir()]
-_USES = re.compile(rf"routeyard\.(?:{'|'.join(DELETED)})\b")
+_USES = re.compile(
+    rf"^(?:from|import) (?:routeyard\.(?:{'|'.join(DELETED)})|benchmarks\.papers)\b", re.MULTILINE
+)
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
