@@ -494,7 +494,11 @@ def ulab_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[R
         ):
             asked = tuple(reading.text(row[key]) for key in _ULAB_COLUMNS[:3])
             query, first = known.setdefault(asked, (f"{asked[0]}/{len(known)}", split))
-            own = {"_id": query, "_split": first, "_choices": _choices(row.get("choices"), where)}
+            own: dict[str, Any] = {
+                "_id": query,
+                "_split": first,
+                "_choices": _choices(row.get("choices"), where),
+            }
             output = row["response"]
             unanswered = output is None and row["performance"] is None
             if unanswered or str(output).startswith(_ULAB_FAILED):
