@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 import yaml
 
+from docs import catalogue as pages
 from routeyard.flows.cli import run
 from routeyard.pipelines.common.errors import SourceError, UnknownName
 from routeyard.pipelines.ingest import ingest
 from routeyard.pipelines.ingest.catalog import _PARTS, domains, entry, from_catalog, names
-from routeyard.pipelines.ingest.catalog import readme as pages
 from routeyard.pipelines.ingest.queries import each_item, to_queries
 from routeyard.pipelines.ingest.sources import check
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.pipelines.label.scorers.scorer import ScoringInput
 from routeyard.schemas.recipe import Source
 
-FOLDER = Path(pages.__file__).parent
+FOLDER = pages.FOLDER
 
 
 def taken(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -93,7 +93,7 @@ def test_mt_bench_has_both_turns_and_mmlu_its_subjects() -> None:
 @pytest.mark.parametrize("domain", domains())
 def test_the_page_of_a_domain_is_made_from_its_entries(domain: str) -> None:
     page = (FOLDER / domain / "README.md").read_text(encoding="utf-8")
-    assert page == pages.readme(domain), "run `python -m routeyard.pipelines.ingest.catalog.readme`"
+    assert page == pages.readme(domain), "run `python docs/catalogue.py`"
 
 
 def test_the_right_answer_does_not_always_stand_first() -> None:

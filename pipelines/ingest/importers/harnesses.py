@@ -31,11 +31,9 @@ _HELM_METRICS = (
     "math_equiv", "code_eval_acc", "pass", "test_avg", "f1_score", "rouge_l",
     "ifeval_strict_accuracy",
 )  # fmt: skip
-#: Metrics of what a request took, in the order of the fields they fill.
-_USAGE = ("num_prompt_tokens", ("num_output_tokens", "num_completion_tokens"), "inference_runtime")
 
 
-def helm_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+def helm_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
     """One run per folder; its metric is the first of `_METRICS` that its instances have."""
     for path in paths:
         folder = path.parent
@@ -55,7 +53,7 @@ def helm_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec
 def _helm_run(
     rows: list[dict[str, Any]], states: Mapping[tuple[str, int], dict[str, Any]],
     run: Mapping[str, Any], model: str, result: spec.ImportResult,
-) -> Iterator[spec.ImportedAnswer]:  # fmt: skip
+) -> Iterator[Record]:  # fmt: skip
     task = str(run.get("name") or run["folder"]).replace(f"model={model}", "").replace(
         f"model={model.replace('/', '_')}", "").strip(",:-")  # fmt: skip
     stats = [_stats(row) for row in rows]
@@ -77,30 +75,13 @@ def _helm_run(
             result.left_out["perturbed copies of instances"] += 1
             continue
         state = states.get((str(row["instance_id"]), trial), {})
-        result.ask(_question(query, task, state, where), where)
-        score = reading.score(found.get(metric), where)
-        yield _answer(query, model, trial, score, state, found, where)
-
-
-def _answer(
-    query: str, model: str, trial: int, score: float | None, state: Mapping[str, Any],
-    found: Mapping[str, Any], where: str,
-) -> spec.ImportedAnswer:  # fmt: skip
-    """One instance's answer; `found` holds the metrics of what the request took."""
-    prompt_tokens, completion_tokens, seconds = (_first(found, names) for names in _USAGE)
-    failed = (state.get("result") or {}).get("success") is False
-    return spec.ImportedAnswer(
-        query=query,
-        model=model,
-        sample=trial,
-        text=_text(state),
-        score=score,
-        served_model=(state.get("request") or {}).get("model_deployment"),
-        prompt_tokens=reading.count(prompt_tokens, where),
-        completion_tokens=reading.count(completion_tokens, where),
-        latency_s=reading.amount(seconds, where),
-        status="error" if failed else None,
-    )
+        failed = (state.get("result") or {}).get("success") is False
+        yield where, {
+            **found, **_question(query, state), "_id": query, "_task": task, "_model": model,
+            "_trial": trial, "_text": _text(state), "_score": found.get(metric),
+            "_served": (state.get("request") or {}).get("model_deployment"),
+            "_status": "error" if failed else None,
+        }  # fmt: skip
 
 
 def _object(path: Path, folder: Path) -> dict[str, Any]:
@@ -141,12 +122,8 @@ def _stats(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _first(found: Mapping[str, Any], names: str | tuple[str, ...]) -> Any:
-    listed = (names,) if isinstance(names, str) else names
-    return next((found[name] for name in listed if name in found), None)
-
-
-def _question(query: str, task: str, state: Mapping[str, Any], where: str) -> spec.ImportedQuestion:
+def _question(query: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked, and the references: letters where there are options."""
     instance = state.get("instance") or {}
     asked = reading.text((instance.get("input") or {}).get("text"))
     references = [one for one in instance.get("references") or () if isinstance(one, dict)]
@@ -154,15 +131,13 @@ def _question(query: str, task: str, state: Mapping[str, Any], where: str) -> sp
     right = [reading.text((one.get("output") or {}).get("text")) for one in references
              if "correct" in (one.get("tags") or ())]  # fmt: skip
     letters = [letter for letter, text in options.items() if text in right]
-    return spec.ImportedQuestion(
-        id=query,
-        question=asked or query,
-        prompt=reading.text((state.get("request") or {}).get("prompt")) or None,
-        task=task,
-        choices=tuple(reading.text(text) for text in options.values()),
-        references=tuple(letters or right),
-        split=reading.split_named(str(instance.get("split"))),
-    )
+    prompt = reading.text((state.get("request") or {}).get("prompt"))
+    return {
+        "_asked": asked or query, **({"_prompt": prompt} if prompt else {}),
+        "_choices": tuple(reading.text(text) for text in options.values()),
+        "_references": tuple(letters or right),
+        "_split": reading.split_named(str(instance.get("split"))),
+    }  # fmt: skip
 
 
 def _text(state: Mapping[str, Any]) -> str | None:
@@ -170,7 +145,7 @@ def _text(state: Mapping[str, Any]) -> str | None:
     return reading.output_text(completions[0].get("text")) if completions else None
 
 
-HELM_IMPORTER = spec.importer("helm", helm_read)
+HELM_IMPORTER = mapping.importer("helm", helm_records)
 
 
 # lm-evaluation-harness: `samples_<task>_<time>.jsonl`, written with `--log_samples`.
