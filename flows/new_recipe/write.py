@@ -341,7 +341,8 @@ def _left_out(
     empty = {"question": len(seen) - len(present(seen))}
     if source["scorer"] not in ("none", "given") and "references" in guess.fields:
         empty["reference"] = sum(not any(text.strip() for text in texts) for texts in references)
-    source |= {f"missing_{what}": "remove" for what, rows in empty.items() if rows}
+    if any(empty.values()):
+        source["incomplete"] = "remove"
     return [
         f"{rows} of {len(table.rows)} rows looked at have no {what} (listed in removals)"
         for what, rows in empty.items()
