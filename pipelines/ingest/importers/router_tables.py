@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,9 @@ LLMROUTERBENCH_IMPORTER = mapping.importer(
 _MIXINSTRUCT_COLUMNS = mapping.mapping_of("mixinstruct").needs
 
 
-def mixinstruct_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+def mixinstruct_records(
+    paths: Sequence[Path], result: spec.ImportResult, *, likely: bool = False
+) -> Iterator[Record]:
     """Candidates with one of their metrics as score; `cmp_results` stays in the source.
 
     BERTScore is in [0, 1], and the field's usual one for this set. BARTScore is a mean
@@ -110,10 +113,11 @@ def mixinstruct_records(paths: Sequence[Path], result: spec.ImportResult) -> Ite
             for candidate in candidates:
                 reading.need(candidate, ("model", "text", "scores"), where)
                 scores = reading.obj(candidate["scores"], where)
-                likely = scores.get("bartscore")
-                if isinstance(likely, int | float) and not isinstance(likely, bool):
-                    likely = math.exp(min(likely, 700.0))
-                candidate["_likelihood"] = likely
+                if likely:
+                    found = reading.number(scores.get("bartscore"), where)
+                    candidate["_likelihood"] = (
+                        None if found is None else math.exp(min(found, 700.0))
+                    )
             query = str(row["id"])
             yield (
                 where,
@@ -129,7 +133,7 @@ def mixinstruct_records(paths: Sequence[Path], result: spec.ImportResult) -> Ite
 
 MIXINSTRUCT_IMPORTER = mapping.importer("mixinstruct", mixinstruct_records)
 
-BARTSCORE = mapping.importer("mixinstruct_bartscore", mixinstruct_records)
+BARTSCORE = mapping.importer("mixinstruct_bartscore", partial(mixinstruct_records, likely=True))
 
 
 # RouteLLM: `mmlu_<subject>.csv` and `gsm8k_responses.csv`, a strong and a weak model.
