@@ -100,8 +100,8 @@ FAULTS: dict[str, Fault] = {
     "diff": Fault(
         "`diff` did not see verdicts",
         "pipelines/release/differences.sql",
-        "-- verdicts: verdicts\n",
-        "-- verdicts: no_such_table\n",
+        "-- name: verdicts\n",
+        "-- name: no_such_table\n",
         "tests/release/test_diff.py::test_verdicts_are_compared_at_their_newest",
     ),
     "emptied": Fault(
