@@ -83,8 +83,8 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _one(place: Path, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    from routeyard.flows.cli.recipe import faults
     from routeyard.flows.new_recipe import start_recipe
+    from routeyard.flows.recipe_check import faults
     from routeyard.pipelines.common.errors import RouteyardError
 
     recipe, began = folder / "mine.yaml", time.process_time()

@@ -15,7 +15,7 @@ import pyarrow as pa
 import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from routeyard.datacards.sql import sql_of
+from routeyard.datacards import sql_of
 from routeyard.schemas import StoredTable
 from routeyard.schemas.contracts import register
 from routeyard.schemas.questions import group_of, leaked_tests, looked_for_duplicates
@@ -78,8 +78,6 @@ def table(head: list[str], rows: list[list[str]], numbers: list[bool] | None = N
 
 def texts(name: str) -> Any:
     """A YAML file of texts under `templates/`."""
-    import yaml
-
     folder = files("routeyard.datacards").joinpath("templates")
     return yaml.safe_load(folder.joinpath(name).read_text(encoding="utf-8"))
 
@@ -88,12 +86,8 @@ def size(value: int) -> str:
     """Bytes for people."""
     if value < 1000:
         return f"{value} B"
-    amount, unit = next(
-        (value / 1000**k, unit)
-        for k, unit in ((1, "kB"), (2, "MB"), (3, "GB"))
-        if value < 1000 ** (k + 1) or unit == "GB"
-    )
-    return f"{amount:.1f} {unit}"
+    power = min(3, (len(str(value)) - 1) // 3)
+    return f"{value / 1000**power:.1f} {('kB', 'MB', 'GB')[power - 1]}"
 
 
 # Every number of a card, computed from the tables of the release.
@@ -102,7 +96,7 @@ _NUMBERS_SQL = sql_of("numbers")
 #: Table → names of what is counted of it.
 _COUNTED = {
     "labels": ("counts", "oracle", "best_single", "decided"),
-    "responses": ("cost", "status", "unpriced"),
+    "responses": ("cost", "status", "unpriced", "mean_costs"),
     "splits": ("splits",),
     "duplicates": ("duplicates",),
     "removals": ("removals",),
@@ -489,16 +483,15 @@ _TRUSTED = {"given": "the grades", "rules": "those of the rule"}
 
 
 def label_choices(
-    recipe: Mapping[str, Any], numbers: Mapping[str, Any], figures: Mapping[str, Any]
+    label: Label, numbers: Mapping[str, Any], figures: Mapping[str, Any]
 ) -> list[str]:
     """Sentences on what the recipe chose about labels, and what was noted when they were made.
 
     Args:
-        recipe: As the manifest holds it.
+        label: The recipe's section.
         numbers: Of `card_numbers`.
         figures: Figures of the stages; `label` notes undecided answers and contradicted grades.
     """
-    label = Label.model_validate(recipe.get("label") or {})
     policies = {"": label.default, **label.tasks}
     unread = (numbers["counts"] or {}).get("unreadable") or 0
     wrong = sorted(task for task, one in policies.items() if one.unreadable == "incorrect")
@@ -513,8 +506,6 @@ def label_choices(
         for one in trusted
     ]
     notes = [f"{note}." for note in (figures.get("label") or {}).get("notes") or ()]
-    if "trust" not in ((recipe.get("label") or {}).get("default") or {}):
-        return notes  # of a format in which neither could be chosen
     return [*([said] if wrong and unread else []), *grades, *notes]
 
 
@@ -550,7 +541,11 @@ _HUB_LICENSES = frozenset(
 _HUB_NAMES = {"odc-by-1.0": "odc-by", "noassertion": "unknown"}
 
 
-def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:
+def front_matter(
+    tables: Mapping[str, pa.Table | StoredTable],
+    facts: Mapping[str, Any],
+    numbers: Mapping[str, Any],
+) -> str:
     """YAML between two `---` lines.
 
     `configs` names one configuration per table, and for `outcomes` one per split scheme, so that
@@ -558,28 +553,28 @@ def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[st
     `datasets` caches a folder under a hash of `configs` and `dataset_info` and the folder's last
     name, a version: the fingerprint in the descriptions keeps releases apart.
     """
-    release = facts["recipe"].get("release") or {}
+    release = Release.model_validate(facts["recipe"].get("release") or {})
     # `datasets` cannot load a table without rows, so such a table is no configuration.
     tables = {name: table for name, table in tables.items() if table.num_rows}
     # What router authors load first comes first.
     first = next((name for name in ("outcomes", "labels") if name in tables), None)
     tables = {name: tables[name] for name in sorted(tables, key=lambda name: name != first)}
-    configs = _configs(tables, facts.get("files") or {})
+    # A table but `outcomes` is one split, `train`.
+    configs = {name: {"train": f"data/{name}.parquet"} for name in tables}
+    if "outcomes" in tables:
+        configs |= outcome_configs(numbers, facts.get("files") or {})
     licence, name = hub_license(
-        release.get("license"), [source.get("license") for source in facts["sources"]]
+        release.license, [source.get("license") for source in facts["sources"]]
     )
     head: dict[str, Any] = {
-        "pretty_name": release.get("title") or facts["name"],
+        "pretty_name": release.title or facts["name"],
         "license": licence,
-    }
-    if name:
-        head["license_name"] = name
-    head |= {
-        "language": list(release.get("languages") or ["en"]),
+        "license_name": name,
+        "language": release.languages or ["en"],
         "task_categories": ["text-classification", "question-answering"],
-        "annotations_creators": annotators(tables),
+        "annotations_creators": annotators(numbers),
         "source_datasets": _source_lines(facts["sources"]),
-        "tags": sorted({"llm-routing", "routeyard", *(release.get("tags") or [])}),
+        "tags": sorted({"llm-routing", "routeyard", *release.tags}),
         "size_categories": [size_category(max(t.num_rows for t in tables.values()))],
         "configs": [
             {
@@ -594,42 +589,26 @@ def front_matter(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[st
                 "config_name": config,
                 "description": f"{facts['name']} {facts['version']}, content {facts['content']}",
                 # No byte sizes: `datasets` does not need them.
-                "features": [
-                    _feature(field.name, field.type)
-                    for field in tables[config.partition("__")[0]].schema
-                ],
+                "features": _features(tables[config.partition("__")[0]].schema),
             }
             for config in configs
         ],
+        "doi": release.doi,
     }
-    if release.get("doi"):
-        head["doi"] = release["doi"]
+    head = {key: value for key, value in head.items() if value is not None}
     text = yaml.safe_dump(_visible(head), sort_keys=False, allow_unicode=True, width=100)
     return f"---\n{text}---\n"
 
 
-def _configs(
-    tables: Mapping[str, pa.Table | StoredTable], files: Collection[str]
-) -> dict[str, dict[str, str]]:
-    """Configuration → split → file; a table but `outcomes` is one split, `train`."""
-    schemes = outcome_configs(tables, files)
-    whole = {name: {"train": f"data/{name}.parquet"} for name in tables}
-    return {**whole, **schemes}
-
-
 def outcome_configs(
-    tables: Mapping[str, pa.Table | StoredTable], files: Collection[str]
+    numbers: Mapping[str, Any], files: Collection[str]
 ) -> dict[str, dict[str, str]]:
     """Configuration of `outcomes` → split → its file: `outcomes` for the usual scheme.
 
     What `datasets` calls the split `all` is every split of a configuration together.
     Empty without a split.
     """
-    splits = tables.get("splits")
-    if "outcomes" not in tables or splits is None:
-        return {}
-    rows = splits.read(["scheme"]) if isinstance(splits, StoredTable) else splits
-    schemes = set(rows.column("scheme").to_pylist())
+    schemes = {row["scheme"] for row in numbers["splits"]}
     found = {}
     for scheme, folder in folder_names(schemes).items():
         paths = {split: split_file(folder, split) for split in SPLITS}
@@ -647,19 +626,11 @@ def _visible(value: Any) -> Any:
     return [_visible(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def annotators(tables: Mapping[str, pa.Table | StoredTable]) -> list[str]:
+def annotators(numbers: Mapping[str, Any]) -> list[str]:
     """Who made the labels, in the hub's words: `machine-generated`, and `expert-generated`
     where people decided some by hand."""
-    if "labels" not in tables:
-        return ["no-annotation"]
-    import duckdb
-
-    with duckdb.connect(config={"threads": 1}) as connection:
-        register(connection, "labels", tables["labels"])
-        kinds = connection.execute(
-            "SELECT DISTINCT decided_by LIKE 'human:%' FROM labels WHERE decided_by IS NOT NULL"
-        ).fetchall()
-    by_hand = {bool(kind) for (kind,) in kinds}
+    by = [row["decided_by"] for row in numbers["decided"] if row["decided_by"] != "undecided"]
+    by_hand = {name.startswith("human:") for name in by}
     names = [(False, "machine-generated"), (True, "expert-generated")]
     return [name for kind, name in names if kind in by_hand] or ["no-annotation"]
 
@@ -695,18 +666,18 @@ def size_category(rows: int) -> str:
     return next((name for k, name in enumerate(_SIZES, 3) if rows < 10**k), "n>1B")
 
 
-def _feature(name: str, kind: pa.DataType) -> dict[str, Any]:
-    if pa.types.is_fixed_size_list(kind):
-        item = {"list": _dtype(kind.value_type), "length": kind.list_size}
-        return {"name": name, **item}
-    if pa.types.is_list(kind):
-        return {"name": name, "list": _dtype(kind.value_type)}
-    return {"name": name, "dtype": _dtype(kind)}
-
-
-def _dtype(kind: pa.DataType) -> str:
+def _features(schema: pa.Schema) -> list[dict[str, Any]]:
     names = {"double": "float64", "float": "float32"}
-    return names.get(str(kind), str(kind))
+    found = []
+    for field in schema:
+        kind = field.type
+        listed = pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)
+        one = kind.value_type if listed else kind
+        feature = {"name": field.name, "list" if listed else "dtype": names.get(str(one), str(one))}
+        if pa.types.is_fixed_size_list(kind):
+            feature["length"] = kind.list_size
+        found.append(feature)
+    return found
 
 
 def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]) -> str:
@@ -717,7 +688,9 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
         facts: name, version, recipe, sources, waivers, figures, files and
             fingerprints, as `write_release` gives them.
     """
-    numbers = card_numbers(tables)
+    numbers, figures = card_numbers(tables), facts.get("figures") or {}
+    label = Label.model_validate(facts["recipe"].get("label") or {})
+    certificate = (figures.get("certify") or {}).get("certificate")
     words = Release.model_validate(facts["recipe"].get("release") or {})
     body = (
         environment()
@@ -725,29 +698,29 @@ def render(tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any
         .render(
             **{**facts, "sources": _sources(facts["sources"], numbers)},
             n=numbers,
-            warnings=Label.model_validate(facts["recipe"].get("label") or {}).foreign_prompts,
-            errors=(facts.get("figures") or {}).get("label_errors") or {},
-            injected=injected(facts.get("figures") or {}),
-            preference=preference_sections(facts.get("figures") or {}),
-            informative=informative_section(facts.get("figures") or {}),
+            warnings=label.foreign_prompts,
+            errors=figures.get("label_errors") or {},
+            injected=injected(figures),
+            preference=preference_sections(figures),
+            informative=informative_section(figures),
             # The size of a table with measured times differs between runs that are otherwise equal.
             timed=[name for name, t in tables.items() if MEASURED_COLUMNS & set(t.column_names)],
             release=words.model_dump(),
-            label_choices=label_choices(facts["recipe"], numbers, facts.get("figures") or {}),
+            label_choices=label_choices(label, numbers, figures),
             pool_sources=pool_sources(facts["recipe"], numbers),
             losses=[sentence(row) for row in causes(tables)],
             images=image_lines(_rows(tables.get("images")), facts["recipe"]),
             looked=looked_for_duplicates(facts["recipe"]),
             leaks=_leaks(tables, facts["recipe"]),
-            certificate=(certificate := (facts["figures"].get("certify") or {}).get("certificate")),
-            configs=outcome_configs(tables, facts.get("files") or {}),
+            certificate=certificate,
+            configs=outcome_configs(numbers, facts.get("files") or {}),
             sentences=sentences(certificate) if certificate else [],
             zoo=_zoo(words.zoo),
-            recorded=recorded_words(facts["recipe"], facts.get("figures") or {}),
+            recorded=recorded_words(facts["recipe"], figures),
             citation=words.citation or bibtex(facts),
         )
     )
-    return front_matter(tables, facts) + "\n" + body.strip() + "\n"
+    return front_matter(tables, facts, numbers) + "\n" + body.strip() + "\n"
 
 
 def _leaks(

@@ -572,6 +572,8 @@ def agreement(
 
 # Curves with bands: accuracy over cost of routers, log cost by default.
 
+#: Formats of plain numbers, and of shares.
+_FORMS = ("~g", "%")
 _DASHES = {"oracle": [2, 2], "task oracle": [6, 3], "random mix": [8, 3, 2, 3]}
 
 
@@ -632,15 +634,7 @@ def curves(
     kept = [p for p in points if p["y"] is not None and (not log or p["x"] > 0)]
     drawn = series([p["router"] for p in kept], pool)
     names = [name for name, _, _ in drawn]
-    rows: list[dict[str, Any]] = [
-        {
-            "k": (k := names.index(p["router"])),
-            **{key: p.get(key) for key in ("point", "x", "y", "low", "high")},
-            "curve": f"{k}|",
-            "says": f"{k}|{p['router']}: {level(p['y'], shares[1])} at {level(p['x'], shares[0])}",
-        }
-        for p in kept
-    ]
+    rows = [_point(p, names.index(p["router"]), shares) for p in kept]
     others: list[Spec] = []
     for zone in zones:
         place = {"own": f"datum.zone === {zone.name!r}", "title": x if zone.axis == "x" else y}
@@ -650,7 +644,7 @@ def curves(
         others += spec("chance")
         rows += [{"chance": share, "sx": share, "sy": y} for share, y in enumerate(straight)]
     chart = spec(
-        "curves", x=x, y=y, x_form="%" if shares[0] else "~g", y_form="%" if shares[1] else "~g",
+        "curves", x=x, y=y, x_form=_FORMS[shares[0]], y_form=_FORMS[shares[1]],
         # The other rows are no points of curves.
         own="isValid(datum.k)" if others else "true",
         joined=" && ".join(f"datum.k !== {names.index(one)}" for one in names if one in apart)
@@ -663,6 +657,15 @@ def curves(
     )  # fmt: skip
     chart["layer"] = [*others, *chart["layer"]]
     return draw(chart, rows, look=look, series=True, **how)
+
+
+def _point(p: Mapping[str, Any], k: int, shares: tuple[bool, bool]) -> dict[str, Any]:
+    return {
+        "k": k,
+        **{key: p.get(key) for key in ("point", "x", "y", "low", "high")},
+        "curve": f"{k}|",
+        "says": f"{k}|{p['router']}: {level(p['y'], shares[1])} at {level(p['x'], shares[0])}",
+    }
 
 
 # Charts of a pool: accuracy per model, and accuracy over cost with the frontier.

@@ -17,15 +17,13 @@ from routeyard.schemas.recipe.release import Release
 # Plots of a card: accuracy per model, and accuracy over cost where costs are known.
 
 
-def plots(
-    tables: Mapping[str, pa.Table | StoredTable], numbers: Mapping[str, Any]
-) -> dict[str, bytes]:
+def plots(numbers: Mapping[str, Any]) -> dict[str, bytes]:
     """`plots/accuracy.svg`, and `plots/cost.svg` when two models or more have a cost.
 
     Args:
         numbers: Of `card_numbers`.
     """
-    costs = _mean_costs(tables)
+    costs = {row["model_id"]: row["cost"] for row in numbers["mean_costs"]}
     models: list[dict[str, Any]] = [
         {**row, "cost": 1000 * cost if (cost := costs.get(row["model_id"])) else None}
         for row in numbers["models"]
@@ -41,21 +39,6 @@ def plots(
             priced, pool=pool, simulated=bool(numbers["simulated"])
         )
     return {path: text.encode() for path, text in out.items()}
-
-
-def _mean_costs(tables: Mapping[str, pa.Table | StoredTable]) -> dict[str, float | None]:
-    """USD per response of models whose every cost is known."""
-    if "responses" not in tables:
-        return {}
-    import duckdb
-
-    with duckdb.connect(config={"threads": 1}) as connection:
-        register(connection, "responses", tables["responses"])
-        rows = connection.execute(
-            "SELECT model_id, CASE WHEN count(cost_usd) = count(*) THEN avg(cost_usd) END "
-            "FROM responses GROUP BY model_id"
-        ).fetchall()
-    return dict(rows)
 
 
 # Responsible-AI properties of a release (Croissant RAI 1.0), from what the release knows.
@@ -225,5 +208,5 @@ def render(
         draw: False leaves the plots out.
     """
     numbers = card_numbers(tables)
-    drawn = plots(tables, numbers) if draw else {}
+    drawn = plots(numbers) if draw else {}
     return {CROISSANT: croissant(tables, facts, numbers).encode(), **drawn}

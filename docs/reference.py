@@ -73,10 +73,10 @@ def commands() -> Iterator[str]:
 
     yield "# Commands\n"
     yield "`routeyard COMMAND --help` shows the same.\n"
-    for name, line in all_commands().items():
+    for name, one in all_commands().items():
         command = command_of(name)
-        yield f"## routeyard {name}\n\n{line}\n"
-        yield f"```text\n{inspect.cleandoc(command.help or line)}\n```\n"
+        yield f"## routeyard {name}\n\n{one.line}\n"
+        yield f"```text\n{inspect.cleandoc(command.help or one.line)}\n```\n"
         yield "| option | default | meaning |\n| --- | --- | --- |"
         with typer.Context(command) as context:
             for option in command.params:

@@ -21,7 +21,7 @@ def evaluated(recipe: str, yard: Path) -> tuple[Path, Path]:
     """The release of a shipped recipe, and the folder of its evaluation."""
     from routeyard.flows.build import run_build
     from routeyard.flows.evaluation.evaluate import evaluate_into
-    from routeyard.pipelines.evaluate.experiment import EvaluationSettings
+    from routeyard.pipelines.evaluate.settings import EvaluationSettings
 
     release = Path(run_build(recipe, str(yard))["release"]["path"])
     results = yard / "results" / recipe

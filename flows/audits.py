@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.flows.workspace import check_audit, check_audit_release
+from routeyard.flows.workspace import AUDITED_ANSWER, BASE, check_audit
 from routeyard.pipelines.audit.answers import SHOWN, AuditFinding, Severity
-from routeyard.pipelines.audit.checks import verdict_of
+from routeyard.pipelines.audit.checks import audit_recording, leaderboard, verdict_of
+from routeyard.pipelines.common import machine as memory
 from routeyard.schemas import SPLITS
 from routeyard.schemas.errors import BadInput
+from routeyard.schemas.release import RECORDING, recording
 from routeyard.schemas.text import html_card
 
 if TYPE_CHECKING:
@@ -38,8 +40,6 @@ def recording_of(tables: Mapping[str, pa.Table]) -> pa.Table:
         tables: `queries` and `labels`; `responses`, `splits`, `steps` where there are any.
     """
     import duckdb
-
-    from routeyard.schemas.release import RECORDING, recording
 
     query, answers = _SQL.read_text(encoding="utf-8").split(";")[:2]
     with duckdb.connect(config={"threads": 2}) as connection:
@@ -131,7 +131,7 @@ _OURS = {"same_text_scored_both_ways", "duplicate_row_contradicts", "stub_answer
 
 
 def label_findings(tables: Mapping[str, pa.Table], release: Path) -> list[AuditFinding]:
-    """What `audit labels` says of a release, one finding for each kind of doubt."""
+    """What `audit --labels` says of a release, one finding for each kind of doubt."""
     from routeyard.flows.label_audits import audit_labels
 
     if not {"responses", "verdicts"} <= set(tables):
@@ -147,7 +147,7 @@ def label_findings(tables: Mapping[str, pa.Table], release: Path) -> list[AuditF
             says=own[0].says if len(own) == 1 else f"such as {own[0].about}: {own[0].says}",
             count=len(own),
             rows=tuple({"about": one.about, "says": one.says} for one in own[:20]),
-            effect="`audit labels` prints the accuracies that doubtful labels leave open",
+            effect="`audit --labels` prints the accuracies that doubtful labels leave open",
             severity="doubt",
             key="label",
         )
@@ -156,7 +156,7 @@ def label_findings(tables: Mapping[str, pa.Table], release: Path) -> list[AuditF
 
 
 def metering_findings(tables: Mapping[str, pa.Table], release: Path) -> list[AuditFinding]:
-    """What `audit metering` says of a release's responses; what its recipe waives is a note."""
+    """What the metering audit says of a release; what its recipe waives is a note."""
     from routeyard.pipelines.audit.metering import apply_waivers, audit
     from routeyard.pipelines.release.manifest import read_manifest
     from routeyard.schemas.recipe import Recipe
@@ -257,7 +257,6 @@ def audit_import(folder: Path) -> RecordingAudit:
 
     A source's own split is not looked at: a build reports what it leaks.
     """
-    from routeyard.pipelines.audit.checks import audit_recording
 
     return audit_recording(imported_recording(folder))
 
@@ -265,8 +264,6 @@ def audit_import(folder: Path) -> RecordingAudit:
 def imported_recording(folder: Path) -> pa.Table:
     """Answers and questions of an import as a recording."""
     import duckdb
-
-    from routeyard.schemas.release import RECORDING, recording
 
     files = [str(folder / name) for name in _FILES[:2]]
     with duckdb.connect(config={"threads": 2}) as connection:
@@ -281,11 +278,25 @@ def imported_recording(folder: Path) -> pa.Table:
 _SEVERITY: dict[str, Severity] = {"fail": "grave", "warn": "doubt"}
 
 
-def audit_submitted(path: Path, release: Path, beside: Path | None = None) -> AuditPage:
-    """Findings on a table of choices for a release, and on its changes since an earlier one."""
-    from routeyard.flows.evaluation.released import audit_submission
+def audit_submitted(
+    path: Path,
+    release: Path,
+    beside: Path | None = None,
+    scheme: str | None = None,
+    arena: Path | None = None,
+    reworded: Path | None = None,
+) -> AuditPage:
+    """Findings on a table of choices for a release, and on its changes since an earlier one.
 
-    suspicions = audit_submission(path, release, beside=beside)
+    Args:
+        arena: File to write in RouterArena's layout, if no check fails.
+        reworded: Choices for the same questions in other words.
+    """
+    from routeyard.flows.evaluation.released import audit_submission, robust
+
+    suspicions = audit_submission(path, release, scheme=scheme, arena=arena, beside=beside)
+    if reworded is not None:
+        suspicions.append(robust(path, reworded))
     findings = tuple(
         AuditFinding(
             kind=f"submission:{one.name.replace(' ', '_')}",
@@ -305,34 +316,17 @@ def audit_submitted(path: Path, release: Path, beside: Path | None = None) -> Au
     return AuditPage(title, "the submission", verdict_of(findings), findings, notes=notes)
 
 
-def audit_path(
-    path: str | Path, *, release: str | Path | None = None, beside: str | Path | None = None
-) -> AuditPage:
-    """Audit whatever is at a path.
-
-    Args:
-        release: the release that a submission was made for.
-        beside: an earlier submission of the same team.
+def audit_path(path: str | Path) -> AuditPage:
+    """Audit whatever is at a path: results, an import or a release.
 
     Raises:
         BadInput, SourceError: nothing is there, or it cannot be read.
     """
+    from routeyard.pipelines.audit.checks import audit_recording
+
     path = Path(path)
     if not path.exists():
         raise BadInput("there is nothing to audit", where=str(path), next_step="name a file")
-    if release is not None:
-        pass
-
-        return audit_submitted(path, Path(release), Path(beside) if beside else None)
-    pass
-    from routeyard.pipelines.audit.checks import audit_recording
-
-    if beside is not None:
-        raise BadInput(
-            "--beside compares two submissions, and names no release that they are for",
-            where=str(beside),
-            next_step="add --release yard/releases/<name>/<version>",
-        )
     if (path / "manifest.json").is_file():
         return audit_release(path)
     if is_import(path):
@@ -346,8 +340,6 @@ def audit_results(path: Path) -> AuditPage:
 
     Figures of many questions each hold no answer: nothing can be audited, which is a finding.
     """
-    pass
-    from routeyard.pipelines.audit.checks import audit_recording
     from routeyard.pipelines.ingest.results import AggregatesOnly, read_results
 
     check_audit(path)
@@ -372,14 +364,12 @@ def _aggregates(error: Exception) -> AuditFinding:
 
 def audit_release(path: Path) -> AuditPage:
     """The audit of a release, its labels and its metering included."""
-    pass
-    pass
     from routeyard.flows.evaluation.released import read_release
-    from routeyard.pipelines.audit.checks import audit_recording
 
     tables = read_release(path)
     if (labels := tables.stored("labels")) is not None:
-        check_audit_release(labels.num_rows)
+        need = BASE + AUDITED_ANSWER * labels.num_rows
+        memory.check(f"an audit of {labels.num_rows:,} answers", need)
     table = recording_of(tables)
     found = audit_recording(table, free=free_arms(tables["models"]))
     more = (*label_findings(tables, path), *metering_findings(tables, path))
@@ -395,7 +385,6 @@ def _page(
     more: Sequence[AuditFinding] = (),
     notes: tuple[str, ...] = (),
 ) -> AuditPage:
-    from routeyard.pipelines.audit.checks import leaderboard, verdict_of
 
     findings = (*found.findings, *more)
     return AuditPage(
@@ -406,7 +395,7 @@ def _page(
 
 def write_page(found: AuditPage, out: Path) -> Path:
     """`audit.html`, `audit.md` and `audit.json` in a folder; returns the page."""
-    from routeyard.datacards.reports.audit import audit_report
+    from routeyard.datacards.reports.health import audit_report
 
     html, markdown = audit_report(found.data)
     out.mkdir(parents=True, exist_ok=True)

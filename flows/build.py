@@ -64,7 +64,8 @@ def build(
         jobs: Worker processes for labelling and for shards.
         until: Last stage to run.
         version: Version to release instead of the recipe's.
-        collect: What this run asks again: `reask` outcomes, `reask_truncated` a limit of tokens.
+        collect: Keys of the recipe's `collect` section to set otherwise; and what this run asks
+            again: `reask` (outcomes), `reask_truncated` (a limit of tokens).
         shards: Parts that each model's questions, and the embedding, are cut into; changes
             nothing but who works on what.
         scale: Shrink every count of questions to this share.

@@ -21,9 +21,6 @@ from rich.text import Text
 from routeyard.schemas.text import html_card, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from routeyard.pipelines.collect.budget import ModelProgress, RunProgress
 
 # Standard output through which strangers' text cannot steer a terminal.
@@ -173,10 +170,9 @@ def _lines(stage: str, unit: str) -> Callable[[int, int], None]:
     return advance
 
 
-# What a person sees while answers come in: one live table, or plain lines.
+# What a person sees while answers come in: a line per model, live or every ten seconds.
 #
-# Per model: done of wanted, rate, errors by class, USD spent and projected, time
-# left. Without a terminal a line per model every ten seconds.
+# Done of wanted, rate, errors by class, USD spent and projected, time left.
 
 _EVERY_S = 10.0
 #: What the latest run of this process had when it was last shown: for Ctrl-C.
@@ -206,7 +202,7 @@ def collecting(
     from rich.live import Live
 
     with Live(console=console, refresh_per_second=4, transient=True) as live:
-        yield _noting(console, lambda now: live.update(table(now)))
+        yield _noting(console, lambda now: live.update(Text("\n".join(progress_lines(now)))))
 
 
 def _noting(console: Console, show: Callable[[RunProgress], None]) -> Callable[[RunProgress], None]:
@@ -234,36 +230,15 @@ def kept() -> str | None:
     return f"{said} ({made_up}${paid:,.4f}{unknown} spent in this run)"
 
 
-def table(now: RunProgress) -> Table:
-    """The snapshot as a table, with a total when there are several models."""
-    from rich.table import Table
-
-    shown = Table(box=None, pad_edge=False)
-    for name in ("model", "done", "rate", "in flight", "errors", "spent", "projected", "left"):
-        shown.add_column(name, justify="left" if name in ("model", "errors") else "right")
-    for model in now.models:
-        shown.add_row(
-            model.model_id,
-            f"{model.done:,}/{model.wanted:,}",
-            f"{model.rate:,.1f}/s",
-            str(model.in_flight),
-            _errors(model),
-            _usd(model),
-            "?" if model.projected_usd is None else f"${model.projected_usd:,.2f}",
-            "paused" if model.paused else _waits(model) or duration(model.eta_s),
-        )
-    if len(now.models) > 1:
-        shown.add_row(
-            "all",
-            f"{now.done:,}/{now.wanted:,}",
-            f"{sum(model.rate for model in now.models):,.1f}/s",
-            str(sum(model.in_flight for model in now.models)),
-            "",
-            f"{_made_up(*(model.model_id for model in now.models))}${now.spent_usd:,.4f}",
-            "",
-            duration(max((model.eta_s or 0.0 for model in now.models), default=0.0)),
-        )
-    return shown
+def progress_lines(now: RunProgress) -> list[str]:
+    """A line for each model, and one for all where there are several."""
+    lines = [progress_line(model) for model in now.models]
+    if len(lines) > 1:
+        made_up = _made_up(*(model.model_id for model in now.models))
+        spent = f"{made_up}${now.spent_usd:,.4f} spent"
+        left = duration(max(model.eta_s or 0.0 for model in now.models))
+        lines.append(f"all: {now.done:,}/{now.wanted:,}, {spent}, {left} left")
+    return lines
 
 
 def progress_line(model: ModelProgress) -> str:

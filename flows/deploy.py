@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from prefect import flow
+from prefect.client.orchestration import get_client
+from prefect.exceptions import ObjectNotFound
 
 from routeyard.flows import tracking as events
 from routeyard.flows.build import build
@@ -32,8 +34,10 @@ from routeyard.flows.tracking import (
     tracked,
 )
 from routeyard.flows.tracking import notify as tell
+from routeyard.pipelines.collect.settings import provider_of
 from routeyard.pipelines.common.errors import GateFailed, VersionExists
 from routeyard.pipelines.common.staging import write_json
+from routeyard.pipelines.release.manifest import existing, read_manifest
 from routeyard.schemas.errors import BadInput, RecipeError, RouteyardError
 from routeyard.schemas.recipe import Pool, Recipe
 from routeyard.schemas.text import fenced, markdown, one_line
@@ -101,7 +105,6 @@ def difference(before: Path | None, after: Path) -> Rows:
 
     Measured times do not count as a difference.
     """
-    from routeyard.pipelines.release.manifest import read_manifest
 
     new = read_manifest(after).tables
     old = read_manifest(before).tables if before else {}
@@ -291,7 +294,6 @@ def _revisions(recipe: Recipe) -> list[dict[str, str]]:
 def _models(pool: Pool, before: Listed) -> tuple[list[dict[str, str]], list[str], Listed]:
     """(findings, retired models, what is listed now)."""
     from routeyard.pipelines.collect.client import list_models
-    from routeyard.pipelines.collect.settings import provider_of
 
     rows: list[dict[str, str]] = []
     retired: list[str] = []
@@ -327,7 +329,6 @@ def _prices(pool: Pool) -> list[dict[str, str]]:
     from datetime import UTC, datetime
 
     from routeyard.pipelines.collect.prices import fetch_prices
-    from routeyard.pipelines.collect.settings import provider_of
 
     rows = []
     today = datetime.now(UTC).date().isoformat()
@@ -421,41 +422,6 @@ def refresh(
             raise
 
 
-@flow(name="routeyard-refresh-inline", flow_run_name=run_name("refresh"))
-def refresh_inline(
-    recipe: Recipe,
-    workspace: str = "yard",
-    jobs: int = 2,
-    runner: Runner = "threads",
-    dask_address: str | None = None,
-    notify: list[str] | None = None,
-    publish_to: str | None = None,
-    shards: int = 1,
-) -> dict[str, Any]:
-    """Refresh a benchmark whose recipe is written in the Prefect UI, which checks every key.
-
-    Relative paths of the recipe start from the workspace.
-    """
-    import yaml
-
-    folder = Path(workspace).absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{recipe.name}.yaml"
-    content = recipe.model_dump(mode="json", exclude_defaults=True)
-    path.write_text(yaml.safe_dump(content, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    return start(  # type: ignore[no-any-return]
-        refresh,
-        recipe=str(path),
-        workspace=workspace,
-        jobs=jobs,
-        runner=runner,
-        dask_address=dask_address,
-        notify=notify,
-        publish_to=publish_to,
-        shards=shards,
-    )
-
-
 def _refresh(
     building: Any,
     given: dict[str, Any],
@@ -464,7 +430,6 @@ def _refresh(
     publish_to: str | None,
 ) -> dict[str, Any]:
     """The refresh with `building`, the build on its task runner, and the parameters it gets."""
-    from routeyard.pipelines.release.manifest import read_manifest
 
     recipe, root = given["recipe"], Path(given["workspace"])
     rows = status(recipe, str(root))
@@ -557,7 +522,6 @@ def _show(recipe: str, name: str, root: Path, before: Path | None, after: Path) 
 
 def latest(root: Path, name: str) -> Path | None:
     """Folder of the newest release of a benchmark, or None."""
-    from routeyard.pipelines.release.manifest import existing
 
     folder = root / "releases" / name
     versions = existing(folder)
@@ -596,15 +560,12 @@ def deploy(
     notify: list[str] | None = None,
     publish_to: str | None = None,
     shards: int = 1,
-    inline: bool = False,
     deployment: str | None = None,
     replace: bool = False,
 ) -> Deployed:
     """Register the refresh of a benchmark.
 
     Args:
-        inline: Put the recipe itself into the parameters, where the UI shows and checks
-            every key, instead of its path. Keys of providers are never in it.
         deployment: Name of the deployment; by default the benchmark's.
         replace: Take the place of a deployment of that name that rebuilds something else.
 
@@ -613,6 +574,9 @@ def deploy(
             read, an unknown block, a target with a password in it, a deployment of that
             name that rebuilds another recipe or workspace.
     """
+    from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+    from prefect.types.entrypoint import EntrypointType
+
     if not api_configured():
         raise BadInput(
             "no Prefect server is configured: nothing was registered, and nothing will run",
@@ -629,28 +593,30 @@ def deploy(
         check_target(publish_to)
         if "://" not in publish_to and not publish_to.startswith("hub:"):
             publish_to = str(Path(publish_to).absolute())
-    pass
 
     place = str(workspace.absolute())
-    common: dict[str, Any] = {"workspace": place, "notify": notify or []}
-    common |= {"jobs": jobs, "runner": runner, "shards": shards}
-    if dask_address:
-        common["dask_address"] = dask_address
-    if publish_to:
-        common["publish_to"] = publish_to
-    if inline:
-        flow: Any = refresh_inline
-        given = {"recipe": checked.model_dump(mode="json", exclude_defaults=True), **common}
-    else:
-        flow = refresh
-        path = str((base / Path(recipe).name).absolute()) if Path(recipe).is_file() else recipe
-        given = {"recipe": path, **common}
+    path = str((base / Path(recipe).name).absolute()) if Path(recipe).is_file() else recipe
+    given: dict[str, Any] = {"recipe": path, "workspace": place, "notify": notify or []}
+    given |= {"jobs": jobs, "runner": runner, "shards": shards}
+    beside = {"dask_address": dask_address, "publish_to": publish_to}
+    given |= {key: value for key, value in beside.items() if value}
     name = deployment or checked.name
-    _check_place(f"{flow.name}/{name}", given, replace=replace)
+    _check_place(f"{refresh.name}/{name}", given, replace=replace)
     limits = set_limits({p.name: p.limits.concurrency for p in checked.pool.providers})
     workers = _make_pool(pool)
-    registered = _register(flow, name, given, pool, cron, interval_s)
-    return Deployed(registered, pool, limits, bool(cron or interval_s), workers)
+    # A run that takes longer than its schedule is not joined by a second one; a run that died
+    # while it was being submitted gives its place up after two minutes.
+    alone = ConcurrencyLimitConfig(
+        limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW, grace_period_seconds=120
+    )
+    made: Any = refresh.to_deployment(
+        name=name, cron=cron, interval=interval_s, parameters=given, concurrency_limit=alone,
+        enforce_parameter_schema=True, work_pool_name=pool,
+        entrypoint_type=EntrypointType.MODULE_PATH, tags=["routeyard", name],
+    )  # fmt: skip
+    made.apply()
+    scheduled = bool(cron or interval_s)
+    return Deployed(f"{refresh.name}/{name}", pool, limits, scheduled, workers)
 
 
 def check_cron(cron: str) -> None:
@@ -679,69 +645,23 @@ def _check_place(name: str, given: dict[str, Any], *, replace: bool) -> None:
     Raises:
         BadInput: one of that name rebuilds something else.
     """
-    from prefect.client.orchestration import get_client
-    from prefect.exceptions import ObjectNotFound
-
     with get_client(sync_client=True) as client:
         try:
             there = client.read_deployment_by_name(name).parameters
         except ObjectNotFound:
             return
-    if replace or there.get("workspace") == given["workspace"]:
-        same = isinstance(given["recipe"], dict) or there.get("recipe") == given["recipe"]
-        if replace or same:
-            return
+    if replace or all(there.get(key) == given[key] for key in ("workspace", "recipe")):
+        return
     raise BadInput(
         f"a deployment {name!r} exists and rebuilds something else",
-        where=f"recipe {_short(there.get('recipe'))}, workspace {there.get('workspace')}",
+        where=f"recipe {there.get('recipe')}, workspace {there.get('workspace')}",
         next_step="give this one its own name with --name, or take the place with --replace",
     )
 
 
-def _short(recipe: Any) -> str:
-    return f"{recipe.get('name')} (inline)" if isinstance(recipe, dict) else str(recipe)
-
-
-def _register(
-    flow: Any,
-    name: str,
-    given: dict[str, Any],
-    pool: str,
-    cron: str | None,
-    interval_s: int | None,
-) -> str:
-    from prefect.client.schemas.objects import (
-        ConcurrencyLimitConfig,
-        ConcurrencyLimitStrategy,
-    )
-    from prefect.types.entrypoint import EntrypointType
-
-    made = flow.to_deployment(
-        name=name,
-        cron=cron,
-        interval=interval_s,
-        parameters=given,
-        # A run that takes longer than its schedule is not joined by a second one.
-        concurrency_limit=ConcurrencyLimitConfig(
-            limit=1,
-            collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW,
-            # A run that died while it was being submitted gives its place up after this.
-            grace_period_seconds=120,
-        ),
-        enforce_parameter_schema=True,
-        work_pool_name=pool,
-        entrypoint_type=EntrypointType.MODULE_PATH,
-        tags=["routeyard", name],
-    )
-    made.apply()
-    return f"{flow.name}/{name}"
-
-
 def _make_pool(pool: str) -> int:
     """Workers of a pool that gave a sign of life of late; the pool is made when it is absent."""
-    from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import WorkPoolCreate
-    from prefect.exceptions import ObjectNotFound
 
     with get_client(sync_client=True) as client:
         try:

@@ -139,7 +139,6 @@ def _packages(workspace: Path) -> list[DoctorRow]:
 
 def _parts(workspace: Path) -> list[DoctorRow]:
     """What other packages add; no row where none does."""
-    pass
 
     works, wrong = added()
     rows = [_row("parts", "ok", ", ".join(works))] if works else []

@@ -16,11 +16,23 @@ import pyarrow.parquet as pq
 
 from routeyard.flows.console import line
 from routeyard.flows.evaluation.released import Tables, read_release
-from routeyard.flows.workspace import keep_review, read_all, read_shards, reviews, write_table
+from routeyard.flows.workspace import (
+    keep_review,
+    last_builds,
+    read_all,
+    read_shards,
+    reviews,
+    write_table,
+)
+from routeyard.pipelines.audit.labels import audit, decisions, from_csv, review_queue
+from routeyard.pipelines.label.policies import add, decide
+from routeyard.pipelines.label.rules import changes, file_verdicts, keep_others, rescored
+from routeyard.pipelines.release.manifest import check_core, read_manifest
 from routeyard.schemas import VERDICTS
 from routeyard.schemas.errors import BadInput, did_you_mean
-from routeyard.schemas.questions import SIMILARITY, looked_for_duplicates
-from routeyard.schemas.recipe import Recipe
+from routeyard.schemas.questions import looked_for_duplicates
+from routeyard.schemas.recipe import Label, Recipe
+from routeyard.schemas.text import SIMILARITY
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,7 +90,6 @@ def sealed(release: Path) -> Judged:
         BadInput: it lacks a table, or its manifest cannot be read.
         ContractError: a table breaks its contract.
     """
-    from routeyard.pipelines.release.manifest import read_manifest
 
     manifest = read_manifest(release)
     try:
@@ -98,8 +109,7 @@ def built(benchmark: str, workspace: Path) -> Judged:
     from routeyard.flows.recipe import load
 
     name, recipe = benchmark, None
-    known = (workspace / "runs" / f"{name}.json").is_file()
-    if not known and (Path(benchmark).suffix or Path(benchmark).is_file()):
+    if name not in last_builds(workspace) and (Path(benchmark).suffix or Path(benchmark).is_file()):
         recipe = load(benchmark)[0]  # it counts, whatever file the last build was made from
         name = recipe.name
     last = LastBuild.of(workspace, name, needs=("ingest", "collect", "label"))
@@ -138,7 +148,7 @@ class LastBuild:
         Raises:
             BadInput: the workspace has no build or several, or a stage of `needs` was not reached.
         """
-        runs = {path.stem: path for path in sorted((workspace / "runs").glob("*.json"))}
+        runs = last_builds(workspace)
         again = f"routeyard build RECIPE --workspace {workspace}"
         if not runs and benchmark is None:
             raise BadInput(
@@ -148,7 +158,7 @@ class LastBuild:
             )
         if benchmark is None and len(runs) > 1:
             raise BadInput(
-                f"the workspace holds {len(runs)} benchmarks: {', '.join(runs)}",
+                f"the workspace holds {len(runs)} benchmarks: {', '.join(sorted(runs))}",
                 where=str(workspace),
                 next_step="choose one with --benchmark",
             )
@@ -157,16 +167,17 @@ class LastBuild:
             raise BadInput(
                 f"no build of {name!r} in this workspace",
                 where=str(workspace / "runs"),
-                next_step=f"{again}, or name one that was built: {did_you_mean(name, runs)}",
+                next_step=f"{again}, or name one that was built: "
+                + did_you_mean(name, sorted(runs)),
             )
-        record: dict[str, Any] = json.loads(runs[name].read_text(encoding="utf-8"))
+        record = runs[name]
         folders = {stage: workspace / at for stage, at in record.get("folders", {}).items()}
         recipe = str(record.get("recipe", ""))
         for stage in needs:
             if not folders.get(stage, Path("-")).is_dir():
                 raise BadInput(
                     f"the last build of {name!r} has no {stage} stage on disk",
-                    where=str(runs[name]),
+                    where=str(workspace / "runs" / f"{name}.json"),
                     next_step=again.replace("RECIPE", recipe or "RECIPE"),
                 )
         return cls(name, recipe, folders)
@@ -197,7 +208,6 @@ def audit_labels(benchmark: str | Path, workspace: Path = Path("yard")) -> Label
         BadInput: there is neither a build up to its labels nor a whole release.
     """
     from routeyard.datacards.card import causes
-    from routeyard.schemas.questions import looked_for_duplicates
 
     if (Path(benchmark) / "manifest.json").is_file():
         # What people decided before the release is among its verdicts.
@@ -214,8 +224,6 @@ def audit_labels(benchmark: str | Path, workspace: Path = Path("yard")) -> Label
 
 
 def _audited(found: Judged, decided: pa.Table, duplicates: pa.Table | None = None) -> Audit:
-    from routeyard.pipelines.audit.labels import audit
-    from routeyard.pipelines.label.policies import add
 
     return audit(
         found["queries"],
@@ -241,10 +249,6 @@ def relabel(
     Raises:
         BadInput: there is no build up to its labels.
     """
-    from routeyard.flows.workspace import write_table
-    from routeyard.pipelines.label.policies import add, decide
-    from routeyard.pipelines.label.rules import changes, file_verdicts, keep_others, rescored
-    from routeyard.schemas.recipe import Label
 
     found = built(benchmark, workspace)
     policy = found.recipe.label if found.recipe else Label()
@@ -289,8 +293,6 @@ class Review:
 
     def queue(self, limit: int = 200) -> list[dict[str, Any]]:
         """Answers to decide, the most consequential first."""
-        from routeyard.pipelines.audit.labels import review_queue
-        from routeyard.pipelines.label.policies import add
 
         found, decided = self.found, reviews(self._workspace, self.name)
         suspects = _audited(found, decided).tables["suspect_gold"]
@@ -306,7 +308,6 @@ class Review:
         Raises:
             BadInput: the file is not text, or holds no decision.
         """
-        from routeyard.pipelines.audit.labels import from_csv
         from routeyard.pipelines.common.untrusted import short_text
 
         at = _now("milliseconds")
@@ -322,7 +323,6 @@ class Review:
 
     def keep(self, key: tuple[str, str, int], decision: str, note: str) -> None:
         """Keep one decision on (query_id, model_id, sample)."""
-        from routeyard.pipelines.audit.labels import decisions
 
         at = _now("microseconds")
         one = decisions([(key, decision, note, "")], by=self._by, at=at)
@@ -391,7 +391,6 @@ def write_health(
 
 def _read(place: Path, benchmark: str | None) -> tuple[str, dict[str, pa.Table], str | None]:
     if (place / "manifest.json").is_file():
-        from routeyard.pipelines.release.manifest import check_core
         from routeyard.pipelines.release.reader import open_release
 
         with open_release(place) as release:

@@ -10,17 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routeyard.flows.tracking import tracked
+from routeyard.flows.tracking import limit_name, made, tracked
 from routeyard.pipelines.collect.ledger import Ledger
 from routeyard.pipelines.common.errors import GateFailed, Retryable
 from routeyard.schemas.errors import BadInput, RecipeError, did_you_mean
-from routeyard.schemas.recipe import Collect, Pool
+from routeyard.schemas.recipe import Collect, Model, Pool
 from routeyard.schemas.recipe.collect import RateLimits
 
 if TYPE_CHECKING:
     from routeyard.flows.workspace import BuildContext
     from routeyard.pipelines.collect.ledger import Attempt
-    from routeyard.schemas.recipe import Collect, Model, Pool
 
 # Several collectors on one benchmark: one ledger, and provider limits that hold in sum.
 #
@@ -137,8 +136,6 @@ def provider_slots(pool: Pool) -> Iterator[None]:
         if tracked():
             from prefect.concurrency.sync import concurrency
 
-            from routeyard.flows.tracking import limit_name
-
             for provider in pool.providers:
                 places = provider.limits.concurrency
                 held.enter_context(concurrency(limit_name(provider.name), occupy=places))
@@ -152,7 +149,6 @@ def at_server(pool: Pool) -> Pool:
     """
     if not tracked():
         return pool
-    from routeyard.flows.tracking import made
 
     there = made({p.name: p.limits.concurrency for p in pool.providers})
     providers = []
@@ -215,7 +211,6 @@ def model_to_ask(pool: Pool, model_id: str, provider: str | None = None) -> Mode
     Raises:
         RecipeError: the pool does not have it, and no provider is named.
     """
-    from routeyard.schemas.recipe import Model
 
     models = {model.model_id: model for model in pool.models}
     if model_id in models:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from routeyard.flows.workspace import write_table
+from routeyard.flows.ledgers import existing_ledger, ledger_exists, prompts
+from routeyard.flows.recipe import load
+from routeyard.flows.workspace import last_builds, write_table
+from routeyard.pipelines.audit.metering import (
+    MeteringFinding,
+    apply_waivers,
+    audit,
+    audited,
+    names_of,
+)
+from routeyard.pipelines.collect.ledger import answers_table, asked_models
+from routeyard.pipelines.collect.prices import fetch_prices, read_prices, reprice
 from routeyard.pipelines.common.errors import VersionExists
+from routeyard.pipelines.common.pool import models_table
 from routeyard.pipelines.common.staging import place, staging, write_json
 from routeyard.schemas.errors import BadInput
+from routeyard.schemas.recipe import Pool, Waiver
 
 if TYPE_CHECKING:
-    from routeyard.pipelines.audit.metering import MeteringFinding
-    from routeyard.schemas.recipe import Recipe, Waiver
+    from routeyard.schemas.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +50,24 @@ class MeteringAudit:
 
 
 def audit_workspace(workspace: Path, recipe: str | None) -> MeteringAudit:
-    """Audit a recipe's recording, or else the ledger; without one, what the last build found.
+    """Audit a recipe's recording, or else the ledger; without both, the last build's recording.
 
     Raises:
         BadInput: there is neither ledger nor recording nor a build.
     """
-    from routeyard.flows.ledgers import ledger_exists
-    from routeyard.flows.recipe import load
 
+    if recipe is None and not ledger_exists(workspace):
+        recipe = next((one["recipe"] for one in reversed(last_builds(workspace).values())), None)
     checked, base = load(recipe) if recipe else (None, workspace)
     if checked is not None and checked.collect.provider == "recorded" and checked.collect.recorded:
         return audit_recording(checked, base)
-    if checked is None and not ledger_exists(workspace):
-        last = _last_build(workspace)
-        if last is not None:
-            return last
     unresolved, waived = audit_ledger(workspace, checked)
     return MeteringAudit(unresolved, waived, "the ledger", {})
 
 
 def audit_recording(recipe: Recipe, base: Path) -> MeteringAudit:
     """The audit over a recipe's recorded answers, which are read as a build reads them."""
-    from routeyard.pipelines.audit.metering import audited
     from routeyard.pipelines.collect.recorded import import_recorded
-    from routeyard.pipelines.common.pool import models_table
     from routeyard.pipelines.ingest import ingest
 
     queries, models = ingest(recipe.sources, base=base).queries, models_table(recipe.pool)
@@ -71,50 +76,11 @@ def audit_recording(recipe: Recipe, base: Path) -> MeteringAudit:
     return MeteringAudit(unresolved, waived, "the recording", imported.places)
 
 
-def _last_build(workspace: Path) -> MeteringAudit | None:
-    """What the audit of the newest build found; None where nothing was audited yet."""
-    import duckdb
-
-    from routeyard.flows.workspace import intact
-    from routeyard.pipelines.audit.metering import MeteringFinding, apply_waivers
-    from routeyard.schemas.recipe import Waiver
-
-    whole = [at for at in workspace.glob("stages/audit/[!.]*") if intact(at, thoroughly=True)]
-    if not whole:
-        return None
-    folder = max(whole, key=lambda at: (at / "stage.json").stat().st_mtime)
-    said = json.loads((folder / "stage.json").read_text(encoding="utf-8"))
-    findings = [
-        MeteringFinding(**{**one, "rows": tuple((str(q), int(n)) for q, n in one["rows"])})
-        for one in json.loads((folder / "findings.json").read_text(encoding="utf-8"))
-    ]
-    waivers = [Waiver.model_validate(one) for one in said["parameters"]["waivers"]]
-    pattern = str(workspace / "stages" / "ingest" / "[!.]*" / "queries.parquet")
-    ids = {}
-    if findings and any(workspace.glob("stages/ingest/[!.]*/queries.parquet")):
-        with duckdb.connect() as connection:
-            named = "SELECT DISTINCT query_id, source, source_id FROM read_parquet(?)"
-            ids = {q: (s, i) for q, s, i in connection.execute(named, [pattern]).fetchall()}
-    places = {
-        (query, one.model_id, sample): f"{ids[query][0]} id {ids[query][1]!r}"
-        for one in findings
-        for query, sample in one.rows
-        if query in ids
-    }
-    unresolved, waived = apply_waivers(findings, waivers)
-    return MeteringAudit(unresolved, waived, f"the newest build ({folder})", places)
-
-
 def audit_ledger(
     workspace: Path, checked: Recipe | None
 ) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
     """(unresolved findings, findings the recipe waives) over all answers of a ledger."""
-    from routeyard.flows.ledgers import existing_ledger, prompts
-    from routeyard.pipelines.audit.metering import apply_waivers, audit, names_of
     from routeyard.pipelines.collect.known_answers import canary_answers
-    from routeyard.pipelines.collect.ledger import answers_table, asked_models
-    from routeyard.pipelines.common.pool import models_table
-    from routeyard.schemas.recipe import Pool
     from routeyard.schemas.recipe.collect import Metering
 
     with existing_ledger(workspace) as ledger:
@@ -145,7 +111,6 @@ def reprice_target(
             the table cannot be read.
         VersionExists: the folder to write is already there.
     """
-    from routeyard.pipelines.collect.prices import read_prices, reprice
 
     table = read_prices(prices, read_on=read_on)
     responses, models, names = _tables(target)
@@ -190,11 +155,6 @@ def _tables(target: Path) -> tuple[Any, Any, dict[str, str]]:
             where=str(target),
             next_step="name a folder like yard or yard/releases/<name>/<version>",
         )
-    from routeyard.flows.ledgers import existing_ledger
-    from routeyard.pipelines.audit.metering import names_of
-    from routeyard.pipelines.collect.ledger import answers_table, asked_models
-    from routeyard.pipelines.common.pool import models_table
-    from routeyard.schemas.recipe import Pool
 
     with existing_ledger(target) as ledger:
         pool = Pool(models=asked_models(ledger))
@@ -213,9 +173,6 @@ def write_prices(recipe: str, out: Path) -> int:
     from datetime import UTC, datetime
 
     import yaml
-
-    from routeyard.flows.recipe import load
-    from routeyard.pipelines.collect.prices import fetch_prices
 
     pool = load(recipe)[0].pool
     listing = [p for p in pool.providers if p.price_list]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.build import Completing
-from routeyard.flows.console import BuildPlan
+from routeyard.flows.console import BuildPlan, printer
 from routeyard.flows.ledgers import ledger_exists, open_ledger
 from routeyard.flows.recipe import load, notes_of, with_collect
 from routeyard.flows.scaling import scaled
@@ -73,19 +73,18 @@ def most_asked(recipe: Recipe, asked: Sequence[int]) -> dict[str, Any]:
     agents it is the most that all steps can take: which follow is not known before.
     """
     models = _models(recipe, asked)
-    calls, costs = sum(row["calls"] for row in models), [row["cost_usd"] for row in models]
-    cost = None if None in costs else sum(costs)
-    worst = [row["worst_cost_usd"] for row in models]
+    calls = sum(row["calls"] for row in models)
+    cost, worst = (
+        None if None in costs else sum(costs)
+        for costs in ([row[name] for row in models] for name in ("cost_usd", "worst_cost_usd"))
+    )
     return {
-        "wanted": calls,
+        **dict.fromkeys(("wanted", "missing", "calls"), calls),
         "settled": 0,
-        "missing": calls,
-        "calls": calls,
         "models": models,
-        "cost_usd": cost,
+        **dict.fromkeys(("cost_usd", "estimated_usd"), cost),
         "least_cost_usd": least_of(models),
-        "worst_cost_usd": None if None in worst else sum(worst),
-        "estimated_usd": cost,
+        "worst_cost_usd": worst,
     }
 
 
@@ -173,7 +172,9 @@ def _asked(recipe: Recipe, counts: Mapping[str, int]) -> list[int]:
 def _models(recipe: Recipe, asked: Sequence[int]) -> list[dict[str, Any]]:
     if recipe.collect.provider == "recorded":
         return []
-    limit = recipe.collect.max_tokens
+    limit, agent = recipe.collect.max_tokens, recipe.collect.agent
+    length = limit if limit is None or agent else min(limit, TYPICAL_TOKENS)
+    source = None if limit is None else "max_tokens" if agent else "typical"
     prompt = ASSUMED_PROMPT_TOKENS + _agent_context(recipe)
     whole = {model.model_id: model for model in recipe.pool.models}
     rows = []
@@ -181,48 +182,37 @@ def _models(recipe: Recipe, asked: Sequence[int]) -> list[dict[str, Any]]:
         # A relay's own calls are those of the model that takes over.
         model = member if member.relay is None else whole[member.relay.then]
         answers = questions * (member.samples or recipe.collect.samples) * _steps(member, recipe)
-        length = limit
-        if limit is not None and recipe.collect.agent is None:
-            length = min(limit, TYPICAL_TOKENS)
-
-        def cost(tokens: int | None, model: Model = model, answers: int = answers) -> float | None:
-            if tokens is None or model.price_in is None or model.price_out is None:
-                return None
-            return answers * (prompt * model.price_in + tokens * model.price_out) / 1e6
-
+        # What has to be written into the recipe before this model's cost is known.
+        prices = ("price_in", "price_out")
+        lacks = [f"the model's '{name}'" for name in prices if getattr(model, name) is None]
+        lacks += ["'collect.max_tokens'"] if limit is None else []
         rows.append(
             {
                 "model_id": member.model_id,
                 "provider": model.provider,
-                "wanted": answers,
+                **dict.fromkeys(("wanted", "missing", "calls"), answers),
                 "settled": 0,
-                "missing": answers,
-                "calls": answers,
                 "prompt_tokens": answers * prompt,
                 "prompt_tokens_error": None,
                 "prompt_tokens_source": "assumed",
                 "completion_tokens": None if length is None else length * answers,
-                "completion_tokens_source": _length_source(recipe),
-                "cost_usd": cost(length),
-                "least_cost_usd": None if length == limit else cost(LEAST_TOKENS),
-                "worst_cost_usd": cost(limit),
+                "completion_tokens_source": source,
+                "cost_usd": _cost(model, answers, prompt, length),
+                "least_cost_usd": None
+                if length == limit
+                else _cost(model, answers, prompt, LEAST_TOKENS),
+                "worst_cost_usd": _cost(model, answers, prompt, limit),
                 "price_date": model.price_date,
-                "unknown": _unknown(model, limit) if answers else [],
+                "unknown": lacks if answers else [],
             }
         )
     return rows
 
 
-def _length_source(recipe: Recipe) -> str | None:
-    if recipe.collect.max_tokens is None:
+def _cost(model: Model, answers: int, prompt: int, tokens: int | None) -> float | None:
+    if tokens is None or model.price_in is None or model.price_out is None:
         return None
-    return "typical" if recipe.collect.agent is None else "max_tokens"
-
-
-def _unknown(model: Model, limit: int | None) -> list[str]:
-    """What has to be written into the recipe before this model's cost is known."""
-    found = [f"the model's '{n}'" for n in ("price_in", "price_out") if getattr(model, n) is None]
-    return found + (["'collect.max_tokens'"] if limit is None else [])
+    return answers * (prompt * model.price_in + tokens * model.price_out) / 1e6
 
 
 def _agent_context(recipe: Recipe) -> int:
@@ -513,8 +503,6 @@ def show(figures: dict[str, Any]) -> None:
     from rich.box import SIMPLE
     from rich.table import Table
 
-    from routeyard.flows.console import printer
-
     console = printer()
     console.print(
         f"{figures['benchmark']} {figures['version']}: {figures['queries']:,} questions x "
@@ -584,8 +572,8 @@ def _show_lacking(console: Any, figures: dict[str, Any]) -> None:
     if any("price" in what for what in lacking):
         console.print(
             "next: state price_in, price_out and price_date (USD per million tokens) of each model "
-            "in the recipe, or in a file that `pool.prices` names; `routeyard prices RECIPE --out "
-            "prices.yaml` writes that file for providers with a `price_list`",
+            "in the recipe, or in a file that `pool.prices` names; `routeyard cost prices RECIPE "
+            "--out prices.yaml` writes that file for providers with a `price_list`",
             soft_wrap=True,
         )
 

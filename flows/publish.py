@@ -10,9 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from routeyard.datacards.card import render
+from routeyard.datacards.charts import can_draw
+from routeyard.datacards.files import render as render_files
+from routeyard.datacards.publish import VersionPublished, publish_hub
 from routeyard.pipelines.common.errors import BadInput, GateFailed
 from routeyard.pipelines.common.staging import write_json
+from routeyard.pipelines.release.manifest import read_manifest, refuse_yanked, yanked
+from routeyard.pipelines.release.storage import is_url, local_copy, names, outside_releases, put
 from routeyard.pipelines.verify.evidence import KINDS
+from routeyard.pipelines.verify.prove import verify
 
 if TYPE_CHECKING:
     from routeyard.pipelines.release.manifest import Finding, Yanked
@@ -81,23 +88,18 @@ def check_release(
         full: Compute everything again, instead of a sample.
         images: Folder of the questions' image files, whose hashes are compared.
     """
-    from routeyard.datacards.card import render
-    from routeyard.datacards.charts import can_draw
-    from routeyard.datacards.files import render as render_files
-    from routeyard.flows.workspace import check_verify
-    from routeyard.pipelines.release.manifest import read_manifest, yanked
-    from routeyard.pipelines.release.storage import local_copy
+    from routeyard.flows.workspace import BASE, LABEL, LABELS
+    from routeyard.pipelines.common import machine as memory
     from routeyard.pipelines.verify.database import unreadable
     from routeyard.pipelines.verify.files import leaks_of
-    from routeyard.pipelines.verify.prove import verify
 
     with local_copy(str(release)) as folder:
         if not unreadable(folder):
-            check_verify(read_manifest(folder))
-        proof = verify(
-            folder, render_card=render, render_files=partial(render_files, draw=can_draw()),
-            full=full, signer=signer, images=images, draws=can_draw(),
-        )  # fmt: skip
+            tables = read_manifest(folder).tables
+            labels = tables["labels"].rows if "labels" in tables else 0
+            need = BASE + min(LABEL * labels, LABELS)
+            memory.check(f"a verification of {labels:,} labels", need)
+        proof = _verified(folder, full=full, signer=signer, images=images)
         lists: dict[str, Any] = {kind: proof.of(kind) for kind in KINDS}
         if proof.findings:
             return ReleaseCheck(proof.findings, **lists)
@@ -107,6 +109,13 @@ def check_release(
             sum(one.rows for one in manifest.tables.values()),
             leaks_of(folder, manifest), yanked(folder), **lists,
         )  # fmt: skip
+
+
+def _verified(release: Path, **how: Any) -> Any:
+    """What of a release is proved, with its card and plots made again."""
+    draws = can_draw()
+    files = partial(render_files, draw=draws)
+    return verify(release, render_card=render, render_files=files, draws=draws, **how)
 
 
 def check_target(to: str) -> None:
@@ -137,18 +146,9 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
         GateFailed: the release is damaged, or yanked.
         BadInput: the target holds that version with other content.
     """
-    from routeyard.datacards.card import render
-    from routeyard.datacards.charts import can_draw
-    from routeyard.datacards.files import render as render_files
-    from routeyard.pipelines.release.manifest import read_manifest
-    from routeyard.pipelines.release.storage import is_url, names, outside_releases, put
-    from routeyard.pipelines.verify.prove import verify
 
     check_target(to)
-    files_too = partial(render_files, draw=can_draw())
-    if findings := verify(
-        release, render_card=render, render_files=files_too, draws=can_draw()
-    ).findings:
+    if findings := _verified(release).findings:
         raise GateFailed(
             f"the release does not hold: {findings[0].where} {findings[0].says}",
             where=str(release),
@@ -158,9 +158,6 @@ def publish(release: Path, to: str, *, private: bool = False, dry_run: bool = Fa
     files = names(release, manifest)
     size = sum((release / name).stat().st_size for name in files)
     if to.startswith("hub:"):
-        from routeyard.datacards.publish import publish_hub
-        from routeyard.pipelines.release.manifest import refuse_yanked
-
         refuse_yanked(release)
         done = publish_hub(
             release,
@@ -185,8 +182,6 @@ def publish_once(release: Path, to: str, root: Path) -> Delivery | None:
     What is noted before sending tells a version that an earlier run sent, and died
     before it could say so, from one that somebody else published.
     """
-    from routeyard.datacards.publish import VersionPublished
-    from routeyard.pipelines.release.manifest import read_manifest
 
     manifest = read_manifest(release)
     path = root / "runs" / f"{manifest.name}.published.json"

@@ -292,16 +292,18 @@ def nobody_decides(recipe: Recipe) -> list[str]:
 
 
 def with_collect(recipe: Recipe, changes: Mapping[str, Any]) -> Recipe:
-    """The recipe for a run that asks some answers again: `reask`, `reask_truncated`.
+    """The recipe for one run, with some keys of its `collect` section set otherwise; `reask` and
+    `reask_truncated` say what the run asks again.
 
     Raises:
         RecipeError: a value does not fit.
     """
     if not changes:
         return recipe
-    again = {"outcomes": changes.get("reask") or [], "limit": changes.get("reask_truncated")}
     try:
-        collect = CollectAgain.model_validate(recipe.collect.model_dump(exclude_unset=True) | again)
+        collect = CollectAgain.model_validate(
+            recipe.collect.model_dump(exclude_unset=True) | dict(changes)
+        )
     except ValidationError as error:
         raise explain(error, Path("command line"), dict(changes)) from error
     return recipe.but(collect=collect)
@@ -369,14 +371,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise RecipeError(
             "a recipe is a mapping of keys",
             where=str(path),
-            next_step="see `routeyard recipe show demo`",
+            next_step="see `routeyard recipe check demo --print`",
         )
     return content
 
 
 def explain(error: ValidationError, path: Path, content: object = None) -> RecipeError:
     """A pydantic error in plain words: first fault, line and name, how many more."""
-    pass
 
     found = of_validation(error, path, content)
     first = found[0]
@@ -422,7 +423,6 @@ def _check_names(content: Mapping[str, Any], path: Path) -> None:
     Raises:
         RecipeError: the first that does not, with its line.
     """
-    pass
 
     for place, error in names(content):
         (fault,) = of_findings([finding(place, error)], path, content)

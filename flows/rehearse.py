@@ -23,7 +23,8 @@ import numpy as np
 
 from routeyard.flows.build import run_build
 from routeyard.flows.demo.answers import SimulatedAnswer, SimulatedModel, act, calls, uniform
-from routeyard.flows.demo.server import HttpReply, SimulatedPool, _refuse, message_texts
+from routeyard.flows.demo.answers import bank as questions
+from routeyard.flows.demo.server import HttpReply, SimulatedPool, _refuse, message_texts, running
 from routeyard.flows.recipe import load
 from routeyard.flows.scaling import resized, scaled
 from routeyard.pipelines.common.arrays import Bools, Ints
@@ -32,7 +33,7 @@ from routeyard.pipelines.evaluate.signals import ASKS
 from routeyard.pipelines.ingest.catalog import entry, from_catalog
 from routeyard.pipelines.ingest.queries import each_item, to_queries
 from routeyard.schemas.errors import BadInput
-from routeyard.schemas.recipe import HiddenStates, Pool, Recipe, Source
+from routeyard.schemas.recipe import HiddenStates, Pool, Provider, Recipe, Source, Waiver
 
 # The pool of a rehearsal: answers any model's prompts from a file of fixture questions.
 #
@@ -337,9 +338,7 @@ TASKS = (
 )  # fmt: skip
 
 
-def rehearse(
-    recipe: str, workspace: str, *, copies: int = 3, jobs: int = 1, real: bool = False
-) -> dict[str, Any]:
+def rehearse(recipe: str, workspace: str, *, copies: int = 3, real: bool = False) -> dict[str, Any]:
     """Build the rehearsal of a recipe; the summary of `routeyard build`.
 
     Args:
@@ -357,12 +356,11 @@ def rehearse(
     with _embedllm(recipe, folder):
         checked, _ = load(recipe)
         if all(model.simulated for model in checked.pool.models):  # nobody would be asked anyway
-            return run_build(recipe, workspace, jobs=jobs, until="release")
+            return run_build(recipe, workspace, jobs=1, until="release")
         if checked.collect.provider == "recorded":
             small = _shrunk(checked)
             path = _written(small, folder)
-            return run_build(str(path), workspace, jobs=jobs, until="release")
-        from routeyard.flows.demo.server import running
+            return run_build(str(path), workspace, jobs=1, until="release")
 
         sources, bank = _fixtures(checked, folder, copies)
         with running("rehearsed", bank=str(bank)) as url, _environment({URL: url}):
@@ -370,7 +368,7 @@ def rehearse(
             if real:
                 played = _real(played, checked.hidden_states)
             path = _written(played, folder, real=real)
-            return run_build(str(path), workspace, jobs=jobs, until="release")
+            return run_build(str(path), workspace, jobs=1, until="release")
 
 
 def _shrunk(recipe: Recipe) -> Recipe:
@@ -386,7 +384,6 @@ def _shrunk(recipe: Recipe) -> Recipe:
 
 def _fixtures(recipe: Recipe, folder: Path, copies: int) -> tuple[list[Source], Path]:
     """Sources that read fixture rows, and the bank of their questions for the server."""
-    from routeyard.flows.demo.answers import bank as questions
 
     sources: list[Source] = []
     bank: list[dict[str, Any]] = []
@@ -460,8 +457,6 @@ def _solution(row: Mapping[str, Any]) -> str:
 
 def _played(recipe: Recipe, sources: list[Source]) -> Recipe:
     """The recipe over the fixture sources, every model played by the local server."""
-    pass
-    from routeyard.schemas.recipe import Provider
 
     stage = Provider(name="rehearsal", base_url=f"${{{URL}}}")
     models = []
@@ -501,7 +496,6 @@ def _real(played: Recipe, layers: HiddenStates | None) -> Recipe:
     either order, or none.
     """
     from routeyard.flows.demo.real import VARIANTS
-    from routeyard.schemas.recipe import Provider, Waiver
     from routeyard.schemas.recipe.collect import RateLimits
 
     stage = Provider(name="real", base_url=f"${{{REAL}}}", limits=RateLimits(concurrency=2))
@@ -556,7 +550,6 @@ def _embedllm(recipe: str, folder: Path) -> Iterator[None]:
     if not any(EMBEDLLM in (source.path or "") for source in checked.sources):
         yield
         return
-    pass
     from routeyard.pipelines.ingest.importers import IMPORTERS
     from routeyard.pipelines.ingest.importers.write import run_import
 

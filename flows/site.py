@@ -13,9 +13,10 @@ import pyarrow as pa
 from routeyard.datacards.site.evaluation import EvaluationTables
 from routeyard.datacards.site.release import SiteRelease
 from routeyard.flows.console import line
-from routeyard.pipelines.common.errors import BadInput
+from routeyard.pipelines.common.errors import BadInput, RouteyardError
 from routeyard.pipelines.evaluate.run.tables import metrics_table, results_table, told
-from routeyard.pipelines.release.storage import outside_releases
+from routeyard.pipelines.release.manifest import check_core, existing, parse, yanked
+from routeyard.pipelines.release.storage import outside_releases, sealed
 from routeyard.schemas.contracts import RESULTS
 
 #: Folders of a workspace that hold no results.
@@ -43,7 +44,6 @@ def write(
             something else.
     """
     from routeyard.datacards.site.write import write_site
-    from routeyard.pipelines.release.manifest import check_core
     from routeyard.pipelines.release.reader import open_release
 
     found = releases(places)
@@ -132,7 +132,6 @@ def _result_folders(roots: Sequence[Path]) -> Iterator[Path]:
 
 
 def _book(release: Any, looked: Sequence[Path]) -> SiteRelease:
-    from routeyard.pipelines.release.manifest import yanked
     from routeyard.pipelines.release.query import SAVED
 
     manifest = release.manifest
@@ -162,7 +161,6 @@ def _health(release: Any) -> dict[str, pa.Table]:
     """
     from routeyard.pipelines.curate.health import health
     from routeyard.pipelines.curate.task_analysis import model_costs
-    from routeyard.pipelines.release.storage import sealed
     from routeyard.schemas import MODELS, StoredTable
 
     wanted = {
@@ -282,9 +280,7 @@ def _study(name: str, text: str) -> tuple[str, str]:
 
 def _changes(release: Path) -> list[str]:
     """What differs from the version before, where that is beside the release."""
-    from routeyard.pipelines.common.errors import RouteyardError
     from routeyard.pipelines.release.diff import described, diff_releases
-    from routeyard.pipelines.release.manifest import existing, parse
 
     own = parse(release.name)
     before = [v for v in existing(release.parent) if own is not None and v < own]

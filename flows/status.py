@@ -17,9 +17,9 @@ from routeyard.flows.workspace import (
     find_stage,
     fixtures,
     intact,
+    last_builds,
     reached_code,
 )
-from routeyard.pipelines.common.errors import BadInput
 from routeyard.schemas.recipe import Recipe
 
 #: Earlier outputs of a stage that are compared, newest first.
@@ -110,18 +110,7 @@ def _release(
 
 def last_run(workspace: Path, recipe: str) -> dict[str, Any]:
     """The record of the last build of a recipe; empty when it was never built."""
-    path = workspace / "runs" / f"{load(recipe)[0].name}.json"
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise BadInput(
-            f"the record of the last build is damaged: {error}",
-            where=str(path),
-            next_step="remove the file; nothing but `status` needs it",
-        ) from error
-    return dict(found)
+    return last_builds(workspace).get(load(recipe)[0].name, {})
 
 
 def why_stale(made_of: Mapping[str, Any], workspace: Path, *, ran: bool = True) -> str:

@@ -116,7 +116,6 @@ def show_build(summary: Mapping[str, Any]) -> None:
 
 def console_summary(release: Path, status: str) -> None:
     """Print the summary for a person: models, then tasks, then what to try."""
-    pass
 
     console = printer()
     said = figures(release)

@@ -30,6 +30,7 @@ from routeyard.pipelines.common.files import names, sha256
 from routeyard.pipelines.common.registry import Registry
 from routeyard.pipelines.common.staging import alone, beside, place, staging, write_json
 from routeyard.schemas import CONTRACTS, VERDICTS
+from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe import Recipe
 
 # The code that a stage's function can reach, with a hash of each module.
@@ -372,17 +373,6 @@ def check_build(answers: int, files: Iterable[Path] = ()) -> None:
     )
 
 
-def check_verify(manifest: Any) -> None:
-    """Stop a verification that does not fit: its findings would be of this machine.
-
-    Raises:
-        OutOfMemory: as `memory.check` does.
-    """
-    labels = manifest.tables["labels"].rows if "labels" in manifest.tables else 0
-    need = BASE + min(LABEL * labels, LABELS)
-    memory.check(f"a verification of {labels:,} labels", need)
-
-
 def check_audit(path: Path) -> None:
     """Stop an audit of results that do not fit.
 
@@ -392,15 +382,6 @@ def check_audit(path: Path) -> None:
     files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
     letters = sum(map(_size, files))
     memory.check(f"an audit of {letters / 1e6:,.0f} MB", BASE + AUDITED_LETTER * letters)
-
-
-def check_audit_release(answers: int) -> None:
-    """Stop an audit of a release that does not fit.
-
-    Raises:
-        OutOfMemory: as `memory.check` does.
-    """
-    memory.check(f"an audit of {answers:,} answers", BASE + AUDITED_ANSWER * answers)
 
 
 def _size(path: Path) -> int:
@@ -720,6 +701,23 @@ def of_models(table: pa.Table, models: pa.Table) -> pa.Table:
     wanted = pc.is_in(table.column("model_id"), models.column("model_id"))
     # Texts are copied only where a row is left out.
     return table if pc.all(wanted, min_count=0).as_py() else table.filter(wanted)
+
+
+def last_builds(root: Path) -> dict[str, dict[str, Any]]:
+    """Benchmark → the record of its last build, in the order in which they were built."""
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted((root / "runs").glob("*.json"), key=lambda one: one.stat().st_mtime):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise BadInput(
+                f"the record of the last build is damaged: {error}",
+                where=str(path),
+                next_step="remove the file; nothing but `status` needs it",
+            ) from error
+        if "stages" in record:  # beside them are what providers listed, and what was published
+            found[path.stem] = record
+    return found
 
 
 def content(paths: Iterable[Path]) -> str:

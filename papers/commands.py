@@ -1,4 +1,4 @@
-"""`routeyard reproduce`."""
+"""Extensions."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from routeyard.extensions.tuning.tune import Grid, read, tune
 from routeyard.flows.cli.options import (
     CACHE,
     YARD,
+    Embed,
     Output,
     Resamples,
     WrittenPath,
@@ -55,15 +56,11 @@ from routeyard.pipelines.common.arrays import Vectors, single_means
 from routeyard.pipelines.common.encoders import NAME as TFIDF
 from routeyard.pipelines.common.matrix import Core, core_of
 from routeyard.pipelines.common.staging import place, staging, write_text
-from routeyard.pipelines.evaluate.experiment import (
-    FIRST_SEED,
-    EvaluationSettings,
-    default_scheme,
-    registered,
-)
+from routeyard.pipelines.evaluate.experiment import default_scheme, registered
 from routeyard.pipelines.evaluate.fit import CellInputs
 from routeyard.pipelines.evaluate.results import default_pair
 from routeyard.pipelines.evaluate.run import Evaluation
+from routeyard.pipelines.evaluate.settings import FIRST_SEED, EvaluationSettings
 from routeyard.pipelines.evaluate.studies import STUDIES
 from routeyard.pipelines.evaluate.studies.study import StudyContext, ZooFigures
 from routeyard.pipelines.evaluate.zoo import run as zoo
@@ -588,11 +585,11 @@ def reproduce_command(
     resamples: Resamples = 2_000,
     cache: Path = CACHE,
 ) -> Output:
-    """Every table and figure of a paper beside its printed values, with a verdict per cell.
+    """Compute a paper's tables and figures beside its printed values.
 
-    A value on the paper's own data is `equal` (within the printed precision or the 95 % interval)
-    or `differs`. What is missing is named per cell and the rest runs. Without releases the
-    paper's recipes are rehearsed, which shows that everything runs.
+    Each value has a verdict. A value on the paper's own data is `equal` (within the printed
+    precision or the 95 % interval) or `differs`. What is missing is named per cell and the rest
+    runs. Without releases the paper's recipes are rehearsed, which shows that everything runs.
 
     Examples:
 
@@ -613,8 +610,6 @@ def reproduce_command(
         search: The paper's search of settings and seeds, or each router's first setting, once;
             by default it searches on releases that are named.
     """
-    pass
-
     if paper == "list":
         rows = listed()
         return Output(
@@ -631,3 +626,91 @@ def reproduce_command(
         resamples=resamples, cache=cache,
     )  # fmt: skip
     return Output(as_json(found), said(found, out))
+
+
+def study_command(
+    name: str,
+    release: Annotated[Path | None, typer.Argument()] = None,
+    out: Path = Path("studies"),
+    router: list[str] | None = None,
+    pair: str | None = None,
+    scheme: str | None = None,
+    join: list[Path] | None = None,
+    test_on: list[Path] | None = None,
+    embeddings: Path | None = None,
+    embed: Embed = False,
+    also: list[Path] | None = None,
+    encoder: str | None = None,
+    cache: Path = CACHE,
+    resamples: Resamples = 2_000,
+    seed: int = 0,
+) -> Output:
+    """Make a paper's table or figure from your own release.
+
+    It has intervals. Written as Parquet, Markdown and HTML with a plot; where the paper is about
+    the same data, its printed values are beside ours. `pipelines/evaluate/studies/README.md` lists
+    every table and figure of the papers.
+
+    Examples:
+
+        routeyard study list
+
+        routeyard study dominance yard/releases/mmlu_pro/1.0.0 --out results/mmlu_pro
+
+        routeyard study probe_mixture RELEASE --join OTHER --test-on THIRD --also states
+
+        routeyard study all yard/releases/mmlu_pro/1.0.0 --out results/mmlu_pro --embed
+
+    Args:
+        name: Study; `list` names them, `all` runs what applies.
+        release: A release folder.
+        out: Folder for the results; never inside a release.
+        router: Router instead of the study's own; again for more.
+        join: Release to train on as well; again for more.
+        test_on: Release to test on alone; again for more.
+    """
+    from routeyard.flows.evaluation import evaluate as studies
+
+    if name == "list":
+        rows = studies.listed()
+        return Output(
+            rows,
+            (
+                f"{row['name']:<28} {row['paper']}, {row['item']}: {row['title']}\n"
+                f"{'':<28} needs {', '.join(row['needs'])}"
+                for row in rows
+            ),
+        )
+    where = studies.release_of(name, release)
+    how: dict[str, Any] = {
+        "embeddings": embeddings,
+        "embed": embed,
+        "cache": cache,
+        "encoder": encoder,
+    }
+    tables = read_with(where, also or [])
+    folder = out_folder(where, out)
+    context = studies.context_of(
+        where,
+        with_embeddings(tables, **how),
+        scheme=scheme,
+        pair=studies.parse_pair(pair),
+        routers=tuple(router or ()),
+        resamples=resamples,
+        seed=seed,
+        joined={studies.named(o)[0]: read_with(o, also or [], **how) for o in join or []},
+        tested={studies.named(o)[0]: read_with(o, also or [], **how) for o in test_on or []},
+        kept=partial(store_in, cache),
+    )
+    if name != "all":
+        made = studies.run_study(name, context, where, folder)
+        return Output(made, str(made["out"]))
+    done, left = studies.run_all(context, where, folder)
+    rest = [{"study": study, "needs": need, "then": then} for study, need, then in left]
+    return Output(
+        {"studies": done, "path": folder / "index.md", "not_applicable": rest},
+        [
+            f"{len(done)} studies in {folder / 'index.md'}",
+            *(f"not applicable: {study} needs {need} ({then})" for study, need, then in left),
+        ],
+    )

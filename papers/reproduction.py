@@ -146,6 +146,78 @@ class Computed:
     notes: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ReproducedCell:
+    """A printed value and ours.
+
+    Attributes:
+        item, where, row, column: Place in the paper.
+        printed: As printed; `printed_value` in the scale of `value`.
+        value, low, high: Ours with its 95 % interval; shares for percentages. None where the
+            cell cannot be computed at all.
+        on: Release or recipe that it was computed on.
+        verdict: `equal`, `differs` or `cannot be computed`.
+        reason: What is missing, or what was computed in its place.
+    """
+
+    item: str
+    where: str
+    row: str
+    column: str
+    unit: Unit
+    printed: str
+    printed_value: float
+    value: float | None
+    low: float | None
+    high: float | None
+    on: str
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReproducedItem:
+    """A table or figure: what was computed for it on each benchmark, and what was not.
+
+    Attributes:
+        made: Benchmark → name of the release it was computed on.
+        missing: Benchmark → why not.
+    """
+
+    item: str
+    where: str
+    title: str
+    study: str
+    made: Mapping[str, str]
+    missing: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """Every table and figure of a paper, as far as the releases allow.
+
+    Attributes:
+        cells: Every printed value.
+        items: Every table and figure, illustrations left out.
+        studies: (study, benchmark) → what it came to.
+        how: Options that the releases were named by; none where recipes were rehearsed.
+    """
+
+    paper: Paper
+    cells: Sequence[ReproducedCell]
+    items: Sequence[ReproducedItem]
+    studies: Mapping[tuple[str, str], Computed]
+    how: str = ""
+
+    def summary(self) -> dict[str, int]:
+        """How many cells are printed, computed, equal, different, and not to be had."""
+        return {
+            **_counts(self.cells),
+            "tables and figures": len(self.items),
+            "of which computed": sum(bool(item.made) for item in self.items),
+        }
+
+
 @dataclass
 class Studies:
     """The studies of a paper on the releases used for its benchmarks, each made once.
@@ -226,94 +298,6 @@ class Studies:
         asked = self.asked(name)
         return ("", {}) if asked is None else (f"recipe {name}", asked)
 
-
-@dataclass(frozen=True, slots=True)
-class ReproducedCell:
-    """A printed value and ours.
-
-    Attributes:
-        item, where, row, column: Place in the paper.
-        printed: As printed; `printed_value` in the scale of `value`.
-        value, low, high: Ours with its 95 % interval; shares for percentages. None where the
-            cell cannot be computed at all.
-        on: Release or recipe that it was computed on.
-        verdict: `equal`, `differs` or `cannot be computed`.
-        reason: What is missing, or what was computed in its place.
-    """
-
-    item: str
-    where: str
-    row: str
-    column: str
-    unit: Unit
-    printed: str
-    printed_value: float
-    value: float | None
-    low: float | None
-    high: float | None
-    on: str
-    verdict: Verdict
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReproducedItem:
-    """A table or figure: what was computed for it on each benchmark, and what was not.
-
-    Attributes:
-        made: Benchmark → name of the release it was computed on.
-        missing: Benchmark → why not.
-    """
-
-    item: str
-    where: str
-    title: str
-    study: str
-    made: Mapping[str, str]
-    missing: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """Every table and figure of a paper, as far as the releases allow.
-
-    Attributes:
-        cells: Every printed value.
-        items: Every table and figure, illustrations left out.
-        studies: (study, benchmark) → what it came to.
-        how: Options that the releases were named by; none where recipes were rehearsed.
-    """
-
-    paper: Paper
-    cells: Sequence[ReproducedCell]
-    items: Sequence[ReproducedItem]
-    studies: Mapping[tuple[str, str], Computed]
-    how: str = ""
-
-    def summary(self) -> dict[str, int]:
-        """How many cells are printed, computed, equal, different, and not to be had."""
-        found = Counter(cell.verdict for cell in self.cells)
-        return {
-            "printed": len(self.cells),
-            "computed": sum(cell.value is not None for cell in self.cells),
-            "equal": found["equal"],
-            "differs": found["differs"],
-            "cannot be computed": found["cannot be computed"],
-            "tables and figures": len(self.items),
-            "of which computed": sum(bool(item.made) for item in self.items),
-        }
-
-
-@dataclass
-class _Cells:
-    """The printed cells of a paper beside what its studies come to."""
-
-    run: Studies
-
-    @property
-    def paper(self) -> Paper:
-        return self.run.paper
-
     def _found(
         self, one: PrintedCell, row: str, computed: Computed, stand: Stand | None
     ) -> tuple[StudyCell | None, str]:
@@ -354,16 +338,16 @@ class _Cells:
     def cell(self, one: PrintedCell) -> ReproducedCell:
         item = self.paper.items[one.item]
         if item.counts:
-            on, found = self.run.counts(one.on)
+            on, found = self.counts(one.on)
             value = found.get((one.study_row, one.study_column))
             ours = None if value is None else StudyCell(one.row, one.column, value, "count")
             gone = "" if ours else f"{one.on} is not here: {self.paper.benchmarks[one.on].get}"
             return self._told(one, ours, on, gone, own=True)
         if not item.study:
             return self._told(one, None, "", item.lacks, own=False)
-        computed = self.run.study(item.study, one.on)
+        computed = self.study(item.study, one.on)
         row = computed.release if one.study_row == "{release}" else one.study_row
-        stand = self.run.stands.get(one.on)
+        stand = self.stands.get(one.on)
         ours, taken = self._found(one, row, computed, stand)
         reason = computed.reason
         if not reason and ours is None:
@@ -418,12 +402,12 @@ class _Cells:
         made, missing = {}, {}
         for benchmark in self.paper.benchmarks_of(name):
             if item.counts:
-                on, found = self.run.counts(benchmark)
+                on, found = self.counts(benchmark)
                 reason = "" if found else f"not here: {self.paper.benchmarks[benchmark].get}"
             elif not item.study:
                 on, reason = "", item.lacks
             else:
-                computed = self.run.study(item.study, benchmark)
+                computed = self.study(item.study, benchmark)
                 on, reason = computed.release, computed.reason or self._empty(computed)
             if reason:
                 missing[benchmark] = reason
@@ -447,11 +431,10 @@ def reproduction(
         on_progress: Told how many studies are done, of how many, and which one is begun.
     """
     run = Studies(paper, stands, asked, on_progress)
-    made = _Cells(run)
     cells, items = [], []
     for name, item in paper.items.items():
         if not item.drawing:
-            own, found = made.item(name)
+            own, found = run.item(name)
             cells += own
             items.append(found)
     on_progress(run.wanted, run.wanted, "")
@@ -460,8 +443,9 @@ def reproduction(
 
 # How many of a paper's values are printed, computed, equal, different, not to be had, and why.
 
+VERDICTS: Sequence[Verdict] = ("equal", "differs", "cannot be computed")
 #: Headings of the counts, in order.
-COUNTS = ("printed", "computed", "equal", "differs", "cannot be computed")
+COUNTS = ("printed", "computed", *VERDICTS)
 
 
 def tally(found: Reproduction) -> list[dict[str, Any]]:
@@ -471,31 +455,27 @@ def tally(found: Reproduction) -> list[dict[str, Any]]:
     `computed` counts every value, also on other data than the paper's, whose cell stays
     `cannot be computed`. A figure prints no values; `drawn` says whether it was computed.
     """
+
+    def row(name: str, title: str, drawn: bool, cells: Sequence[ReproducedCell]) -> dict[str, Any]:
+        return {
+            "item": name, "title": title, "drawn": drawn, **_counts(cells),
+            "differs because": _reasons(cells, "differs"),
+            "cannot because": _reasons(cells, "cannot be computed"),
+        }  # fmt: skip
+
     rows = [
-        {
-            "item": item.item,
-            "title": item.title,
-            "drawn": bool(item.made),
-            **counts([cell for cell in found.cells if cell.item == item.item]),
-        }
-        for item in found.items
+        row(one.item, one.title, bool(one.made), [c for c in found.cells if c.item == one.item])
+        for one in found.items
     ]
-    whole = {"item": "in all", "title": found.paper.title, "drawn": any(r["drawn"] for r in rows)}
-    return [*rows, {**whole, **counts(found.cells)}]
+    drawn = any(one["drawn"] for one in rows)
+    return [*rows, row("in all", found.paper.title, drawn, found.cells)]
 
 
-def counts(cells: Sequence[ReproducedCell]) -> dict[str, Any]:
-    """The counts and reasons of some cells."""
+def _counts(cells: Sequence[ReproducedCell]) -> dict[str, int]:
+    """How many cells are printed, computed, and of each verdict: `COUNTS`."""
     verdicts = Counter(cell.verdict for cell in cells)
-    return {
-        "printed": len(cells),
-        "computed": sum(cell.value is not None for cell in cells),
-        "equal": verdicts["equal"],
-        "differs": verdicts["differs"],
-        "cannot be computed": verdicts["cannot be computed"],
-        "differs because": _reasons(cells, "differs"),
-        "cannot because": _reasons(cells, "cannot be computed"),
-    }
+    found = (len(cells), sum(cell.value is not None for cell in cells))
+    return dict(zip(COUNTS, (*found, *(verdicts[one] for one in VERDICTS)), strict=True))
 
 
 def _reasons(cells: Iterable[ReproducedCell], wanted: Verdict) -> list[dict[str, Any]]:

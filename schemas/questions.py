@@ -22,8 +22,6 @@ from routeyard.schemas.release import WITHHELD
 
 Codes = NDArray[np.int64]
 
-#: Cosine from which two questions are near-duplicates (RouterBench+, section 4.2).
-SIMILARITY = 0.999
 #: Key of `queries.metadata` that holds the value of `fields.group`.
 GROUP = "question_group"
 
@@ -183,11 +181,6 @@ def _joined(texts: Sequence[str | None], groups: Codes) -> Codes:
     return np.asarray(np.unique(joined[groups], return_inverse=True)[1].astype(np.int64))
 
 
-#: Hash of a text → its mark, of the last texts.
-_MARKS: dict[bytes, bytes] = {}
-_LEAKS_KEPT = 50_000
-
-
 def looked_for_duplicates(recipe: Mapping[str, Any]) -> bool:
     """Whether a recipe looks for near-duplicates; else an empty table of them says nothing."""
     rules = recipe.get("curate")  # of a stranger's manifest: any value
@@ -226,21 +219,8 @@ def group_of(duplicates: pa.Table) -> dict[str, str]:
 
 def marks_of(texts: pa.Array) -> pa.Array:
     """16 bytes for each text, equal where `same_words` are; a null is as empty text."""
-    return pa.array([_mark(text or "") for text in texts.to_pylist()], pa.binary(16))
-
-
-def _mark(text: str) -> bytes:
-    """The mark of a text, remembered by the text's own hash: several checks ask the same."""
-    asked = _hash(text)
-    if (found := _MARKS.get(asked)) is None:
-        if len(_MARKS) >= _LEAKS_KEPT:
-            _MARKS.clear()
-        found = _MARKS[asked] = _hash(same_words(text))
-    return found
-
-
-def _hash(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=16).digest()
+    words = (same_words(text or "").encode() for text in texts.to_pylist())
+    return pa.array([blake2b(own, digest_size=16).digest() for own in words], pa.binary(16))
 
 
 def _whole(texts: pa.Array | pa.ChunkedArray) -> pa.Array:

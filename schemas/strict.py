@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     ModelWrapValidatorHandler,
     ValidationError,
     model_validator,
@@ -32,6 +35,7 @@ def _one_line(name: str) -> str:
 
 #: A name that can be shown and be part of a file's name.
 Name = Annotated[str, AfterValidator(_one_line)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 _CONSTANT = "is a constant now and no key: leave it out"
 _THRESHOLD = f"{_CONSTANT}; a false finding can be waived under 'release.waivers'"
@@ -71,6 +75,17 @@ REMOVED = {("Metering", key): _THRESHOLD for key in _METERING} | {
     ("Source", "missing_question"): _INCOMPLETE,
     ("Source", "missing_reference"): _INCOMPLETE,
 }
+
+
+def once(names: Iterable[str], twice: str) -> None:
+    """Refuse a name that is there twice; `twice` says so, with `{}` for the name.
+
+    Raises:
+        ValueError: a name is.
+    """
+    counts = Counter(names)
+    if repeated := sorted(name for name, count in counts.items() if count > 1):
+        raise ValueError(twice.format(repr(repeated[0])))
 
 
 class Strict(BaseModel):

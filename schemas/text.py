@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+#: Cosine from which two questions are near-duplicates (RouterBench+, section 4.2).
+SIMILARITY = 0.999
+
 # Untrusted text made safe for terminals, Markdown tables and spreadsheets.
 #
 # Ids, headers, titles and answers come from files and servers of others. None may move the

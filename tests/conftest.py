@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -60,6 +61,27 @@ def pytest_sessionfinish() -> None:
 
 
 ROOT = Path(__file__).parents[1]
+#: Parts of the distribution without which the core works; where one was deleted, so are its tests.
+DELETED = [name for name in ("extensions", "papers") if not (ROOT / name).is_dir()]
+_USES = re.compile(
+    rf"^(?:from|import) (?:routeyard\.(?:{'|'.join(DELETED)})|benchmarks\.papers)\b", re.MULTILINE
+)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Files of tests that import what was deleted."""
+    if DELETED and collection_path.suffix == ".py":
+        return bool(_USES.search(collection_path.read_text(encoding="utf-8"))) or None
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked `extensions` call commands or studies of one."""
+    for item in items if DELETED else ():
+        if item.get_closest_marker("extensions"):
+            item.add_marker(pytest.mark.skip(reason=f"{DELETED[0]}/ is not here"))
+
+
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
 
 

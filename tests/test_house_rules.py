@@ -77,6 +77,17 @@ def test_start_up_imports_nothing_heavy(module: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_help_of_a_command_loads_no_tables() -> None:
+    """Options and their helps are in light modules: `COMMAND --help` answers at once."""
+    names = [f"routeyard.flows.cli.{path.stem}" for path in (ROOT / "flows/cli").glob("[a-z]*.py")]
+    code = (
+        f"import {', '.join(names)}, sys; heavy = {{'numpy', 'pyarrow', 'duckdb', 'jinja2', "
+        "'prefect'} & set(sys.modules); sys.exit(repr(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_structure_stays_plain() -> None:
     """No import cycle, no upward import, and no function that branches too often."""
     found = run(Namespace(tree=ROOT))
@@ -92,10 +103,9 @@ def test_the_structure_stays_plain() -> None:
 #: Modules that a single other one imports and that stay apart from it: parts of a registry; what a
 #: command loads only when it runs; stages, whose code is hashed one by one.
 APART = (
-    "pipelines.label.scorers.", "pipelines.evaluate.metrics.",
+    "pipelines.label.scorers.", "pipelines.evaluate.metrics.", "pipelines.ingest.importers.",
     "extensions.leaderboard.submit", "extensions.traffic.", "flows.cli.tree", "flows.doctor",
-    "flows.tasks.",
-    "datacards.site.release_page",
+    "flows.recipe_check", "flows.tasks.",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.audit.matrices import QUERIES, data, matrix
-from routeyard.datacards.reports.audit import whom
+from routeyard.datacards.reports.health import whom
 from routeyard.flows.audits import audit_path
 from routeyard.pipelines.audit.answers import AuditFinding
 from routeyard.pipelines.audit.checks import audit_recording, verdict_of

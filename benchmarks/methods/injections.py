@@ -155,7 +155,7 @@ def told(verdicts: pa.Table) -> dict[str, Any]:
 
 def odds(model: str, folder: Path, tables: tuple[pa.Table, pa.Table]) -> dict[str, Any]:
     """The same prompts, read by which verdict the model would rather begin with."""
-    from routeyard.flows.demo.real import Chat, variant
+    from routeyard.flows.demo.real import Chat, ChatMessage, variant
     from routeyard.pipelines.label.judges import load_template
 
     chat = Chat(variant(model, folder))
@@ -177,11 +177,21 @@ def odds(model: str, folder: Path, tables: tuple[pa.Table, pa.Table]) -> dict[st
                     "references": query["references"][0],
                 }  # fmt: skip
                 text = prompt.fill(values) if fence else prompt.fill({}, fenced=values)
-                messages = [{"role": "user", "content": text}]
-                both = [chat.log_likelihood(messages, verdict) for verdict in (yes, no)]
+                asked = chat.prompt([ChatMessage(role="user", content=text)])
+                both = [log_likelihood(chat, asked, verdict) for verdict in (yes, no)]
                 said.setdefault(row["model_id"], []).append(both[0] - both[1])
             found[f"{kind}, {'fence' if fence else 'no fence'}"] = moved(said)
     return found
+
+
+def log_likelihood(chat: Any, asked: list[int], reply: str) -> float:
+    """Log-probability, in nats, that the answer to a prompt begins with this reply."""
+    chat.read(asked)
+    total = 0.0
+    for token in chat.tokens(reply):
+        total += float(chat.logits()[token])
+        chat.llama.eval([token])
+    return total
 
 
 def moved(said: Mapping[str, Sequence[float]]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ def mmlu_pro(release: Path, folder: Path, cache: Path, questions: int | None = N
     Args:
         questions: so many, drawn by a seed; all by default.
     """
-    from routeyard.flows.evaluation.fingerprint import Described, Probing, probe_queries, text_table
+    from routeyard.flows.evaluation.fingerprint import Described, Probing, describe, probe_queries
     from routeyard.pipelines.common.encoders import embed
     from routeyard.schemas import MODEL_SPLITS
     from routeyard.schemas.recipe import ENCODER
@@ -43,5 +43,5 @@ def mmlu_pro(release: Path, folder: Path, cache: Path, questions: int | None = N
     )
     probing = Probing(probes=192, steps=0, tokens=256)
     probes = probe_queries(release, probing)
-    described = text_table(probes, probing, Described(release, models=names))
+    described = describe("text_footprint", probes, probing, Described(release, models=names))
     return write(folder, {**read, "model_splits": splits, "descriptors": described})

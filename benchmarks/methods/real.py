@@ -27,13 +27,7 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
     Made in `out` where they are not there yet: states by the fetched safetensors, footprints by
     asking the served model through the workspace's ledger.
     """
-    from routeyard.flows.evaluation.fingerprint import (
-        Described,
-        Probing,
-        footprint_table,
-        probe_queries,
-        text_table,
-    )
+    from routeyard.flows.evaluation.fingerprint import Described, Probing, describe, probe_queries
     from routeyard.flows.recipe import load
     from routeyard.flows.workspace import fixtures, write_table
     from routeyard.pipelines.common.encoders import fetch
@@ -53,8 +47,9 @@ def beside(release: Path, out: Path, workspace: Path) -> Tables:
         recipe, probing = load("real_tiny")[0], Probing(probes=16)
         probes = probe_queries(release, probing)
         with fixtures(recipe, workspace):
-            asked = footprint_table(probes, probing, Described(release, workspace, recipe))
-        said = text_table(probes, probing, Described(release))
+            of = Described(release, workspace, recipe)
+            asked = describe("logit_footprint", probes, probing, of)
+        said = describe("text_footprint", probes, probing, Described(release))
         write_table(pa.concat_tables([asked, said]), footprints)
     return with_beside(read_release(release), [states, footprints])
 

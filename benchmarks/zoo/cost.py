@@ -103,7 +103,7 @@ def cells_in_first_settings(small: list[float], stochastic: bool) -> float:
     >>> cells_in_first_settings([1.0, 2.0], True)
     15.0
     """
-    from routeyard.pipelines.evaluate.experiment import MORE_SEEDS
+    from routeyard.pipelines.evaluate.settings import MORE_SEEDS
     from routeyard.pipelines.evaluate.zoo.run import FINALISTS
 
     more = len(MORE_SEEDS) * sum(sorted(small)[-FINALISTS:]) if stochastic else 0.0

@@ -17,8 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from routeyard.datacards import sql_of
 from routeyard.datacards.card import sentences
-from routeyard.datacards.charts import png, shares
+from routeyard.datacards.charts import png
 from routeyard.datacards.site import evaluation
 from routeyard.datacards.site.evaluation import (
     MEASURES,
@@ -31,9 +32,8 @@ from routeyard.datacards.site.evaluation import (
 )
 from routeyard.datacards.site.language import single_page
 from routeyard.datacards.site.shards import batched, index, packed, questions
-from routeyard.datacards.sql import sql_of
-from routeyard.schemas import CONTRACTS
-from routeyard.schemas.contracts import TableStore
+from routeyard.schemas import CONTRACTS, StoredTable
+from routeyard.schemas.contracts import TableStore, register
 
 # What a report's look-up shows: questions with every model's answer, and what routers chose.
 
@@ -43,12 +43,14 @@ LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_READ = 1200, 2000, 80
 #: Questions that the page unpacks at once.
 AT_ONCE = 40
 
-_TABLES = ("queries", "labels", "responses", "verdicts")
-#: What is shown of answers, the largest table: only this is read of one on disk.
-_SHOWN = (
-    "query_id", "model_id", "sample", "status", "text", "cost_usd", "prompt_tokens",
-    "completion_tokens", "latency_s",
-)  # fmt: skip
+#: Table → what is shown of it; of answers, the largest one, only this is read.
+_TABLES = {
+    "queries": "*",
+    "labels": "*",
+    "responses": "query_id, model_id, sample, status, text, cost_usd, prompt_tokens, "
+    "completion_tokens, latency_s",
+    "verdicts": "*",
+}
 
 
 def lookup(
@@ -80,10 +82,16 @@ def lookup(
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")  # means are then the same to the last bit
         connection.register("models", tables["models"].select(["model_id"]))
-        for name in _TABLES:
-            part = _answers(tables, wanted) if name == "responses" else None
-            part = _part(tables.get(name), name, wanted) if part is None else part
-            connection.register(f"{name}_of", part)
+        connection.register("wanted", pa.table({"query_id": wanted}))
+        for name, shown in _TABLES.items():
+            # Columns that a table lacks are null.
+            contract = CONTRACTS[name]
+            connection.register("none", contract.empty())
+            register(connection, f"{name}_whole", _table(tables, name) or contract.empty())
+            connection.execute(
+                f"CREATE TABLE {name}_of AS SELECT {shown} FROM "
+                f"(FROM none UNION ALL BY NAME FROM {name}_whole SEMI JOIN wanted USING (query_id))"
+            )
         for view, statement in sql_of("lookup").items():
             connection.execute(f"CREATE VIEW {view} AS {statement}")
 
@@ -104,7 +112,7 @@ def lookup(
         )
         chosen: dict[str, list[list[Any]]] = defaultdict(list)
         if choices is not None:
-            for row in _part(choices, None, wanted).to_pylist():
+            for row in choices.filter(pc.is_in(choices["query_id"], value_set=wanted)).to_pylist():
                 chosen[row["query_id"]].append([row["router"], place[row["model_id"]]])
         texts = [
             f'{text[:-1]},"routers":{json.dumps(sorted(chosen[key]), ensure_ascii=False)}}}'
@@ -124,39 +132,17 @@ def lookup(
     }
 
 
-def _answers(tables: Mapping[str, pa.Table], wanted: pa.Array) -> pa.Table | None:
-    """What is shown of the answers to some questions; None where they are on no disk.
+def _table(tables: Mapping[str, pa.Table], name: str) -> pa.Table | StoredTable | None:
+    """A table, or its place where it is on a disk.
 
     Raises:
         ContractError: the file breaks the table's contract.
     """
-    stored = tables.stored("responses") if isinstance(tables, TableStore) else None
+    stored = tables.stored(name) if isinstance(tables, TableStore) else None
     if stored is None:
-        return None
-    contract = CONTRACTS["responses"]
-    contract.conform(stored.schema.empty_table(), where=str(stored.path))
-    names = [name for name in _SHOWN if name in stored.column_names]
-    parts = [
-        part.filter(pc.is_in(part.column("query_id"), value_set=wanted))
-        for part in stored.batches(names)
-    ]
-    found = pa.Table.from_batches(parts, pa.schema([stored.schema.field(name) for name in names]))
-    for name in set(_SHOWN) - set(names):
-        found = found.append_column(name, pa.nulls(len(found), contract[name].type))
-    return found.select(_SHOWN).cast(pa.schema([contract.schema.field(name) for name in _SHOWN]))
-
-
-def _part(table: pa.Table | None, name: str | None, wanted: pa.Array) -> pa.Table:
-    """Rows of some questions; columns that a table lacks are null."""
-    contract = CONTRACTS[name] if name else None
-    if table is None:
-        assert contract is not None
-        return contract.schema.empty_table()
-    found = table.filter(pc.is_in(table.column("query_id"), value_set=wanted))
-    for field in contract.schema if contract else ():
-        if field.name not in found.column_names:
-            found = found.append_column(field, pa.nulls(len(found), field.type))
-    return found
+        return tables.get(name)
+    CONTRACTS[name].conform(stored.schema.empty_table(), where=str(stored.path))
+    return stored
 
 
 # Plots of an evaluation as PNG and SVG files; the same tables give the same bytes.
@@ -173,9 +159,8 @@ def plot_all(
     """
     pool = sorted(set(one.metrics.column("router").to_pylist()))
     drawn: dict[str, str] = {}
-    points = [] if one.curves is None else one.curves.to_pylist()
     for measure in MEASURES:
-        own = [p for p in points if p["curve"] == "deferral" and p["measure"] == measure]
+        own = [p for p in one.points if p["curve"] == "deferral" and p["measure"] == measure]
         if own:
             costs = [p["x"] for p in own if p["x"] > 0]
             log = bool(costs) and max(costs) > 30 * min(costs)
@@ -183,13 +168,10 @@ def plot_all(
             drawn[f"deferral_{measure}"] = over_cost(
                 own, "deferral", measure, name=name, log=log, simulated=simulated, pool=pool
             )
-    if text := over_call_rate(points, one, name="tradeoff", pool=pool):
+    if text := over_call_rate(one, name="tradeoff", pool=pool):
         drawn["tradeoff"] = text
-    for part, rows in selections(one.profiles).items():
-        name = "selection_hard" if part.endswith(" hard") else "selection"
-        drawn[name] = shares(
-            rows, name=name, title=f"Models each router asks ({part})", of="router", models=models
-        )
+    for part, text in selections(one, models, "selection{hard}"):
+        drawn["selection_hard" if part.endswith(" hard") else "selection"] = text
     if one.ood is not None and one.ood.num_rows:
         drawn["ood"] = over_groups(one.ood.to_pylist(), pool, name="ood")
     return [path for name, text in drawn.items() for path in _save(folder, name, text)]

@@ -1,13 +1,11 @@
-"""The health report: one HTML page and one Markdown file from the same sections."""
+"""The health report and the page of an audit: HTML and Markdown from the same sections."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
-from markupsafe import Markup
 
 from routeyard.datacards.card import environment, texts
 from routeyard.datacards.charts import (
@@ -33,45 +31,29 @@ _BARS: dict[str, dict[str, Any]] = texts("health_bars.yaml")
 def plot_all(tables: Mapping[str, pa.Table], look: Look = PAPER) -> dict[str, str]:
     """Name → SVG of every plot there is data for."""
     rows = {name: table.to_pylist() for name, table in tables.items() if name in _READ}
-    made: dict[str, str | None] = {}
-    for name, about in _BARS.items():
-        values = [
-            {"name": row[about["of"]], "value": about["factor"] * row[about["column"]]}
-            for row in rows.get(about["table"], ())
-            if row[about["column"]] is not None
-        ]
-        made[name] = _bars(values, name, about, look)
+    made = {
+        name: _bars(rows.get(about["table"], ()), name=name, about=about, look=look)
+        for name, about in _BARS.items()
+    }
     hard = [row["difficulty"] for row in rows["query_difficulty"] if row["difficulty"] is not None]
     if hard:
         made["difficulty"] = histogram(
-            hard,
-            name="difficulty",
-            title="Difficulty of questions",
-            x="share of models that are wrong",
-            y="questions (count)",
-            look=look,
-        )
+            hard, name="difficulty", title="Difficulty of questions",
+            x="share of models that are wrong", y="questions (count)", look=look,
+        )  # fmt: skip
     made["task_similarity"] = _grid(
         [(r["task_a"], r["task_b"], r["similarity"]) for r in rows.get("task_similarity", ())],
-        name="task_similarity",
-        title="Similarity of every two tasks",
-        value="cosine of mean embeddings",
-        of=("task", "task"),
-        share=False,
-        look=look,
-    )
+        name="task_similarity", title="Similarity of every two tasks",
+        value="cosine of mean embeddings", of=("task", "task"), share=False, look=look,
+    )  # fmt: skip
     made["jaccard"] = agreement(
         rows.get("jaccard", ()), rows.get("models", ()), name="jaccard", look=look
     )
     made["coverage"] = _grid(
         [(r["model_id"], r["task"], r["labels"] / r["queries"]) for r in rows["coverage"]],
-        name="coverage",
-        title="Share of questions with a label, per model and task",
-        value="share of questions with a label",
-        of=("model", "task"),
-        domain=(0.0, 1.0),
-        look=look,
-    )
+        name="coverage", title="Share of questions with a label, per model and task",
+        value="share of questions with a label", of=("model", "task"), domain=(0.0, 1.0), look=look,
+    )  # fmt: skip
     return {name: text for name, text in made.items() if text is not None}
 
 
@@ -88,19 +70,22 @@ def _grid(cells: Sequence[tuple[str, str, float | None]], **how: Any) -> str | N
     return heatmap(cells, rows=rows, columns=columns, **how)
 
 
-def _bars(
-    values: Sequence[Mapping[str, Any]], name: str, about: Mapping[str, Any], look: Look
-) -> str | None:
+def _bars(rows: Sequence[Mapping[str, Any]], *, about: Mapping[str, Any], **how: Any) -> str | None:
+    of, column = about["of"], about["column"]
+    values = [
+        {"name": row[of], "value": about["factor"] * row[column]}
+        for row in rows
+        if row[column] is not None
+    ]
     if not values:
         return None
-    of = about["of"]
     if len(values) > MOST_BARS:
         values = [*values[: MOST_BARS // 2], *values[-MOST_BARS // 2 :]]
         of = f"{of} (both ends of the list)"
     form = ".0f" if isinstance(values[0]["value"], int) else "+.1f"
     return bars(
-        values, name=name, title=about["title"], of=of, value=about["axis"], form=form,
-        dots=about.get("dots", False), look=look,
+        values, title=about["title"], of=of, value=about["axis"], form=form,
+        dots=about.get("dots", False), **how,
     )  # fmt: skip
 
 
@@ -131,8 +116,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """The page, the Markdown text, and the plots it links to by file name."""
 
     html: str
@@ -141,21 +125,32 @@ class Report:
 
 
 def health_report(title: str, tables: Mapping[str, pa.Table], facts: Mapping[str, Any]) -> Report:
-    """Render the figures of `routeyard.pipelines.curate.health`.
-
-    Names come from outside: they are escaped in both forms, and the page's
-    content security policy allows no request and no script but the page's own.
-    """
+    """Render the figures of `routeyard.pipelines.curate.health`."""
     plots, drawn = plot_all(tables), plot_all(tables, PAGE)
     sections = [
         _section(one, tables, drawn, _unit(facts))
         for one in SECTIONS
         if one.get("table") in tables or one.get("plot") in plots
     ]
-    figures, notes = _figures(facts), _notes(facts)
-    shown = {"figures": figures, "notes": notes, "sections": sections}
-    html = single_page("health.html.jinja", "site.js", title=f"{title}: health", **shown)
-    return Report(html + "\n", markdown_of(title=f"{title}: health", **shown), plots)
+    return Report(*rendered(f"{title}: health", _figures(facts), _notes(facts), sections), plots)
+
+
+def rendered(
+    title: str,
+    figures: Sequence[tuple[str, str]],
+    notes: Sequence[str],
+    sections: Sequence[Mapping[str, Any]],
+    maker: str = "routeyard health",
+) -> tuple[str, str]:
+    """(HTML page, Markdown) of sections with a table or a plot each.
+
+    Names come from outside: they are escaped in both forms, and the page's
+    content security policy allows no request and no script but the page's own.
+    """
+    shown = {"title": title, "figures": figures, "notes": notes, "sections": sections}
+    html = single_page("health.html.jinja", "site.js", maker=maker, **shown)
+    text = environment().get_template("health.md.j2").render(**shown)
+    return html + "\n", text.rstrip() + "\n"
 
 
 def _section(
@@ -166,7 +161,7 @@ def _section(
     return {
         **about,
         "plot_name": about["plot"] if drawn is not None else None,
-        "plot": None if drawn is None else Markup(drawn),  # noqa: S704  escaped by `draw`
+        "plot": drawn,
         "columns": [] if rows is None else _columns(rows, unit),
         "rows": [[_cell(value, name) for name, value in row.items()] for row in shown],
         "left_out": 0 if rows is None else max(0, len(rows) - MOST_ROWS),
@@ -209,23 +204,17 @@ def _cell(value: Any, column: str = "") -> str:
 
 
 def _figures(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    coverage = facts["coverage"]
-    shown = [
-        ("questions", _cell(facts["queries"])),
-        ("tasks", _cell(facts["tasks"])),
-        ("models", _cell(facts["models"])),
-        ("labels", _cell(facts["labels"])),
-        ("coverage", "–" if coverage is None else _cell(coverage, "coverage")),
-        ("groups of near-duplicates", _looked(facts["duplicate_groups"])),
-        ("of them with conflicting labels", _looked(facts["conflicting_groups"])),
-    ]
+    named = {"queries": "questions", "tasks": "tasks", "models": "models", "labels": "labels"}
+    shown = [(name, _cell(facts[key])) for key, name in named.items()]
+    shown.append(("coverage", _cell(facts["coverage"], "coverage")))
+    for key, name in (
+        ("duplicate_groups", "groups of near-duplicates"),
+        ("conflicting_groups", "of them with conflicting labels"),
+    ):
+        shown.append((name, "not looked for" if facts[key] is None else _cell(facts[key])))
     if facts["pseudo_specialists"]:
         shown.append(("pseudo-specialists, not counted", _cell(facts["pseudo_specialists"])))
     return shown
-
-
-def _looked(count: int | None) -> str:
-    return "not looked for" if count is None else _cell(count)
 
 
 def _notes(facts: Mapping[str, Any]) -> list[str]:
@@ -253,6 +242,93 @@ def _notes(facts: Mapping[str, Any]) -> list[str]:
     return notes
 
 
-def markdown_of(**content: Any) -> str:
-    """A report's sections as Markdown; texts from outside are escaped."""
-    return environment().get_template("health.md.j2").render(**content).rstrip() + "\n"
+# The page of an audit: findings, and what they do to the leaderboard.
+
+#: Column of the page's table of findings → key of a finding.
+_FINDINGS = {
+    "severity": "severity", "kind": "kind", "about": "about", "what was found": "says",
+    "answers": "count", "when mended": "effect", "recipe key": "key", "first row": "rows",
+}  # fmt: skip
+_ARMS = (
+    "arm", "scored", "asked", "accuracy", "low", "high", "imputed", "without_faults", "place",
+    "place_without_faults",
+)  # fmt: skip
+#: Columns that wrap; `long` ones get the room.
+_SENTENCES = {"about": True, "what was found": "long", "when mended": True, "recipe key": True,
+              "first row": True}  # fmt: skip
+_NUMBERS = frozenset({"answers", *(name.replace("_", " ") for name in _ARMS[1:])})
+_MOST = 500
+#: Names that are shown of a finding about many.
+NAMED = 3
+
+
+def audit_report(found: Mapping[str, Any]) -> tuple[str, str]:
+    """(HTML page, Markdown) of what `routeyard audit` found.
+
+    Args:
+        found: what `--json` prints.
+    """
+    rows = [
+        [_of_finding(one[key]) for key in _FINDINGS.values()]
+        for one in (
+            {**each, "about": whom(each["about"], each["parts"])} for each in found["findings"]
+        )
+    ]
+    arms = [[_of_finding(one[name]) for name in _ARMS] for one in found["leaderboard"]]
+    sections = [
+        _audit_section(
+            "Findings",
+            "Those that change the leaderboard most when they are mended come first.",
+            list(_FINDINGS),
+            rows,
+        ),
+        _audit_section(
+            "Leaderboard",
+            "By the lower bound, which counts missing answers as wrong. `imputed` fills missing "
+            "answers by the difficulty of their questions; `without faults` leaves out errors of "
+            "the infrastructure and ungraded answers.",
+            [name.replace("_", " ") for name in _ARMS],
+            arms,
+        ),
+    ]
+    figures = [
+        ("verdict", found["verdict"]), *((k, f"{v:,}") for k, v in found["looked_at"].items()),
+    ]  # fmt: skip
+    return rendered(
+        f"{found['title']}: audit", figures, list(found["notes"]),
+        [one for one in sections if one["rows"]], "routeyard audit",
+    )  # fmt: skip
+
+
+def _audit_section(
+    title: str, says: str, columns: Sequence[str], rows: list[list[str]]
+) -> dict[str, Any]:
+    return {
+        "title": title,
+        "says": says,
+        "plot": None,
+        "plot_name": None,
+        "columns": [
+            {"name": name, "number": name in _NUMBERS, "words": _SENTENCES.get(name, False)}
+            for name in columns
+        ],
+        "rows": rows[:_MOST],
+        "left_out": max(0, len(rows) - _MOST),
+        "file": "audit.json",
+    }
+
+
+def _of_finding(value: Any) -> str:
+    if isinstance(value, list | tuple):  # rows: the first one's place
+        one: Mapping[str, Any] = next(iter(value), {})
+        rest = ", ".join(f"{k} {v}" for k, v in one.items() if k != "says")
+        value = str(one.get("at") or rest) if one else None
+    return _cell(value, "accuracy")
+
+
+def whom(about: str, parts: Sequence[Mapping[str, Any]]) -> str:
+    """Whom a finding is about, the first three of many."""
+    if len(parts) <= NAMED:
+        return about
+    first = ", ".join(str(one["about"]) for one in parts[:NAMED])
+    return f"{first} and {len(parts) - NAMED:,} more"

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from markupsafe import Markup
 
-from routeyard.datacards import charts as bars
-from routeyard.datacards import charts as lines
-from routeyard.datacards.card import cell, table
-from routeyard.datacards.charts import MOST_CELLS, PAPER, REFERENCES, Look, heatmap
+from routeyard.datacards.card import cell, environment, table
+from routeyard.datacards.charts import (
+    MOST_CELLS,
+    PAPER,
+    REFERENCES,
+    Look,
+    bars,
+    curves,
+    heatmap,
+)
 from routeyard.datacards.site.language import single_page
 
 #: Unit → (factor on the stored value, digits, sign of the unit in the heading).
@@ -57,7 +62,7 @@ def page(about: Row, cells: pa.Table, figure: str | None) -> str:
         head=head,
         body=body,
         notes=[*about["notes"], *_remarks(cells)],
-        figure=None if figure is None else Markup(figure),  # noqa: S704  escaped by `draw`
+        figure=figure,
     )
 
 
@@ -98,80 +103,64 @@ def shown(cell: Row) -> str:
     return text
 
 
-def plot(about: Row, cells: pa.Table, curves: pa.Table | None, look: Look = PAPER) -> str | None:
+def plot(about: Row, cells: pa.Table, points: pa.Table | None, look: Look = PAPER) -> str | None:
     """The study's figure as SVG; the same cells give the same text. None without one."""
-    rows = cells.to_pylist()
+    rows = [row for row in cells.to_pylist() if row["value"] is not None]
+    how: dict[str, Any] = {"name": about["name"], "title": about["title"], "look": look}
     if about["plot"] in ("bars", "dots"):
-        return _bars(about, rows, look)
+        return _bars(about, [r for r in rows if r["column"] == about["plot_column"]], **how)
     if about["plot"] == "heat":
-        return _heat(about, rows, look)
-    if about["plot"] in ("lines", "points") and curves is not None and curves.num_rows:
-        return _lines(about, curves.to_pylist(), look)
+        return _heat(about, rows, **how)
+    if about["plot"] in ("lines", "points") and points is not None and points.num_rows:
+        return _lines(about, points.to_pylist(), **how)
     return None
 
 
-def _bars(about: Row, rows: Sequence[Row], look: Look) -> str | None:
-    used = [r for r in rows if r["column"] == about["plot_column"] and r["value"] is not None]
-    if not used:
+def _bars(about: Row, rows: Sequence[Row], **how: Any) -> str | None:
+    if not rows:
         return None
-    factor, digits, unit = UNITS[used[0]["unit"]]
+    factor, digits, unit = UNITS[rows[0]["unit"]]
     values = [
-        {
-            "name": r["row"],
-            **{
-                key: None if r[key] is None else factor * r[key]
-                for key in ("value", "low", "high", "printed")
-            },
+        {"name": r["row"]}
+        | {
+            key: None if r[key] is None else factor * r[key]
+            for key in ("value", "low", "high", "printed")
         }
-        for r in used
+        for r in rows
     ]
-    printed = any(r["printed"] is not None for r in used)
-    return bars.bars(
-        values,
-        name=about["name"],
-        title=about["title"],
-        of=about["rows"],
-        value=f"{about['plot_column']}{unit}"
-        + ("; diamonds: as printed in the paper" if printed else ""),
-        form=f".{digits}f",
-        dots=about["plot"] == "dots",
-        look=look,
-    )
+    if any(r["printed"] is not None for r in rows):
+        unit += "; diamonds: as printed in the paper"
+    return bars(
+        values, of=about["rows"], value=f"{about['plot_column']}{unit}", form=f".{digits}f",
+        dots=about["plot"] == "dots", **how,
+    )  # fmt: skip
 
 
-def _heat(about: Row, rows: Sequence[Row], look: Look) -> str | None:
-    known = [r for r in rows if r["value"] is not None]
-    names = list(dict.fromkeys(r["row"] for r in known))
-    columns = list(dict.fromkeys(r["column"] for r in known))
+def _heat(about: Row, rows: Sequence[Row], **how: Any) -> str | None:
+    names = list(dict.fromkeys(r["row"] for r in rows))
+    columns = list(dict.fromkeys(r["column"] for r in rows))
     if not 0 < len(names) * len(columns) <= MOST_CELLS:
         return None
-    factor, _, unit = UNITS[known[0]["unit"]]
-    share = known[0]["unit"] == "percent"
+    factor, _, unit = UNITS[rows[0]["unit"]]
+    share = rows[0]["unit"] == "percent"
     return heatmap(
-        [(r["row"], r["column"], r["value"] * (1 if share else factor)) for r in known],
-        name=about["name"],
-        title=about["title"],
-        rows=names,
-        columns=columns,
-        value="share" if share else f"value{unit}",
-        of=(about["rows"], "column of the table"),
-        share=share,
-        look=look,
-    )
+        [(r["row"], r["column"], r["value"] * (1 if share else factor)) for r in rows],
+        rows=names, columns=columns, value="share" if share else f"value{unit}",
+        of=(about["rows"], "column of the table"), share=share, **how,
+    )  # fmt: skip
 
 
-def _lines(about: Row, rows: Sequence[Row], look: Look) -> str:
+def _lines(about: Row, rows: Sequence[Row], **how: Any) -> str:
     points = [{**row, "router": row["series"], "point": k} for k, row in enumerate(rows)]
     apart = {row["series"] for row in rows} - set(REFERENCES) if about["plot"] == "points" else ()
-    return lines.curves(
+    x, y = about["axes"]
+    return curves(
         points,
-        name=about["name"],
-        title=about["title"],
-        x=about["axes"][0],
-        y=about["axes"][1],
-        shares=(about["axes"][0].startswith("share"), "accuracy" in about["axes"][1]),
+        x=x,
+        y=y,
+        shares=(x.startswith("share"), "accuracy" in y),
         apart=sorted(apart),
-        look=look,
+        **how,
     )
 
 
@@ -253,15 +242,31 @@ def reasons(cells: Sequence[Row], missing: Mapping[str, str]) -> list[tuple[str,
     return found + [(why, benchmark) for benchmark, why in missing.items() if why not in notes]
 
 
-def _grid(cells: Sequence[Row]) -> tuple[list[str], list[tuple[str, list[ShownCell | None]]]]:
-    columns = list(dict.fromkeys(one["column"] for one in cells))
-    found = {(one["row"], one["column"]): reproduction_shown(one) for one in cells}
-    rows = dict.fromkeys(one["row"] for one in cells)
-    return columns, [(row, [found.get((row, column)) for column in columns]) for row in rows]
-
-
-def _by_item(found: Row) -> dict[str, list[Row]]:
-    return {name: list(own) for name, own in groupby(found["cells"], lambda one: one["item"])}
+def _shown(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, Any]:
+    """What both templates of a reproduction show."""
+    cells = {name: list(own) for name, own in groupby(found["cells"], lambda one: one["item"])}
+    items = []
+    for item in found["items"]:
+        own = cells.get(item["item"], [])
+        columns = list(dict.fromkeys(one["column"] for one in own))
+        shown = {(one["row"], one["column"]): reproduction_shown(one) for one in own}
+        items.append(
+            {
+                **item,
+                "on": list(dict.fromkeys(item["made"].values())),
+                "columns": columns,
+                "rows": [
+                    (row, [shown.get((row, column)) for column in columns])
+                    for row in dict.fromkeys(one["row"] for one in own)
+                ],
+                "reasons": reasons(own, item["missing"]),
+                "figures": figures.get(item["item"], ()),
+            }
+        )
+    return {
+        "title": found["title"], "found": found, "shown": items, "signs": SIGNS, "words": _WORDS,
+        "styles": _STYLES, "head": HEAD,
+    }  # fmt: skip
 
 
 def reproduction_markdown(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> str:
@@ -271,75 +276,14 @@ def reproduction_markdown(found: Row, figures: Mapping[str, Sequence[tuple[str, 
         found: paper, title, reference, command, table, items, cells (`routeyard reproduce --json`).
         figures: Table or figure → (release, path of the drawing beside the page).
     """
-    lines = [
-        f"# {cell(found['title'])}",
-        "",
-        f"{cell(found['reference'])}; made by `{cell(found['command'])}`. A cell holds "
-        "the printed value, ours with its 95 % interval, and a sign:",
-        "",
-        *(f"- `{sign}` {_WORDS[sign]}: {meaning}" for sign, meaning in SIGNS.items()),
-        "",
-        *table(["item", *HEAD], [[row["item"], *(str(row[n]) for n in HEAD)]
-                                 for row in found["table"] if row["printed"]]),
-    ]  # fmt: skip
-    cells = _by_item(found)
-    for item in found["items"]:
-        own = cells.get(item["item"], [])
-        lines += ["", *_item(item, own, figures.get(item["item"], ()))]
-    return "\n".join(lines) + "\n"
-
-
-def _item(item: Row, cells: Sequence[Row], figures: Sequence[tuple[str, str]]) -> Iterator[str]:
-    yield f"## {cell(item['item'])}: {cell(item['title'])}"
-    yield ""
-    made = dict.fromkeys(item["made"].values())
-    on = f", computed on {', '.join(f'`{name}`' for name in made)}" if made else ""
-    by = f" by `routeyard study {item['study']}`" if made and item["study"] else ""
-    yield f"{cell(item['where'])}{on}{by}."
-    if cells:
-        yield ""
-        columns, rows = _grid(cells)
-        body = [[cell(row), *(_text(one) for one in own)] for row, own in rows]
-        yield from table(["row", *map(cell, columns)], body)
-    for release, path in figures:
-        yield ""
-        yield f"![{cell(item['title'])}, {cell(release)}]({path})"
-    yield ""
-    for reason, places in reasons(cells, item["missing"]):
-        yield f"- {cell(reason)} ({cell(places)})"
-
-
-def _text(one: ShownCell | None) -> str:
-    if one is None:
-        return ""
-    interval = f" {cell(one.interval)}" if one.interval else ""
-    return f"{cell(one.printed)} / {one.ours}{interval} {one.sign}"
+    return environment().get_template("reproduction.md.j2").render(**_shown(found, figures))
 
 
 def reproduction_page(found: Row, figures: Mapping[str, Sequence[tuple[str, str]]]) -> str:
     """One HTML page that asks nothing of any server.
 
     Args:
-        found: As for `markdown`.
+        found: As for `reproduction_markdown`.
         figures: Table or figure → (release, its drawing as SVG, made by `reports.study.plot`).
     """
-    cells = _by_item(found)
-    items = []
-    for item in found["items"]:
-        own = cells.get(item["item"], [])
-        columns, rows = _grid(own)
-        drawn = [(name, Markup(svg)) for name, svg in figures.get(item["item"], ())]  # noqa: S704
-        items.append(
-            {
-                **item,
-                "on": list(dict.fromkeys(item["made"].values())),
-                "columns": columns,
-                "rows": rows,
-                "reasons": reasons(own, item["missing"]),
-                "figures": drawn,
-            }
-        )
-    return single_page(
-        "reproduction.html.jinja", "site.js", title=found["title"], found=found, shown=items,
-        signs=SIGNS, words=_WORDS, styles=_STYLES, head=HEAD,
-    )  # fmt: skip
+    return single_page("reproduction.html.jinja", "site.js", **_shown(found, figures))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
-from markupsafe import Markup
 
 from routeyard.datacards.card import texts
 from routeyard.datacards.charts import (
@@ -26,6 +27,8 @@ from routeyard.datacards.site.language import chance, kind_of, listed, router
 from routeyard.schemas.release import order_undecided, undecided_words
 
 # One evaluation of routers as pages are given it.
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,39 @@ class EvaluationTables:
     ranking: Sequence[Mapping[str, Any]] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @cached_property
+    def figures(self) -> list[Row]:
+        """Rows of `metrics`."""
+        found: list[Row] = self.metrics.to_pylist()
+        return found
+
+    @cached_property
+    def points(self) -> list[Row]:
+        """Rows of `curves`."""
+        return [] if self.curves is None else self.curves.to_pylist()
+
+    @cached_property
+    def test(self) -> dict[str, dict[str, Row]]:
+        """Router → metric → its row, on the test questions."""
+        found: dict[str, dict[str, Row]] = {}
+        for row in self.figures:
+            if row["split"] == "test" and not row["router"].startswith(("small:", "large:")):
+                found.setdefault(row["router"], {})[row["metric"]] = row
+        return found
+
+    @cached_property
+    def places(self) -> dict[str, tuple[int, int]]:
+        """Router → its best and its worst place, where differences are tested."""
+        return {row["router"]: (row["best_place"], row["worst_place"]) for row in self.ranking}
+
+    @cached_property
+    def measure(self) -> str:
+        """The first cost measure that is known, else USD."""
+        known = {row["metric"] for row in self.figures}
+        return next((m for m in MEASURES if f"mean_cost[{m}]" in known), "usd")
+
 
 # Charts of an evaluation: accuracy over cost and over the call rate, changes on unseen groups.
-
-ChartRow = dict[str, Any]
 
 _TEXTS = texts("evaluation.yaml")
 #: Cost measure → (what it is called, factor on the stored value).
@@ -65,7 +97,7 @@ def unit_of(measure: str, simulated: bool) -> tuple[str, float]:
 
 
 def over_cost(
-    points: Sequence[ChartRow], curve: str, measure: str, *, log: bool, simulated: bool, **how: Any
+    points: Sequence[Row], curve: str, measure: str, *, log: bool, simulated: bool, **how: Any
 ) -> str:
     """SVG of accuracy over one cost measure; `how` as for `curves`."""
     (title, x), (unit, factor) = CURVES[curve], unit_of(measure, simulated)
@@ -80,9 +112,9 @@ def over_cost(
     )
 
 
-def over_call_rate(points: Sequence[ChartRow], one: EvaluationTables, **how: Any) -> str | None:
+def over_call_rate(one: EvaluationTables, **how: Any) -> str | None:
     """SVG of accuracy over the share sent to the large of two models; None without such points."""
-    own = [p for p in points if p["curve"] == "tradeoff"]
+    own = [p for p in one.points if p["curve"] == "tradeoff"]
     if not own:
         return None
     zones, straight = bands(one)
@@ -104,19 +136,17 @@ def bands(one: EvaluationTables) -> tuple[list[Zone], tuple[float, float] | None
     zones = [Zone("LPM", "x", 0.0, lpm), Zone("MPM, up to HCR", "x", mpm, 1.0)]
     level = {
         row["router"].partition(":")[0]: row["value"]
-        for row in one.metrics.to_pylist()
+        for row in one.figures
         if row["metric"] == "accuracy" and row["router"].startswith(("small:", "large:"))
     }
     if len(level) < 2 or None in level.values() or level["large"] <= level["small"]:
         return zones, None
     small, gap = level["small"], level["large"] - level["small"]
-    return [*zones, Zone("HCR", "y", small + low * gap, small + high * gap)], (
-        level["small"],
-        level["large"],
-    )
+    zones.append(Zone("HCR", "y", small + low * gap, small + high * gap))
+    return zones, (small, level["large"])
 
 
-def over_groups(rows: Sequence[ChartRow], pool: Sequence[str], **how: Any) -> str:
+def over_groups(rows: Sequence[Row], pool: Sequence[str], **how: Any) -> str:
     """Change of accuracy on groups that training did not see, over the groups."""
     return changes(
         rows,
@@ -130,34 +160,26 @@ def over_groups(rows: Sequence[ChartRow], pool: Sequence[str], **how: Any) -> st
 
 # What each accuracy costs at least, by router and by single model.
 
-CheapestRow = dict[str, Any]
 
-
-def cheapest(
-    points: Sequence[CheapestRow],
-    metrics: Sequence[CheapestRow],
-    measure: str,
-    unit: str,
-    factor: float,
-) -> CheapestRow | None:
+def cheapest(one: EvaluationTables, unit: str, factor: float) -> Row | None:
     """Per router the rising steps of its curve: what each accuracy costs at least.
 
     Single models are curves of one point: whoever asks for the cheapest way wants to know
     when no router is needed.
     """
     steps: dict[str, list[tuple[float, float]]] = {}
-    for p in points:
-        if p["curve"] == "deferral" and p["measure"] == measure and p["y"] is not None:
+    for p in one.points:
+        if p["curve"] == "deferral" and p["measure"] == one.measure and p["y"] is not None:
             steps.setdefault(p["router"], []).append((p["x"] * factor, p["y"]))
     if not steps:
         return None
-    told: dict[str, CheapestRow] = {}
-    for row in metrics:
-        if row["router"].startswith("single:") and row["split"] == "test":
-            told.setdefault(row["router"], {})[row["metric"]] = row["value"]
-    for name, row in told.items():
-        if row.get("accuracy") is not None and row.get(f"mean_cost[{measure}]") is not None:
-            steps[name] = [(row[f"mean_cost[{measure}]"] * factor, row["accuracy"])]
+    for name, row in one.test.items():
+        cost, accuracy = (
+            (row.get(metric) or {}).get("value")
+            for metric in (f"mean_cost[{one.measure}]", "accuracy")
+        )
+        if name.startswith("single:") and accuracy is not None and cost is not None:
+            steps[name] = [(cost * factor, accuracy)]
     rising = {}
     for name, pairs in steps.items():
         best = -1.0
@@ -196,7 +218,6 @@ def _told(
 
 # Rows of large tables as JSON: the page makes them when they are looked at.
 
-FigureRow = Mapping[str, Any]
 #: A cell as text, or text and the number it is sorted by.
 Cell = str | list[Any]
 #: (metric, heading, filter of the template, what it says); `{}` is the measure.
@@ -210,7 +231,7 @@ _HEADINGS: dict[str, str] = {
 _UNITS = {"usd": "USD", "latency": "seconds", "params": "parameters"}
 
 
-def figure_rows(metrics: Sequence[FigureRow]) -> list[list[Cell]]:
+def figure_rows(metrics: Sequence[Mapping[str, Any]]) -> list[list[Cell]]:
     """figure, router, questions, n, value, interval, why not known."""
     return [
         [
@@ -226,7 +247,7 @@ def figure_rows(metrics: Sequence[FigureRow]) -> list[list[Cell]]:
     ]
 
 
-def pair_rows(pairs: Sequence[FigureRow]) -> list[list[Cell]]:
+def pair_rows(pairs: Sequence[Mapping[str, Any]]) -> list[list[Cell]]:
     """first, second, figure, difference, interval, chance, told apart."""
     found: list[list[Cell]] = []
     for row in pairs:
@@ -267,7 +288,7 @@ def _points(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:+.1f}"
 
 
-def _interval(row: FigureRow, form: Any) -> str:
+def _interval(row: Mapping[str, Any], form: Any) -> str:
     if row["low"] is None or row["high"] is None:
         return "–"
     return f"{form(row['low'])} to {form(row['high'])}"
@@ -275,11 +296,9 @@ def _interval(row: FigureRow, form: Any) -> str:
 
 # The answer of a release in one sentence, the picture that shows it, and the ranking.
 
-HeadlineRow = dict[str, Any]
-
 
 def headline(
-    one: EvaluationTables | None, models: Sequence[HeadlineRow], *, simulated: bool
+    one: EvaluationTables | None, models: Sequence[Row], *, simulated: bool
 ) -> dict[str, Any]:
     """`sentence`, `note` (the encoder that its routers read the questions through), `rows` (all,
     best first), `chart`, and `small`, which a phone shows.
@@ -300,14 +319,13 @@ def headline(
     priced = [
         row for row in rows if row["cost"] and (row["role"] != "router" or _level(row) not in alone)
     ]
-    chart: dict[str, Markup | None] = {"chart": None, "small": None}
+    chart: dict[str, str | None] = {"chart": None, "small": None}
     if len(priced) > 1:
         pool = [row["model_id"] for row in models]
         for name, look in (("chart", PAGE), ("small", PHONE)):
-            drawn = cost_accuracy(
+            chart[name] = cost_accuracy(
                 priced, pool=pool, simulated=simulated, name=f"answer-{name}", look=look
             )
-            chart[name] = Markup(drawn)  # noqa: S704  escaped by `draw`
     third = sorted((r["accuracy"] for r in rows if r["role"] == "model"), reverse=True)[2:3]
     for row in rows:  # the three best single models, and those as good as the third
         row["shown"] = row["role"] != "model" or row["accuracy"] > min(third, default=0) - 1e-9
@@ -326,27 +344,21 @@ def _said(sentence: str | None, *, simulated: bool) -> str | None:
     return sentence
 
 
-def _level(row: HeadlineRow) -> tuple[float, float | None]:
+def _level(row: Row) -> tuple[float, float | None]:
     """Accuracy and cost, but for the last digits of a sum."""
     cost = row["cost"]
     return (round(row["accuracy"], 9), None if cost is None else float(f"{cost:.9g}"))
 
 
-def _rows(one: EvaluationTables) -> list[HeadlineRow]:
+def _rows(one: EvaluationTables) -> list[Row]:
     """Accuracy with its interval and cost (USD per 1,000 questions) on the test questions."""
-    found: dict[str, dict[str, HeadlineRow]] = {}
-    for row in one.metrics.to_pylist():
-        if row["split"] == "test" and not row["router"].startswith(("small:", "large:")):
-            found.setdefault(row["router"], {})[row["metric"]] = row
-    places = {row["router"]: row for row in one.ranking}
     rows = []
-    for name, told in found.items():
+    for name, told in one.test.items():
         accuracy = told.get("accuracy") or {}
         # "best single" is the single model that another row names.
         if accuracy.get("value") is None or name == "best single":
             continue
         cost = (told.get("mean_cost[usd]") or {}).get("value")
-        place = places.get(name)
         rows.append(
             {
                 "model_id": name.removeprefix("single:"),
@@ -355,7 +367,7 @@ def _rows(one: EvaluationTables) -> list[HeadlineRow]:
                 "low": accuracy.get("low"),
                 "high": accuracy.get("high"),
                 "cost": None if cost is None else 1000 * cost,
-                "place": None if place is None else (place["best_place"], place["worst_place"]),
+                "place": one.places.get(name),
             }
         )
     return sorted(rows, key=lambda row: (-row["accuracy"], row["model_id"]))
@@ -365,7 +377,7 @@ def _rows(one: EvaluationTables) -> list[HeadlineRow]:
 CONTROLS = ("random", "best-generalist")
 
 
-def _of_routers(one: EvaluationTables, rows: Sequence[HeadlineRow]) -> str | None:
+def _of_routers(one: EvaluationTables, rows: Sequence[Row]) -> str | None:
     """Your own routers, else the router that is best on the validation questions, beside the
     single model that is best on the train questions. Those that are equally good are all named."""
     facts = one.facts
@@ -381,18 +393,19 @@ def _of_routers(one: EvaluationTables, rows: Sequence[HeadlineRow]) -> str | Non
     if not own and not best:
         return None
     chosen = [by_name["router", name] for name in own or best]
-    words = f"{_subject(chosen, len(own), len(tried))} of the test questions right"
-    words += f"; {_always(single, facts)}"
+    words = _subject(chosen, len(own), len(tried))
+    words += f" of the test questions right; {_always(single, facts)}"
     if not own:
-        words = _against(words, tried[best[0]], usual.get("best-generalist"), chosen, single)
-    if cost := _cost(chosen, single):
-        words += f". Routing costs {cost} what that model costs, where it is free to ask any model"
-    if own:
-        words += _beside([by_name["router", name] for name in best])
+        level = usual.get("best-generalist")
+        words = _against(words, tried[best[0]], level, chosen, single)
+    words += _costs(chosen, single)
+    if own and best:
+        others = _answered([by_name["router", name] for name in best])
+        words += f". Of the other routers, {others}, chosen on the validation questions"
     return f"{words}."
 
 
-def _subject(chosen: Sequence[HeadlineRow], own: int, tried: int) -> str:
+def _subject(chosen: Sequence[Row], own: int, tried: int) -> str:
     """The routers of the sentence, how they were chosen, and what they answer."""
     if own:
         return f"Your router{'s' * (own > 1)} {_answered(chosen)}"
@@ -401,19 +414,8 @@ def _subject(chosen: Sequence[HeadlineRow], own: int, tried: int) -> str:
     return _answered(chosen, why)
 
 
-def _beside(best: Sequence[HeadlineRow]) -> str:
-    """What the best of the other routers answer, beside your own; empty without any."""
-    if not best:
-        return ""
-    return f". Of the other routers, {_answered(best)}, chosen on the validation questions"
-
-
 def _against(
-    words: str,
-    value: float,
-    level: float | None,
-    chosen: Sequence[HeadlineRow],
-    single: HeadlineRow,
+    words: str, value: float, level: float | None, chosen: Sequence[Row], single: Row
 ) -> str:
     """The sentence, with what it means where the chosen routers gain nothing over a single model.
 
@@ -427,18 +429,14 @@ def _against(
     return words
 
 
-def _cost(chosen: Sequence[HeadlineRow], single: HeadlineRow) -> str | None:
-    """What one router costs of a single model; None of several, where unknown, or where it is
+def _costs(chosen: Sequence[Row], single: Row) -> str:
+    """What one router costs of a single model; empty of several, where unknown, or where it is
     that model."""
-    router = chosen[0]
-    if (
-        len(chosen) > 1
-        or not router["cost"]
-        or not single["cost"]
-        or _level(router) == _level(single)
-    ):
-        return None
-    return _times(router["cost"] / single["cost"])
+    one, *others = chosen
+    if others or not one["cost"] or not single["cost"] or _level(one) == _level(single):
+        return ""
+    times = _times(one["cost"] / single["cost"])
+    return f". Routing costs {times} what that model costs, where it is free to ask any model"
 
 
 def alike(values: Mapping[str, float]) -> list[str]:
@@ -456,7 +454,7 @@ def encoder_words(facts: Mapping[str, Any]) -> str:
     return f"encoder of the questions: {name.removesuffix(':float32')}{of}"
 
 
-def _answered(rows: Sequence[HeadlineRow], why: str = "") -> str:
+def _answered(rows: Sequence[Row], why: str = "") -> str:
     """a answers 80.0 %; or, of the same accuracy or not, a and b answer 80.0 % and 79.0 %."""
     shares = list(dict.fromkeys(map(_share, rows)))
     says = "answers" if len(rows) == 1 else "answer"
@@ -464,7 +462,7 @@ def _answered(rows: Sequence[HeadlineRow], why: str = "") -> str:
     return f"{names} {says} {' and '.join(shares[:3])}"
 
 
-def _always(single: HeadlineRow, facts: Mapping[str, Any]) -> str:
+def _always(single: Row, facts: Mapping[str, Any]) -> str:
     """What always asking the single model of an evaluation reaches, and why that one."""
     name = single["model_id"]
     others = (facts.get("order_undecided") or {}).get("train")
@@ -473,7 +471,7 @@ def _always(single: HeadlineRow, facts: Mapping[str, Any]) -> str:
     return f"always asking {name} {_share(single)}. {undecided_words(name, others)[:-1]}"
 
 
-def _of_models(models: Sequence[HeadlineRow]) -> str | None:
+def _of_models(models: Sequence[Row]) -> str | None:
     """The best models by accuracy; none is called so where missing labels leave the order open."""
     labelled = {row["model_id"]: row for row in models if row["accuracy"] is not None}
     if not labelled:
@@ -489,7 +487,7 @@ def _of_models(models: Sequence[HeadlineRow]) -> str | None:
     return f"The best of {len(models)} models, {words}."
 
 
-def _share(row: HeadlineRow) -> str:
+def _share(row: Row) -> str:
     said = f"{100 * row['accuracy']:.1f} %"
     if row["low"] is None or row["high"] is None:
         return said
@@ -503,9 +501,6 @@ def _times(ratio: float) -> str:
     return f"{100 * ratio:.0f} % of" if ratio < 2 else f"{ratio:.2g} times"
 
 
-Row = dict[str, Any]
-
-
 def content(
     one: EvaluationTables, name: str, models: Sequence[str], *, simulated: bool
 ) -> dict[str, Any]:
@@ -516,79 +511,53 @@ def content(
         models: All models of the release, for their colours.
         simulated: What the models cost was paid by nobody.
     """
-    metrics = one.metrics.to_pylist()
-    points = [] if one.curves is None else one.curves.to_pylist()
-    measures = [m for m in MEASURES if any(p["measure"] == m for p in points)]
-    measure = _measure(metrics)
-    unit, factor = unit_of(measure, simulated)
-    pool = sorted({row["router"] for row in metrics})
-    places = {row["router"]: row for row in one.ranking}
+    unit, factor = unit_of(one.measure, simulated)
+    pool = sorted({row["router"] for row in one.figures})
     n_test = one.facts.get("n_test") or 0
-    ranking = _ranking(metrics, places, n_test, str(one.facts.get("headline") or "accuracy"))
-    charts = [chart for m in measures for chart in _charts(points, m, name, pool, simulated)]
-    if drawn := over_call_rate(
-        points, one, name=f"{name}-tradeoff", pool=pool, legend=False, look=PAGE
-    ):
-        title = "Two models: accuracy over the share sent to the large one"
-        charts.append({"title": title, "first": False, "log": None, "linear": _svg(drawn)})
-    if charts:
-        charts[0]["first"] = True
+    ranking = _ranking(one, n_test)
+    charts = _charts(one, name, pool, simulated)
+    routers = [row["router"] for row in ranking if row["kind"] == "router"]
+    pairs = _pairs(one.comparisons)
+    least = "Cheapest way to" if one.measure == "usd" else f"Least {MEASURES[one.measure][0]} for"
     return {
         "name": name,
         "title": one.title,
         "facts": _facts(one.facts),
-        "columns": _columns(measure, unit, ranking, one.facts),
+        "columns": _columns(one, unit, ranking),
         "measure": (unit, factor),
         "ranking": ranking,
         "n_test": n_test,
-        "placed": bool(places),
-        "legend": series([p["router"] for p in points], pool),
+        "placed": bool(one.places),
+        "legend": series([p["router"] for p in one.points], pool),
         "charts": charts,
-        "ranks": {row["router"]: k for k, row in enumerate(_routers(ranking))},
+        "ranks": {router: k for k, router in enumerate(routers)},
         "references": REFERENCES,
-        "cheapest": cheapest(points, metrics, measure, unit, factor),
-        "selection": _selection(one.profiles, name, models),
-        "pairs": _pairs(one.comparisons),
-        "pair_rows": pair_rows(_pairs(one.comparisons)),
+        "cheapest": cheapest(one, unit, factor),
+        "cheapest_title": f"{least} an accuracy{_among(one)}",
+        "selection": list(selections(one, models, f"{name}-selection-{{k}}", look=PAGE)),
+        "pairs": pairs,
+        "pair_rows": pair_rows(pairs),
         "transfer": _transfer(one.ood, name, pool),
-        "figure_rows": figure_rows(metrics),
-        "cheapest_title": (
-            "Cheapest way to an accuracy"
-            if measure == "usd"
-            else f"Least {MEASURES[measure][0]} for an accuracy"
-        )
-        + _among(measure, one.facts),
+        "figure_rows": figure_rows(one.figures),
     }
-
-
-def _measure(metrics: Sequence[Row]) -> str:
-    """The first cost measure that is known, else USD."""
-    known = {row["metric"] for row in metrics}
-    return next((m for m in MEASURES if f"mean_cost[{m}]" in known), "usd")
 
 
 def cheapest_words(one: EvaluationTables, *, simulated: bool) -> str | None:
     """What the routers page says first of the cheapest router; None where no cost is known."""
-    metrics = one.metrics.to_pylist()
-    points = [] if one.curves is None else one.curves.to_pylist()
-    measure = _measure(metrics)
-    found = cheapest(points, metrics, measure, *unit_of(measure, simulated))
+    found = cheapest(one, *unit_of(one.measure, simulated))
     if found is None:
         return None
     asked = 50 if found["asked"] is None else found["asked"]
     return f"At an accuracy of {asked} % or more: {found['told']}"
 
 
-def _columns(
-    measure: str, unit: str, ranking: list[Row], facts: Mapping[str, Any]
-) -> list[tuple[str, str, str, str]]:
+def _columns(one: EvaluationTables, unit: str, ranking: list[Row]) -> list[tuple[str, ...]]:
     """Columns of the ranking; one that says nothing of any router is left out. Figures of cost
     say of how many models they are, where those of the others are not known."""
-    among = _among(measure, facts)
     columns = [
         (
-            metric.format(measure),
-            _heading(heading, measure, unit) + ("{}" in metric) * among,
+            metric.format(one.measure),
+            _heading(heading, one.measure, unit) + ("{}" in metric) * _among(one),
             kind,
             says.format(unit),
         )
@@ -601,9 +570,9 @@ def _columns(
     ]
 
 
-def _among(measure: str, facts: Mapping[str, Any]) -> str:
+def _among(one: EvaluationTables) -> str:
     """Of how many models figures of cost are, where those of the others are not known."""
-    part = (facts.get("sub_pools") or {}).get(measure)
+    part = (one.facts.get("sub_pools") or {}).get(one.measure)
     return f", choosing among the {len(part['models'])} models with a known one" if part else ""
 
 
@@ -629,9 +598,6 @@ def _facts(facts: Mapping[str, Any]) -> list[str]:
     if "encoder" in facts:
         words.append(encoder_words(facts))
     words += facts.get("missing") or ()
-    for measure, models in (facts.get("costs_lacking") or {}).items():
-        if isinstance(models, list):  # as evaluations before those with `missing` told it
-            words.append(f"no figures in {measure}: not known of {', '.join(models)}")
     if facts.get("clustered_by"):
         words.append(f"resampled by {facts['clustered_by']}")
     pairs = (facts.get("order_undecided") or {}).get("routers") or ()
@@ -649,94 +615,66 @@ def _single(facts: Mapping[str, Any]) -> str:
     return f"best single model on train: {facts['best_single']}"
 
 
-def _ranking(
-    metrics: list[Row], places: Mapping[str, Mapping[str, Any]], n_test: int, headline: str
-) -> list[Row]:
-    rows: dict[str, Row] = {}
-    for row in metrics:
-        if row["split"] == "test" and not row["router"].startswith(("small:", "large:")):
-            rows.setdefault(row["router"], {"router": row["router"]})[row["metric"]] = row
-    for name, row in rows.items():
-        place = places.get(name)
-        row["place"] = None if place is None else (place["best_place"], place["worst_place"])
-        n = (row.get("accuracy") or {}).get("n")
-        row["kind"] = kind_of(name)
-        row["over"] = n if n is not None and n < n_test else None
-    return sorted(rows.values(), key=lambda row: _by_accuracy(row, headline))
+def _ranking(one: EvaluationTables, n_test: int) -> list[Row]:
+    headline = str(one.facts.get("headline") or "accuracy")
+    rows = []
+    for name, told in one.test.items():
+        n = (told.get("accuracy") or {}).get("n")
+        over = n if n is not None and n < n_test else None
+        place = one.places.get(name)
+        rows.append({"router": name, **told, "place": place, "kind": kind_of(name), "over": over})
+
+    def by_accuracy(row: Row) -> tuple[float, str]:
+        value = (row.get(headline) or row.get("accuracy") or {}).get("value")
+        return (-value if value is not None else 1.0, row["router"])
+
+    return sorted(rows, key=by_accuracy)
 
 
-def _routers(ranking: list[Row]) -> list[Row]:
-    """Neither single models nor what routers are compared with."""
-    return [row for row in ranking if row["kind"] == "router"]
-
-
-def _by_accuracy(row: Row, headline: str) -> tuple[float, str]:
-    value = (row.get(headline) or row.get("accuracy") or {}).get("value")
-    return (-value if value is not None else 1.0, row["router"])
-
-
-def _charts(
-    points: list[Row], measure: str, name: str, pool: Sequence[str], simulated: bool
-) -> list[Row]:
-    """Each curve over one measure, with a logarithmic and with a linear axis."""
+def _charts(one: EvaluationTables, name: str, pool: Sequence[str], simulated: bool) -> list[Row]:
+    """Each curve over each measure, with a logarithmic and with a linear axis, the first open."""
+    how: dict[str, Any] = {"pool": pool, "legend": False, "look": PAGE}
     found: list[Row] = []
-    for curve, (title, _) in CURVES.items():
-        drawn: dict[str, Markup | None] = {"log": None}
-        own = [p for p in points if p["curve"] == curve and p["measure"] == measure]
-        for scale in ("log", "linear"):
-            if own and (scale == "linear" or any(p["x"] > 0 for p in own)):
-                text = over_cost(
-                    own,
-                    curve,
-                    measure,
-                    name=f"{name}-{curve}-{measure}-{scale}",
-                    log=scale == "log",
-                    simulated=simulated,
-                    pool=pool,
-                    legend=False,
-                    look=PAGE,
-                )
-                drawn[scale] = _svg(text)
-        if own:
-            unit = unit_of(measure, simulated)[0]
-            words = title.replace("mean cost", unit).replace("a budget", f"a budget of {unit}")
-            words = f"{title}: {unit}" if measure == "usd" else words
-            found.append({"title": words, "first": False, **drawn})
-    return found
+    for measure, (curve, (title, _)) in product(MEASURES, CURVES.items()):
+        own = [p for p in one.points if p["curve"] == curve and p["measure"] == measure]
+        if not own:
+            continue
+        drawn = {
+            scale: over_cost(own, curve, measure, name=f"{name}-{curve}-{measure}-{scale}",
+                          log=scale == "log", simulated=simulated, **how)
+            for scale in ("log", "linear")
+            if scale == "linear" or any(p["x"] > 0 for p in own)
+        }  # fmt: skip
+        unit = unit_of(measure, simulated)[0]
+        words = title.replace("mean cost", unit).replace("a budget", f"a budget of {unit}")
+        words = f"{title}: {unit}" if measure == "usd" else words
+        found.append({"title": words, "log": None, **drawn})
+    if text := over_call_rate(one, name=f"{name}-tradeoff", **how):
+        title = "Two models: accuracy over the share sent to the large one"
+        found.append({"title": title, "log": None, "linear": text})
+    return [{**chart, "first": not k} for k, chart in enumerate(found)]
 
 
-def selections(profiles: pa.Table | None) -> dict[str, list[Row]]:
-    """Part of the questions → rows of router, model_id, share: of all, and of the hard alone."""
-    rows = [] if profiles is None else profiles.to_pylist()
-    found: dict[str, list[Row]] = {}
+def selections(
+    one: EvaluationTables, models: Sequence[str], name: str, **how: Any
+) -> Iterator[tuple[str, str]]:
+    """(part of the questions, which model each router asks there as SVG): of all questions of a
+    split, and of the hard ones alone.
+
+    Args:
+        name: Prefix of the ids; `{k}` is the number of the part, `{hard}` empty or `_hard`.
+        how: As of `shares`.
+    """
+    rows = [] if one.profiles is None else one.profiles.to_pylist()
+    parts: dict[str, list[Row]] = {}
     for split in dict.fromkeys(row["split"] for row in rows):
-        own = [row for row in rows if row["split"] == split]
-        found[split] = own
-        hard = [row for row in own if row.get("hard_share") is not None]
-        if hard:
-            found[f"{split} hard"] = [{**row, "share": row["hard_share"]} for row in hard]
-    return found
-
-
-def _selection(
-    profiles: pa.Table | None, name: str, models: Sequence[str]
-) -> list[tuple[str, Markup]]:
-    return [
-        (
-            part,
-            _svg(
-                shares(
-                    rows,
-                    name=f"{name}-selection-{k}",
-                    title=f"Models each router asks ({part})",
-                    of="router",
-                    models=models,
-                    look=PAGE,
-                )
-            ),
-        )
-        for k, (part, rows) in enumerate(selections(profiles).items())
-    ]
+        parts[split] = [row for row in rows if row["split"] == split]
+        if hard := [row for row in parts[split] if row.get("hard_share") is not None]:
+            parts[f"{split} hard"] = [{**row, "share": row["hard_share"]} for row in hard]
+    for k, (part, own) in enumerate(parts.items()):
+        title = f"Models each router asks ({part})"
+        about = name.format(k=k, hard="_hard" * part.endswith(" hard"))
+        yield part, shares(own, name=about, title=title, of="router", models=models, **how)
 
 
 def _pairs(comparisons: pa.Table | None) -> list[Row]:
@@ -753,10 +691,5 @@ def _pairs(comparisons: pa.Table | None) -> list[Row]:
 def _transfer(ood: pa.Table | None, name: str, pool: Sequence[str]) -> Row | None:
     if ood is None or not ood.num_rows:
         return None
-    rows = ood.to_pylist()
-    drawn = over_groups(rows, pool, name=f"{name}-transfer", look=PAGE)
-    return {"rows": rows, "chart": _svg(drawn)}
-
-
-def _svg(text: str) -> Markup:
-    return Markup(text)  # noqa: S704  escaped by `draw`
+    drawn = over_groups(ood.to_pylist(), pool, name=f"{name}-transfer", look=PAGE)
+    return {"chart": drawn}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from routeyard.datacards import sql_of
 from routeyard.datacards.charts import frontier
 from routeyard.datacards.site.evaluation import EvaluationTables
 from routeyard.datacards.site.language import listed
-from routeyard.datacards.sql import sql_of
 from routeyard.schemas.release import Manifest, widened, wilson
 
 #: Answers one SQL statement over the release's tables.
@@ -168,6 +168,11 @@ def counts(book: SiteRelease) -> dict[str, Any]:
 def contested(book: SiteRelease) -> int:
     """How many labels are in doubt."""
     return int(book.rows("SELECT count(*) FILTER (contested) AS n FROM outcomes")[0]["n"])
+
+
+def prices(book: SiteRelease) -> list[dict[str, Any]]:
+    """Where prices were read, and when."""
+    return book.rows(_CARD["prices"])
 
 
 def duplicates(book: SiteRelease) -> list[dict[str, Any]]:

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from zlib_ng.gzip_ng import compress
 
+from routeyard.datacards import sql_of
 from routeyard.datacards.site.release import Ask, SiteRelease
-from routeyard.datacards.sql import sql_of
 from routeyard.schemas.release import WITHHELD
 
 # Questions with what each model said of them, as JSON that DuckDB writes.

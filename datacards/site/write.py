@@ -7,15 +7,147 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from jinja2 import Environment
 
-from routeyard.datacards.card import bibtex, recorded_words
-from routeyard.datacards.site import evaluation, release_page
+from routeyard.datacards.card import VERDICTS, bibtex, pool_sources, recorded_words, sentences
+from routeyard.datacards.charts import (
+    MOST_CELLS,
+    PAGE,
+    accuracy_bars,
+    agreement,
+    bars,
+    cost_accuracy,
+    heatmap,
+)
+from routeyard.datacards.site import evaluation
+from routeyard.datacards.site import release as figures
+from routeyard.datacards.site.evaluation import cheapest_words, headline
 from routeyard.datacards.site.language import page_environment
-from routeyard.datacards.site.release import SiteRelease, contested
+from routeyard.datacards.site.release import SiteRelease
 from routeyard.datacards.site.shards import write_shards
 from routeyard.schemas import CONTRACTS
+
+# What is doubtful about a release, each with the questions behind it.
+
+#: Characters of a finding that are shown.
+LONGEST = 400
+
+
+def doubts(book: SiteRelease) -> list[dict[str, Any]]:
+    """Sentences with counts, and where on the site their questions are; none where all is well."""
+    counts = figures.counts(book)
+    words = "verdicts disagree, or the text commits to several answers"
+    told = [
+        (counts["contested"], f"label is contested: {words}", f"labels are contested: {words}",
+         "questions.html#contested=1"),
+        (counts["pairs"] - counts["labelled"], "pair has no label",
+         "pairs have no label, and are neither right nor wrong", "questions.html#missing=1"),
+        (counts["unreadable"], "answer could not be read, and is wrong",
+         "answers could not be read, and are wrong", "#labels"),
+        (counts["pairs"] - counts["priced"], "pair has no known cost",
+         "pairs have no known cost, and are not free", None),
+        *((row["conflicts"], "group of near-duplicates has labels that disagree",
+           "groups of near-duplicates have labels that disagree", "questions.html#duplicates=1")
+          for row in figures.duplicates(book)),
+    ]  # fmt: skip
+    found: list[dict[str, Any]] = [
+        {"says": f"{n:,} {one if n == 1 else many}", "link": link}
+        for n, one, many, link in told
+        if n
+    ]
+    certificate = book.certificate or {}
+    if certificate.get("verdict") not in (None, "routable"):
+        says = f"The certificate's verdict is: {certificate['verdict']}"
+        found.append({"says": says, "link": "#certificate"})
+    audited = book.manifest.figures.get("audit") or {}
+    for finding in (*audited.get("defects", ()), *audited.get("defects_waived", ())):
+        kind, _, says = str(finding).removeprefix("audit:").partition(": ")
+        words = f"Audit, {kind.replace('_', ' ')}: {says}"
+        found.append(
+            {"says": words if len(words) <= LONGEST else f"{words[:LONGEST]}…", "link": None}
+        )
+    recipe = book.manifest.recipe.get("release") or {}
+    issues = [str(issue) for issue in recipe.get("known_issues") or ()]
+    issues += [f"The gate {one.gate} was waived: {one.reason}" for one in book.manifest.waivers]
+    return [*found, *({"says": one, "link": "data.html#changes"} for one in issues)]
+
+
+CHARTS = ("accuracy", "cost", "heatmap", "specialists", "likeness")
+
+
+def release_page_content(book: SiteRelease) -> dict[str, Any]:
+    """What `release.html.jinja` shows."""
+    models = figures.models(book)
+    tasks, cells = figures.tasks(book)
+    removed, first = figures.removals(book)
+    first = first if book.texts else []
+    evaluated = book.evaluations[0] if book.evaluations else None
+    simulated = any(row["simulated"] for row in models)
+    return {
+        "answer": headline(evaluated, models, simulated=simulated),
+        "cheapest": cheapest_words(evaluated, simulated=simulated) if evaluated else None,
+        "simulated": simulated,
+        "recorded": (book.manifest.recipe.get("collect") or {}).get("provider") == "recorded",
+        "kinds": any(row["simulated"] or row["kind"] != "real" for row in models),
+        "verdicts": VERDICTS,
+        "counts": figures.counts(book),
+        "models": models,
+        "tasks": tasks,
+        "budgeted": any(row["budgeted"] for row in figures.of_health(book, "facts")),
+        "duplicates": figures.duplicates(book),
+        "looked": any(r.get("rule") == "dedup" for r in book.manifest.recipe.get("curate") or ()),
+        "removed": removed,
+        "removals": first,
+        "decided": figures.decided(book),
+        "pool_sources": pool_sources(book.manifest.recipe, {"prices": figures.prices(book)}),
+        "certificate": book.certificate,
+        "doubts": doubts(book),
+        "sentences": sentences(book.certificate) if book.certificate else [],
+        "charts": _charts(book, models, tasks, cells),
+    }
+
+
+def _charts(
+    book: SiteRelease,
+    models: list[dict[str, Any]],
+    tasks: list[dict[str, Any]],
+    cells: list[dict[str, Any]],
+) -> dict[str, str | None]:
+    """SVG by name; a picture that there is nothing for is None, and the page says so."""
+    found: dict[str, str | None] = dict.fromkeys(CHARTS)
+    pool = [row["model_id"] for row in models]
+    labelled = [row for row in models if row["accuracy"] is not None]
+    if labelled:
+        found["accuracy"] = accuracy_bars(labelled, pool=pool, look=PAGE)
+    priced = [row for row in labelled if row["cost"]]
+    if len(priced) > 1:
+        simulated = any(row["simulated"] for row in models)
+        found["cost"] = cost_accuracy(priced, pool=pool, simulated=simulated, look=PAGE)
+    if labelled and len(labelled) * len(tasks) <= MOST_CELLS:
+        found["heatmap"] = heatmap(
+            [(c["model_id"], c["task"], c["accuracy"]) for c in cells],
+            name="tasks", title="Accuracy of every model on every task",
+            rows=[row["model_id"] for row in labelled], columns=[row["task"] for row in tasks],
+            value="accuracy", of=("model", "task"), look=PAGE,
+            link=lambda model, task: urlencode({"task": task, "a": model, "show": "a-wrong"}),
+        )  # fmt: skip
+    scored = [
+        {"name": row["task"], "value": 100 * row["specialist_score"]}
+        for row in sorted(tasks, key=lambda row: -(row["specialist_score"] or 0))
+        if row["specialist_score"] is not None
+    ]
+    if scored:
+        found["specialists"] = bars(
+            scored, name="specialists", title="Specialist score of every task", of="task",
+            value="specialist score (percentage points above the generalist)", form="+.1f",
+            dots=True, look=PAGE,
+        )  # fmt: skip
+    alike = figures.of_health(book, "jaccard")
+    rows = figures.of_health(book, "models")
+    return found | {"likeness": agreement(alike, rows, name="likeness", look=PAGE)}
+
 
 # Content of the data page: every column, saved SQL, sources and licences, how to cite.
 
@@ -107,7 +239,7 @@ def write_release(book: SiteRelease, folder: Path, environment: Environment) -> 
         shutil.rmtree(shards)
     folder.mkdir(parents=True, exist_ok=True)
     content: dict[str, Mapping[str, Any]] = {
-        "index.html": release_page.content(book),
+        "index.html": release_page_content(book),
         "routers.html": router_page_content(book),
         "data.html": data_page_content(book),
     }
@@ -137,5 +269,5 @@ def _entry(book: SiteRelease) -> dict[str, Any]:
         "rows": rows,
         "verdict": certificate.get("verdict"),
         "words": certificate.get("words"),
-        "contested": contested(book),
+        "contested": figures.contested(book),
     }

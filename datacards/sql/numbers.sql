@@ -82,6 +82,11 @@ FROM responses
 -- name: status
 SELECT status, count(*) AS n FROM responses GROUP BY ALL ORDER BY status
 
+-- name: mean_costs
+-- USD per response of models whose every cost is known.
+SELECT model_id, CASE WHEN count(cost_usd) = count(*) THEN avg(cost_usd) END AS cost
+FROM responses GROUP BY model_id
+
 -- name: unpriced
 -- Models with an answer whose cost is not known.
 SELECT model_id FROM responses WHERE status NOT IN ('error', 'timeout', 'unanswered')

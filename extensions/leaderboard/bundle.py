@@ -63,7 +63,7 @@ class DecisionTimes(Strict):
 
 
 class AuditLine(Strict):
-    """One finding of `routeyard audit router`, as the submitter saw it."""
+    """One finding of `routeyard audit --release`, as the submitter saw it."""
 
     name: str = Field(max_length=200)
     level: str = Field(max_length=20)

@@ -1,4 +1,4 @@
-"""`routeyard submit`."""
+"""Extensions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,11 @@ from routeyard.flows.evaluation.evaluate import evaluate_tables, write_evaluatio
 from routeyard.flows.evaluation.released import out_folder, read_release
 from routeyard.pipelines.common.matrix import Core, core_of
 from routeyard.pipelines.common.staging import write_json, write_text
-from routeyard.pipelines.evaluate.experiment import (
-    EvaluationSettings,
-    Predictions,
-    default_scheme,
-    handed_over,
-)
+from routeyard.pipelines.evaluate.experiment import Predictions, default_scheme, handed_over
 from routeyard.pipelines.evaluate.fit import Fit
 from routeyard.pipelines.evaluate.metrics.selection import at_choice
 from routeyard.pipelines.evaluate.run import Evaluation
+from routeyard.pipelines.evaluate.settings import EvaluationSettings
 from routeyard.pipelines.evaluate.zoo.submissions import Suspicion, audit, compare
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.schemas.errors import BadInput, RouteyardError
@@ -291,7 +287,7 @@ def leaderboard_command(
     scheme: str | None = None,
     workflow: OptionalWrittenPath = None,
 ) -> Output:
-    """One table from many evaluations, or the page of bundles that others submitted.
+    """One table of many evaluations, or a page of submissions.
 
     Of evaluations: best accuracy first. Each accuracy is over so many of the test questions as
     `questions` says. Where labels are missing, the order is by `accuracy_floor`, which counts
@@ -339,16 +335,14 @@ def _workflows(folder: Path) -> Output:
     from importlib.resources import files
 
     folder.mkdir(parents=True, exist_ok=True)
+    ours = files("routeyard.extensions.leaderboard").joinpath("ci")
     written = []
-    for one in sorted(files("routeyard.extensions.leaderboard").joinpath("ci").iterdir(), key=str):
-        if not one.name.endswith(".yml"):
-            continue
-        target = folder / one.name
-        if target.exists():
+    for name in ("score.yml", "submission.yml"):
+        if (target := folder / name).exists():
             raise BadInput(
                 "the workflow is there already", where=str(target), next_step="move it away first"
             )
-        target.write_text(one.read_text(encoding="utf-8"), encoding="utf-8")
+        target.write_text(ours.joinpath(name).read_text(encoding="utf-8"), encoding="utf-8")
         written.append(target)
     return Output(written, map(str, written))
 
@@ -362,7 +356,6 @@ def _bundles(
     number: str | None,
     scheme: str | None,
 ) -> Output:
-    pass
     from routeyard.extensions.leaderboard.bundle import take
     from routeyard.pipelines.release.storage import local_copy
 
@@ -439,11 +432,11 @@ def submit_command(
     encoder: str | None = None,
     cache: Path = CACHE,
 ) -> Output:
-    """Run a router on a leaderboard's benchmark and send what it chose as a checked bundle.
+    """Run a router for a leaderboard and send its choices, checked.
 
     This RUNS the router. The bundle holds no code: a score for every test question and model,
     seconds of questions asked one by one, hashes of the router's files, and the findings of
-    `audit router`. If a check fails, nothing is sent (exit 3).
+    `audit --release`. If a check fails, nothing is sent (exit 3).
 
     Examples:
 

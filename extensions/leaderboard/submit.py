@@ -227,7 +227,7 @@ def chosen_models(scores: Floats, core: Core, scheme: str) -> Ints:
 
 
 def choices_table(test: Core, choice: Ints) -> pa.Table:
-    """query_id, model_id of every test question, as `audit router` reads choices."""
+    """query_id, model_id of every test question, as `audit --release` reads choices."""
     return pa.table(
         {
             "query_id": pa.array(test.query_ids, pa.string()),

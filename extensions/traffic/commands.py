@@ -1,57 +1,44 @@
-"""`routeyard zoo online`."""
+"""Extensions."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from routeyard.flows.cli.options import CACHE, OptionalWrittenPath, Output, Resamples
-
-# `routeyard arms`.
-
-
-def arms_command(release: Path, resamples: Resamples = 2_000) -> Output:
-    """Print what more effort, longer answers or more samples gain, lose and cost.
-
-    For each model whose pool entry declares axes: the score of each arm, the questions that only
-    more gets right and those that flip back, and USD for each further right answer, with intervals.
-
-    Example:
-
-        routeyard arms yard/releases/efforts/1.0.0
-
-    Args:
-        release: A release whose pool has arms.
-    """
-    from routeyard.extensions.traffic.compare import arms_report
-
-    found = arms_report(release, resamples=resamples)
-    return Output(found.data(), found.lines())
-
+from routeyard.schemas.errors import BadInput
 
 # `routeyard compare`.
 
 
 def compare_command(
     release: Path,
-    first: str,
-    second: str,
+    first: Annotated[str | None, typer.Argument()] = None,
+    second: Annotated[str | None, typer.Argument()] = None,
     scheme: str | None = None,
     decision: list[float] | None = None,
     resamples: Resamples = 2_000,
     seed: int = 0,
 ) -> Output:
-    """Print accuracy, cost and p50, p95 and p99 of two routers on the same questions, paired.
+    """Compare two routers, or the arms of each model.
 
-    Intervals of the differences resample whole questions, the same for both routers.
+    Of two routers accuracy, cost and p50, p95 and p99 on the same questions are printed, paired:
+    intervals of the differences resample whole questions, the same for both.
+
+    Without routers: what more effort, longer answers or more samples gain, lose and cost. For each
+    model whose pool entry declares axes that is the score of each arm, the questions that only more
+    gets right and those that flip back, and USD for each further right answer, with intervals.
 
     Examples:
 
         routeyard compare yard/releases/demo/1.0.0 results:ridge always:sim-atlas-xl
 
         routeyard compare RELEASE mine.csv results:knn --decision 0.05 --decision 0.2
+
+        routeyard compare yard/releases/efforts/1.0.0
 
     Args:
         first: A router: always:MODEL, RESULTS:ROUTER of a folder that `evaluate` wrote, or a file
@@ -60,14 +47,19 @@ def compare_command(
         scheme: Split scheme whose test questions count.
         decision: Seconds that the routers take to decide, added to each call; twice: the second's.
     """
-    from routeyard.extensions.traffic.compare import compare_routers
+    from routeyard.extensions.traffic.compare import FORMS, arms_report, compare_routers
 
+    if first is None:
+        found = arms_report(release, resamples=resamples, seed=seed)
+        return Output(found.data(), found.lines())
+    if second is None:
+        raise BadInput("two routers are compared, and one is named", next_step=f"give {FORMS}")
     seconds = decision or [0.0]
-    found = compare_routers(
+    compared = compare_routers(
         release, first, second, scheme=scheme, decision_s=(seconds[0], seconds[-1]),
         resamples=resamples, seed=seed,
     )  # fmt: skip
-    return Output(found.data(), found.lines())
+    return Output(asdict(compared), compared.lines())
 
 
 # `routeyard latency`.
@@ -82,7 +74,7 @@ def latency_command(
     session: str | None = None,
     resamples: Resamples = 2_000,
 ) -> Output:
-    """Print p50, p95 and p99 of recorded calls with intervals, and who keeps a promise.
+    """Print p50, p95 and p99 of recorded calls; who keeps a promise.
 
     With --limit the calls of later hours say for each arm, and for a rule that was fitted on the
     earlier hours, whether the promise is kept, by how much it fails, and what accuracy and cost
@@ -108,7 +100,7 @@ def latency_command(
         path, by=by, limit_s=limit, share=share, decision_s=decision, session=session,
         resamples=resamples,
     )  # fmt: skip
-    return Output(found.data(), found.lines())
+    return Output(asdict(found), found.lines())
 
 
 # `routeyard replay`.
@@ -123,12 +115,12 @@ def replay_command(
     resamples: Resamples = 1_000,
     seed: int = 0,
 ) -> Output:
-    """Compute what recorded steps would have cost with other arms, prompt caches included.
+    """Compute what recorded steps would have cost with other arms.
 
-    A switch of arms pays the prompt again: each provider's rules (time to live, least prefix,
-    price of writes) decide what is read from its cache. Every trajectory is taken to be the same
-    under every policy; whether another arm would have succeeded is not said. What it assumes is
-    printed.
+    Prompt caches are included: a switch of arms pays the prompt again: each provider's rules (time
+    to live, least prefix, price of writes) decide what is read from its cache. Every trajectory is
+    taken to be the same under every policy; whether another arm would have succeeded is not said.
+    What it assumes is printed.
 
     Examples:
 
@@ -149,7 +141,7 @@ def replay_command(
         steps, policy or ["recorded"], pool=pool, caches=cache or (), session=session,
         resamples=resamples, seed=seed,
     )  # fmt: skip
-    return Output(found.data(), found.lines())
+    return Output(asdict(found), found.lines())
 
 
 # `routeyard shadow`.
@@ -168,10 +160,11 @@ def shadow_command(
     resamples: Resamples = 1_000,
     seed: int = 0,
 ) -> Output:
-    """Compute what a router would have cost and achieved on a gateway's log, day by day.
+    """Compute what a router would have done on a gateway's log.
 
-    Costs count prompt caches. Outcomes are estimated where the log holds propensities of its own
-    choices and grades; elsewhere they are bounded, or it says why they are unknown.
+    What it would have cost and achieved, day by day. Costs count prompt caches. Outcomes are
+    estimated where the log holds propensities of its own choices and grades; elsewhere they are
+    bounded, or it says why they are unknown.
 
     With --after the days before choose one of several routers, and the days from then on judge it.
 
@@ -204,7 +197,7 @@ def shadow_command(
     )  # fmt: skip
     if out is not None:
         out.write_text("\n".join(found.lines()) + "\n", encoding="utf-8")
-    return Output(found.data(), found.lines())
+    return Output(asdict(found), found.lines())
 
 
 _SHARES = Annotated[list[str] | None, typer.Option(metavar="ARM=SHARE")]
@@ -217,17 +210,23 @@ def zoo_online_command(
     appear: _SHARES = None,
     retire: _SHARES = None,
     check_error: float = 0.0,
+    alpha: float | None = None,
+    trade_off: float = 1e-3,
+    explore: float = 0.1,
     measure: str | None = None,
     encoder: str = "tfidf",
-    shuffles: Annotated[int, typer.Option(min=2)] = 10,
+    shuffles: Annotated[int | None, typer.Option(min=2)] = None,
     seed: int = 0,
     cache: Path = CACHE,
 ) -> Output:
-    """Answer the test questions one by one with bandits and a cascade that learn as they go.
+    """Answer test questions one by one with routers that learn.
 
-    Each sees the score and cost of the answers it asked for and of no other. Prints accuracy,
-    cost, answers asked for, and regret against the best fixed arm and the oracle, mean ± sd over
-    orders. Questions with an unknown label or cost are left out.
+    Bandits and a cascade see the score and cost of the answers they asked for and of no other.
+    Prints accuracy, cost, answers asked for, and regret against the best fixed arm and the oracle,
+    mean ± sd over orders. Questions with an unknown label or cost are left out.
+
+    With --alpha MESS+ answers instead, at least cost for a level of service: the share answered
+    well, cost per question and share explored, beside each single model.
 
     Examples:
 
@@ -235,20 +234,44 @@ def zoo_online_command(
 
         routeyard zoo online yard/releases/demo/1.0.0 --appear sim-atlas-xl=0.5
 
+        routeyard zoo online yard/releases/demo/1.0.0 --alpha 0.7
+
     Args:
         router: random, epsilon-greedy, thompson, linucb or cascade; all by default.
         worth: What a right answer is worth, in the unit of the cost; without it costs do not count.
         appear: Share of the stream after which an arm appears.
         retire: Share of the stream after which an arm is gone.
         check_error: Share of answers of which a cascade's check says the opposite of the label.
+        alpha: MESS+ alone: share of questions to be answered well.
+        trade_off: With --alpha: V, weight of cost against the level.
+        explore: With --alpha: c of min(1, c/t^(1/4)).
         encoder: tfidf, minilm, a name or a folder.
-        shuffles: Orders of the questions.
+        shuffles: Orders of the questions; default 10, with --alpha 5.
+        seed: Seed of the orders.
     """
-    from routeyard.extensions.traffic.online import online, shares
+    from routeyard.extensions.traffic.online import mess_plus, online, shares
 
-    found = online(
-        release, routers=router or (), encoder=encoder, worth=worth, measure=measure,
-        appear=shares(appear or ()), retire=shares(retire or ()), check_error=check_error,
-        shuffles=shuffles, seed=seed, cache=cache,
+    if alpha is None:
+        report = online(
+            release, routers=router or (), encoder=encoder, worth=worth, measure=measure,
+            appear=shares(appear or ()), retire=shares(retire or ()), check_error=check_error,
+            shuffles=shuffles or 10, seed=seed, cache=cache,
+        )  # fmt: skip
+        return Output(asdict(report), report.lines())
+    if router or appear or retire or check_error or seed or worth is not None:
+        raise BadInput(
+            "--alpha is of MESS+ alone, which takes none of --router, --worth, --appear, --retire, "
+            "--check-error and --seed",
+            next_step="leave them out",
+        )
+    found = mess_plus(
+        release, alpha=alpha, encoder=encoder, trade_off=trade_off, explore=explore,
+        measure=measure, shuffles=shuffles or 5, cache=cache,
     )  # fmt: skip
-    return Output(found.data(), found.lines())
+    head = f"{found['questions']:,} questions, α = {alpha:g}, cost in {found['unit']}"
+    rows = (
+        f"{row['name']:<40} {row['answered_well']:.3f} ± {row['answered_well_sd']:.3f}   "
+        f"cost {row['cost']:.4g} ± {row['cost_sd']:.2g}   explored {row['explored']:.1%}"
+        for row in found["rows"]
+    )
+    return Output(found, [head, *rows])

@@ -33,11 +33,11 @@ from routeyard.extensions.traffic.replay import (
 )
 from routeyard.pipelines.common.arrays import Floats
 from routeyard.pipelines.common.trajectories import ArmPrice, cache_rule
-from routeyard.pipelines.evaluate.cascade import AxisStep, axis_steps
+from routeyard.pipelines.evaluate.axis_steps import AxisStep, axis_steps
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.schemas.errors import BadInput, UnknownName, did_you_mean
 
-# `routeyard arms`: what more effort, a longer answer or more samples gain, lose and cost.
+# `routeyard compare`: what more effort, a longer answer or more samples gain, lose and cost.
 
 # `routeyard replay`: recorded steps under stated policies of arms, with what it rests on.
 
@@ -67,12 +67,6 @@ class ReplayReport:
     assumptions: list[str]
     findings: list[StepFinding]
     doubts: list[str]
-
-    def data(self) -> dict[str, Any]:
-        """The report as plain values."""
-        from dataclasses import asdict
-
-        return asdict(self)
 
     def lines(self) -> Iterator[str]:
         """The report for people."""
@@ -277,7 +271,7 @@ def _step(one: AxisStep) -> Iterator[str]:
         yield f"    flip back: {'; '.join(shown[:SHOWN])}{more}"
 
 
-def arms_report(release: Path, *, resamples: int = 2_000) -> ArmsReport:
+def arms_report(release: Path, *, resamples: int = 2_000, seed: int = 0) -> ArmsReport:
     """Each step along each axis of the arms of a release's pool.
 
     Raises:
@@ -288,7 +282,7 @@ def arms_report(release: Path, *, resamples: int = 2_000) -> ArmsReport:
 
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))
-    steps = axis_steps(tables["models"].to_pylist(), core, resamples=resamples, seed=0)
+    steps = axis_steps(tables["models"].to_pylist(), core, resamples=resamples, seed=seed)
     if not steps:
         raise BadInput(
             "no two members of the pool are one model asked with less and with more effort, output "
@@ -348,10 +342,6 @@ class RouterComparison:
     cost_usd: PairedMean
     latency: list[PairedPercentile]
     notes: list[str]
-
-    def data(self) -> dict[str, Any]:
-        """The comparison as plain values."""
-        return asdict(self)
 
     def lines(self) -> Iterator[str]:
         """The comparison for people."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -443,10 +443,6 @@ class LatencyReport:
     promises: Mapping[str, PromiseReport]
     rule: str | None
     notes: list[str]
-
-    def data(self) -> dict[str, Any]:
-        """The report as plain values."""
-        return asdict(self)
 
     def lines(self) -> Iterator[str]:
         """The report for people."""

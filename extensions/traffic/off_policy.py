@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -190,7 +190,6 @@ class OffPolicyReport:
         least_propensity: Smallest probability with which a choice was made.
         mean_weight: Mean of the weights; 1 where the log holds every decision the policy makes.
         unknown: Decisions without outcome; the values are of the others.
-        clip_bias: Largest amount by which clipping can have lowered IPS, for outcomes in [0, 1].
     """
 
     values: tuple[PolicyValue, ...]
@@ -201,8 +200,6 @@ class OffPolicyReport:
     least_propensity: float
     mean_weight: float
     unknown: int
-    clip: float | None = None
-    clip_bias: float = 0.0
     #: All outcomes that count for the policy are equal: drawing them again shows no spread.
     constant: bool = False
 
@@ -224,11 +221,6 @@ class OffPolicyReport:
             said.append(
                 "all outcomes of the policy's own choices are equal: their intervals are too narrow"
             )
-        if self.clip is not None:
-            said.append(
-                f"weights are clipped at {self.clip:g}: IPS may be too low by up to "
-                f"{self.clip_bias:.4f}"
-            )
         return tuple(said)
 
 
@@ -236,7 +228,6 @@ def estimate_policy(
     decisions: Decisions,
     *,
     propensities: Literal["test", "context"] = "test",
-    clip: float | None = None,
     resamples: int = 2_000,
     seed: int = 0,
 ) -> OffPolicyReport:
@@ -250,7 +241,6 @@ def estimate_policy(
     Args:
         propensities: `context` states that they depend on the context alone; `test` looks
             whether they follow earlier outcomes.
-        clip: Largest weight; the possible bias is reported.
 
     Raises:
         CannotTell: no propensities, propensities that depend on history, or decisions that the
@@ -261,10 +251,9 @@ def estimate_policy(
         check_history(decisions)
     known = _with_outcome(decisions)
     weights = known.weights
-    used = weights if clip is None else np.minimum(weights, clip)
     draws = Draws(len(known), resamples, seed, groups=known.task)
     _check_support(weights, draws)
-    sums = columns(used, known)
+    sums = columns(weights, known)
     totals = sums.sum(axis=0)
     replicates = draws.sums(sums)
     names = ["ips", "snips", *(["dr"] if known.expected is not None else [])]
@@ -280,13 +269,11 @@ def estimate_policy(
         PolicyValue("logged", float(known.reward.mean()), *interval(means)),
         len(known),
         len(np.unique(known.task)),
-        float(used.sum() ** 2 / np.square(used).sum()) if used.any() else 0.0,
+        float(weights.sum() ** 2 / np.square(weights).sum()) if weights.any() else 0.0,
         float(decisions.propensity.min()),
         float(weights.mean()),
         len(decisions) - len(known),
-        clip,
-        float((weights - used).mean()),
-        bool(np.ptp(known.reward[used > 0]) == 0),
+        bool(np.ptp(known.reward[weights > 0]) == 0),
     )
 
 
@@ -312,19 +299,12 @@ def statistic(sums: Floats, estimator: str) -> Floats:
 
 def _with_outcome(decisions: Decisions) -> Decisions:
     known = ~np.isnan(decisions.reward)
-    if known.all():
-        return decisions
-    assert decisions.propensity is not None
-    return replace(
-        decisions,
-        task=decisions.task[known],
-        arm=decisions.arm[known],
-        reward=decisions.reward[known],
-        propensity=decisions.propensity[known],
-        target=decisions.target[known],
-        expected=None if decisions.expected is None else decisions.expected[known],
-        time=None if decisions.time is None else decisions.time[known],
-    )
+    held: dict[str, Any] = {
+        one.name: value[known]
+        for one in fields(decisions)
+        if (value := getattr(decisions, one.name)) is not None
+    }
+    return replace(decisions, **held)
 
 
 def _check_support(weights: Floats, draws: Draws) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Bools, Floats, Ints
+from routeyard.pipelines.common.arrays import Bools, Floats, Ints, Vectors
 from routeyard.pipelines.common.matrix import MEASURES, Core, first_measure
 from routeyard.pipelines.routers.linear import LinearArms
 from routeyard.schemas.errors import BadInput, UnknownName, did_you_mean
@@ -329,10 +329,6 @@ class OnlineReport:
     periods: list[tuple[int, tuple[str, ...], str]]
     rows: list[OnlineRow]
 
-    def data(self) -> dict[str, Any]:
-        """The report as plain values."""
-        return asdict(self)
-
     def lines(self) -> Iterator[str]:
         """The report for people."""
         cost = (
@@ -382,10 +378,6 @@ def online(
             or a share is not between 0 and 1.
         UnknownName: there is no such router.
     """
-    from routeyard.flows.evaluation.released import read_release, vectors
-    from routeyard.pipelines.common.matrix import core_of
-    from routeyard.pipelines.evaluate.experiment import default_scheme
-
     for name in routers:
         if name not in LEARNERS:
             raise UnknownName(
@@ -395,11 +387,9 @@ def online(
         raise BadInput(f"a right answer worth {worth:g} is no price", next_step="give more than 0")
     if not 0 <= check_error <= 0.5:
         raise BadInput(f"{check_error:g} is no share of wrong checks, from 0 to 0.5")
-    tables = read_release(release)
-    core = core_of(tables.without("embeddings"))
-    scheme = default_scheme(core, None)
-    rows, cost, unit = _whole(core, measure, worth, scheme)
-    found = vectors(tables, core, [encoder], scheme=scheme, cache=cache)[encoder]
+    core, scheme, found = _read(release, encoder, cache)
+    why = "" if worth is None else "a right answer is to be weighed against it"
+    rows, cost, unit = _whole(core, measure, scheme, why)
     matrix = np.asarray(found, dtype=np.float64)
     features = _directions(matrix[core.rows(scheme, "train")], matrix[rows])
     labels = np.asarray(core.labels[rows], dtype=np.float64)
@@ -428,15 +418,77 @@ def online(
     )  # fmt: skip
 
 
-def _whole(
-    core: Core, measure: str | None, worth: float | None, scheme: str
-) -> tuple[Ints, Floats, str]:
-    """Test questions of which every label (and cost) is known, those costs and their unit."""
+def mess_plus(
+    release: Path,
+    *,
+    alpha: float,
+    encoder: str,
+    trade_off: float,
+    explore: float,
+    measure: str | None,
+    shuffles: int,
+    cache: Path,
+) -> dict[str, Any]:
+    """Rows for MESS+ and each single model: share answered well, cost, share explored.
+
+    Raises:
+        BadInput: no cost is known, or no question has all labels and costs.
+    """
+    from routeyard.pipelines.evaluate.settings import FIRST_SEED, PROTOCOL_SEEDS
+    from routeyard.pipelines.routers.networks import serve
+
+    core, scheme, matrix = _read(release, encoder, cache)
+    rows, cost, unit = _whole(core, measure, scheme, "MESS+ weighs it against the level")
+    labels = core.labels[rows]
+    seeds = [*PROTOCOL_SEEDS, *range(FIRST_SEED + 1, FIRST_SEED + shuffles)][:shuffles]
+    done = [
+        serve(matrix[rows], labels, cost, alpha=alpha, trade_off=trade_off, explore=explore,
+              seed=seed)
+        for seed in seeds
+    ]  # fmt: skip
+
+    def row(name: str, hits: Floats, costs: Floats, explored: float = 0.0) -> dict[str, Any]:
+        (well, well_sd), (usd, usd_sd) = _spread(hits), _spread(costs)
+        return {
+            "name": name, "answered_well": well, "answered_well_sd": well_sd, "cost": usd,
+            "cost_sd": usd_sd, "explored": explored,
+        }  # fmt: skip
+
+    hits, spent, explored = (
+        np.array([getattr(one, of).mean() for one in done]) for of in ("hit", "spent", "explored")
+    )
+    found = [row("mess-plus", hits, spent, float(explored.mean()))]
+    for k, model in enumerate(core.model_ids):
+        found.append(row(model, labels[:, [k]].mean(axis=0), cost[:, [k]].mean(axis=0)))
+    return {
+        "questions": len(rows), "alpha": alpha, "encoder": encoder,
+        "measure": first_measure(core.costs, measure), "unit": unit, "seeds": seeds, "rows": found,
+    }  # fmt: skip
+
+
+def _read(release: Path, encoder: str, cache: Path) -> tuple[Core, str, Vectors]:
+    """A release, its split scheme, and the vectors of its questions."""
+    from routeyard.flows.evaluation.released import read_release, vectors
+    from routeyard.pipelines.common.matrix import core_of
+    from routeyard.pipelines.evaluate.experiment import default_scheme
+
+    tables = read_release(release)
+    core = core_of(tables.without("embeddings"))
+    scheme = default_scheme(core, None)
+    return core, scheme, vectors(tables, core, [encoder], scheme=scheme, cache=cache)[encoder]
+
+
+def _whole(core: Core, measure: str | None, scheme: str, why: str) -> tuple[Ints, Floats, str]:
+    """Test questions of which every label (and cost) is known, those costs and their unit.
+
+    Args:
+        why: What a cost is needed for; empty where it is not.
+    """
     name = first_measure(core.costs, measure)
-    if name is None and worth is not None:
+    if name is None and why:
         raise BadInput(
-            "the release knows no cost, and a right answer is to be weighed against it",
-            next_step="give the pool prices, or leave out --worth",
+            f"the release knows no cost, and {why}",
+            next_step="give the pool prices, or `params_b`",
         )
     rows = core.rows(scheme, "test")
     known = ~np.isnan(core.labels[rows]).any(axis=1)
@@ -480,22 +532,16 @@ def _figures(stream: StreamOfArms, served: Served) -> dict[str, Any]:
     }
 
 
-def _row(name: str, found: list[dict[str, Any]]) -> OnlineRow:
-    def spread(key: str) -> MeanSd:
-        values = np.array([one[key] for one in found])
-        return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
+def _spread(values: Floats) -> MeanSd:
+    return float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
+
+def _row(name: str, found: list[dict[str, Any]]) -> OnlineRow:
     periods = np.array([one["periods"] for one in found]).mean(axis=0)
-    return OnlineRow(
-        name,
-        accuracy=spread("accuracy"),
-        cost=spread("cost"),
-        calls=spread("calls"),
-        worth=spread("worth"),
-        regret_fixed=spread("regret_fixed"),
-        regret_oracle=spread("regret_oracle"),
-        periods=tuple(periods.tolist()),
-    )
+    means = {
+        key: _spread(np.array([one[key] for one in found])) for key in found[0] if key != "periods"
+    }
+    return OnlineRow(name, **means, periods=tuple(periods.tolist()))
 
 
 def _shown(value: MeanSd) -> str:

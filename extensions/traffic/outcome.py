@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from routeyard.extensions.traffic.replay import StepCosts, Trajectories, first_reads, replay
+from routeyard.extensions.traffic.replay import (
+    PriceTable,
+    StepCosts,
+    Trajectories,
+    first_reads,
+    replay,
+)
 from routeyard.pipelines.common.arrays import Bools, Floats, Ints, ratio
 from routeyard.pipelines.common.trajectories import ArmPrice
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
@@ -64,26 +70,25 @@ def policy_costs(
     A completion of an arm that did not answer is estimated by the mean of its completions in other
     steps, resampled with the tasks; of an arm that never answered it is unknown.
     """
-    group = _groups(steps, seed)
-    output = np.array([price_of(prices, name).output for name in names], dtype=np.float64)
-    answered = np.array([names.index(name) if name in names else -1 for name in steps.arms])
-    own = _completions(steps, answered[steps.arm], len(names), group)
+    group, tasks = _groups(steps, seed), len(steps.tasks)
+    output = PriceTable.of(prices, names).output
+    own = _completions(steps, names, group)
     columns, whole = [], []
     for name, arm in policies.items():
         costs = replay(steps, arm, prices, names)
-        whole.append(_Totals.of(name, steps, costs, own.sum(axis=0), len(names)))
+        whole.append(_totals(name, steps, costs, own[:, len(names) :].sum(axis=0)))
         columns.append(_columns(costs, group, len(names)))
         del costs
-    trials = np.bincount(group, weights=_firsts(steps))[:, None]
+    trials = np.bincount(group[steps.first], minlength=len(own))[:, None]
     stacked = np.concatenate([own, trials, *columns], axis=1)
     drawn = Draws(len(stacked), resamples, seed).sums(stacked)
     everything = np.concatenate([stacked.sum(axis=0)[None], drawn])  # the sample itself first
     split = np.split(everything, np.cumsum([own.shape[1], 1] + [c.shape[1] for c in columns])[:-1],
                      axis=1)  # fmt: skip
-    means = _mean_output(split[0], len(names)) * output / 1e6
+    means = ratio(split[0][:, : len(names)], split[0][:, len(names) :]) * output / 1e6
     each = [_each(part, means, split[1][:, 0]) for part in split[2:]]
     return [
-        total.with_intervals(mine, each[0], int(trials.sum()), len(steps.tasks))
+        _with_intervals(total, mine, each[0], int(trials.sum()), tasks)
         for total, mine in zip(whole, each, strict=True)
     ]
 
@@ -100,7 +105,7 @@ def stated_cost(
     if lacking == len(steps):
         return None
     group = _groups(steps, seed)
-    columns = [np.bincount(group, one) for one in (steps.cost, _firsts(steps))]
+    columns = [np.bincount(group, one) for one in (steps.cost, steps.is_first)]
     sums = np.stack(columns, axis=1).astype(np.float64)
     usd = each = None
     if not lacking:
@@ -116,75 +121,50 @@ def stated_cost(
     )  # fmt: skip
 
 
-def price_of(prices: Mapping[str, ArmPrice], name: str) -> ArmPrice:
-    """The price of an arm; all unknown where none is stated."""
-    return prices.get(name, ArmPrice(None, None))
+def _totals(name: str, steps: Trajectories, costs: StepCosts, answers: Floats) -> PolicyCost:
+    """What needs no resampling.
+
+    Args:
+        answers: (arms,) completions of each arm that are known.
+    """
+    never = costs.foreign & (answers[costs.arm] == 0)
+    no_price = np.isnan(costs.prompt_most) & ~np.isnan(steps.prompt)
+    lacking = ~costs.foreign & np.isnan(steps.completion)
+    untold = {
+        "no prompt tokens are recorded": int(np.isnan(steps.prompt).sum()),
+        "a price is not known": int(no_price.sum()),
+        "no completion tokens are recorded": int(lacking.sum()),
+        "the arm never answered, so its completions are unknown": int(never.sum()),
+    }
+    return PolicyCost(
+        name, None, None, None, None,
+        known=float(np.nansum(costs.prompt_least) + np.nansum(costs.output)),
+        steps=len(steps), switches=int(costs.switch.sum()), lost=float(np.nansum(costs.lost)),
+        read_tokens=float(np.nansum(costs.read_most)),
+        prompt_tokens=float(np.nansum(steps.prompt)), estimated=int((costs.foreign & ~never).sum()),
+        untold={why: count for why, count in untold.items() if count},
+    )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Totals:
-    """What needs no resampling."""
-
-    policy: str
-    steps: int
-    switches: int
-    lost: float
-    read: float
-    prompt: float
-    estimated: int
-    untold: Mapping[str, int]
-    known: float
-
-    @classmethod
-    def of(
-        cls, name: str, steps: Trajectories, costs: StepCosts, own: Floats, arms: int
-    ) -> _Totals:
-        answers = own[arms:]
-        never = costs.foreign & (answers[costs.arm] == 0)
-        no_price = np.isnan(costs.prompt_most) & ~np.isnan(steps.prompt)
-        untold = {
-            "no prompt tokens are recorded": int(np.isnan(steps.prompt).sum()),
-            "a price is not known": int(no_price.sum()),
-            "no completion tokens are recorded": int(
-                (~costs.foreign & np.isnan(steps.completion)).sum()
-            ),
-            "the arm never answered, so its completions are unknown": int(never.sum()),
-        }
-        return cls(
-            name, len(steps), int(costs.switch.sum()), float(np.nansum(costs.lost)),
-            float(np.nansum(costs.read_most)), float(np.nansum(steps.prompt)),
-            int((costs.foreign & ~never).sum()),
-            {why: count for why, count in untold.items() if count},
-            float(np.nansum(costs.prompt_least) + np.nansum(costs.output)),
-        )  # fmt: skip
-
-    def with_intervals(self, each: Floats, first: Floats, trials: int, tasks: int) -> PolicyCost:
-        """`each` and `first` are (1 + resamples, 2): least and most USD per trajectory."""
-        told = not self.untold and not np.isnan(each[0]).any()
-        if tasks < FEWEST_TASKS:
-            each, first = (np.where(np.arange(len(x))[:, None], np.nan, x) for x in (each, first))
-        saved = None
-        if told and not np.isnan(first[0]).any():
-            low = interval(first[1:, 0] - each[1:, 1])[0]
-            high = interval(first[1:, 1] - each[1:, 0])[1]
-            saved = (float((first[0] - each[0]).mean()), low, high)
-        return PolicyCost(
-            policy=self.policy,
-            usd=float(each[0].mean() * trials) if told else None,
-            bounds=(float(each[0, 0] * trials), float(each[0, 1] * trials)) if told else None,
-            each=(float(each[0].mean()), interval(each[1:, 0])[0], interval(each[1:, 1])[1])
-            if told
-            else None,
-            saved=saved,
-            known=self.known,
-            steps=self.steps,
-            switches=self.switches,
-            lost=self.lost,
-            read_tokens=self.read,
-            prompt_tokens=self.prompt,
-            estimated=self.estimated,
-            untold=self.untold,
-        )
+def _with_intervals(
+    total: PolicyCost, each: Floats, first: Floats, trials: int, tasks: int
+) -> PolicyCost:
+    """The cost, where it is known, with intervals; `each` and `first` are (1 + resamples, 2): least
+    and most USD per trajectory."""
+    if total.untold or np.isnan(each[0]).any():
+        return total
+    if tasks < FEWEST_TASKS:
+        each, first = (np.where(np.arange(len(x))[:, None], np.nan, x) for x in (each, first))
+    saved = None
+    if not np.isnan(first[0]).any():
+        low = interval(first[1:, 0] - each[1:, 1])[0]
+        high = interval(first[1:, 1] - each[1:, 0])[1]
+        saved = (float((first[0] - each[0]).mean()), low, high)
+    return replace(
+        total, usd=float(each[0].mean() * trials), saved=saved,
+        bounds=(float(each[0, 0] * trials), float(each[0, 1] * trials)),
+        each=(float(each[0].mean()), interval(each[1:, 0])[0], interval(each[1:, 1])[1]),
+    )  # fmt: skip
 
 
 def _groups(steps: Trajectories, seed: int) -> Ints:
@@ -196,18 +176,14 @@ def _groups(steps: Trajectories, seed: int) -> Ints:
     return np.asarray(drawn[steps.task])
 
 
-def _firsts(steps: Trajectories) -> Floats:
-    return np.diff(steps.trajectory, prepend=-1).astype(np.float64)
-
-
-def _completions(steps: Trajectories, arm: Ints, arms: int, group: Ints) -> Floats:
+def _completions(steps: Trajectories, names: Sequence[str], group: Ints) -> Floats:
     """(groups, 2 · arms): sums of each arm's own completion tokens, and their number."""
+    arm, arms, groups = steps.answered(names), len(names), int(group.max()) + 1
     known = ~np.isnan(steps.completion) & (arm >= 0)
-    size = int(group.max()) + 1
     place = group[known] * arms + arm[known]
-    sums = np.bincount(place, weights=steps.completion[known], minlength=size * arms)
-    counts = np.bincount(place, minlength=size * arms)
-    return np.concatenate([sums.reshape(size, arms), counts.reshape(size, arms)], axis=1)
+    sums = np.bincount(place, steps.completion[known], groups * arms).reshape(groups, arms)
+    counts = np.bincount(place, minlength=groups * arms).reshape(groups, arms)
+    return np.concatenate([sums, counts], axis=1).astype(np.float64)
 
 
 def _columns(costs: StepCosts, group: Ints, arms: int) -> Floats:
@@ -219,12 +195,6 @@ def _columns(costs: StepCosts, group: Ints, arms: int) -> Floats:
     place = group[costs.foreign] * arms + costs.arm[costs.foreign]
     foreign = np.bincount(place, minlength=size * arms).reshape(size, arms)
     return np.concatenate([least[:, None], most[:, None], foreign], axis=1)
-
-
-def _mean_output(own: Floats, arms: int) -> Floats:
-    """(rows, arms) mean completion tokens of each arm; NaN where it never answered."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(own[:, :arms] / own[:, arms:])
 
 
 def _each(part: Floats, means: Floats, trials: Floats) -> Floats:
@@ -250,8 +220,7 @@ def assumptions(steps: Trajectories, arms: Sequence[str]) -> list[str]:
         )
     else:
         said.append("each trajectory starts with an empty cache")
-    began = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
-    if (count := int(np.isnan(steps.read[began]).sum())) and reads.any():
+    if (count := int(np.isnan(steps.read[steps.first]).sum())) and reads.any():
         said.append(
             f"{count:,} first calls do not say what they read from the cache: taken as nothing, "
             "which is the most that they can cost"
@@ -261,8 +230,7 @@ def assumptions(steps: Trajectories, arms: Sequence[str]) -> list[str]:
             f"{count:,} prompts without a recorded parent extend the one before, as they do not "
             "shrink"
         )
-    middle = np.diff(steps.chain, prepend=-1).astype(bool)
-    middle[np.flatnonzero(np.diff(steps.trajectory, prepend=-1))] = False
+    middle = (np.diff(steps.chain, prepend=-1) != 0) & ~steps.is_first
     if middle.any():
         said.append(
             f"{int(middle.sum()):,} prompts were rewritten on the way: what they share with "
@@ -341,10 +309,9 @@ def savings(
     Args:
         between: Only trajectories that begin in these seconds since 1970, the second excluded.
     """
-    first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
     inside = began_between(steps, *between)
     costs = _paired(steps, arm, periods, names, resamples, seed)[inside]
-    days = np.floor(steps.time[first[inside]] / DAY)
+    days = np.floor(steps.time[steps.first[inside]] / DAY)
     listed = [float(one) for one in np.unique(days[~np.isnan(days)])]
     of_day = [_saving(_name(day), costs[days == day], seed) for day in listed]
     total = _saving("all", costs, seed)
@@ -373,10 +340,8 @@ class _PairedCosts:
     means: Floats
 
     def __getitem__(self, rows: Bools) -> _PairedCosts:
-        return _PairedCosts(
-            self.own[rows], self.shown[rows], self.least[rows], self.most[rows],
-            self.foreign[rows], self.task[rows], self.means,
-        )  # fmt: skip
+        held = {one.name: getattr(self, one.name)[rows] for one in fields(self)[:-1]}
+        return replace(self, **held)
 
 
 def _paired(
@@ -384,8 +349,7 @@ def _paired(
     seed: int,
 ) -> _PairedCosts:  # fmt: skip
     """Both costs of each trajectory."""
-    answered = np.array([names.index(name) for name in steps.arms])[steps.arm]
-    first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
+    answered, first = steps.answered(names), steps.first
     sums = [
         np.add.reduceat(one, first)
         for policy in (answered, arm)
@@ -406,7 +370,7 @@ def _paired(
 
 def began_between(steps: Trajectories, start: float, end: float) -> Bools:
     """(trajectories,) whether each begins in these seconds since 1970, the second excluded."""
-    began = steps.time[np.flatnonzero(np.diff(steps.trajectory, prepend=-1))]
+    began = steps.time[steps.first]
     whole = start == -np.inf and end == np.inf
     return np.asarray(((began >= start) & (began < end)) | whole, dtype=np.bool_)
 
@@ -433,7 +397,7 @@ def step_usd(
     least, most, token = np.full((3, len(steps)), np.nan)
     for prices, inside in in_force(steps, periods):
         costs = replay(steps, arm, prices, names)
-        price = np.array([_output(prices, name) for name in names])[arm] / 1e6
+        price = PriceTable.of(prices, names).output[arm] / 1e6
         own = np.where(costs.foreign, 0.0, costs.output)
         for out, usd in ((least, costs.prompt_least + own), (most, costs.prompt_most + own),
                          (token, price)):  # fmt: skip
@@ -463,7 +427,7 @@ def break_even(
 
     What is saved falls linearly with that factor, so no simulation is needed.
     """
-    answered = np.array([names.index(name) for name in steps.arms])[steps.arm]
+    answered = steps.answered(names)
     means = _mean_completions(steps, names, 1, 0)[0]
     usd = []
     for policy in (answered, arm):
@@ -486,20 +450,10 @@ def _mean_completions(
 ) -> Floats:
     """(1 + resamples, arms) mean completion tokens of each arm's own steps, the sample's first;
     NaN where it never answered."""
-    codes = np.array([names.index(name) for name in steps.arms])[steps.arm]
-    known = ~np.isnan(steps.completion)
-    place, size = steps.task[known] * len(names) + codes[known], len(steps.tasks) * len(names)
-    sums = np.bincount(place, steps.completion[known], size).reshape(-1, len(names))
-    counts = np.bincount(place, minlength=size).reshape(-1, len(names))
-    both = np.concatenate([sums, counts], axis=1).astype(np.float64)
+    both = _completions(steps, names, steps.task)
     drawn = Draws(len(both), resamples, seed).sums(both)
     both = np.concatenate([both.sum(axis=0)[None], drawn])
     return ratio(both[:, : len(names)], both[:, len(names) :])
-
-
-def _output(prices: Mapping[str, ArmPrice], name: str) -> float:
-    found = prices[name].output if name in prices else None
-    return float("nan") if found is None else found
 
 
 def _saving(day: str, costs: _PairedCosts, seed: int) -> DaySaving:
@@ -588,22 +542,17 @@ def usage_cost(steps: Trajectories, periods: Periods) -> UsageCost:
 
 def _usage_usd(steps: Trajectories, prices: Mapping[str, ArmPrice]) -> tuple[Floats, Floats]:
     """(n,) USD of each step by its own token classes, and if all of its prompt were fresh."""
-    rows = [prices.get(name, ArmPrice(None, None)) for name in steps.arms]
-
-    def price(values: list[float | None]) -> Floats:
-        column = np.array([np.nan if one is None else one for one in values], dtype=np.float64)
-        return np.asarray(column[steps.arm])
-
+    table = PriceTable.of(prices, steps.arms)
+    input_, output = table.input[steps.arm], table.output[steps.arm]
     # A log of a provider that charges nothing for writes does not count them.
     write = np.nan_to_num(steps.write)
     rest = steps.prompt - steps.read - write
-    input_, output = price([one.input for one in rows]), price([one.output for one in rows])
     charged = [
-        (rest, input_), (steps.read, price([one.read for one in rows])),
-        (write, price([one.write for one in rows])), (steps.completion, output),
+        (rest, input_), (steps.read, table.read[steps.arm]), (write, table.write[steps.arm]),
+        (steps.completion, output),
     ]  # fmt: skip
     usd = np.sum([np.where(n == 0, 0.0, n * p) for n, p in charged], axis=0) / 1e6
-    longest = price([np.inf if one.up_to is None else one.up_to for one in rows])
+    longest = table.up_to[steps.arm]
     usd = np.where((steps.prompt > longest) | (rest < 0), np.nan, usd)
     return usd, np.asarray((steps.prompt * input_ + steps.completion * output) / 1e6)
 
@@ -643,7 +592,7 @@ def cache_check(steps: Trajectories, prices: Mapping[str, ArmPrice]) -> CacheChe
     if not known.any():
         return None
     predicted = replay(steps, steps.arm, prices, steps.arms, shared=False).read_most
-    later = np.diff(steps.trajectory, prepend=-1) == 0
+    later = ~steps.is_first
     return CacheCheck(
         float(predicted[known].sum()), float(steps.read[known].sum()), int(known.sum()),
         int((later & known).sum()),

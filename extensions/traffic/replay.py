@@ -7,9 +7,11 @@ says nothing of whether the other arm would have got as far.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +65,20 @@ class Trajectories:
 
     def __len__(self) -> int:
         return len(self.task)
+
+    @cached_property
+    def is_first(self) -> Bools:
+        """(n,) whether each step begins its trajectory."""
+        return np.asarray(np.diff(self.trajectory, prepend=-1) != 0)
+
+    @cached_property
+    def first(self) -> Ints:
+        """(trajectories,) number of the step that each trajectory begins with."""
+        return np.flatnonzero(self.is_first)
+
+    def answered(self, names: Sequence[str]) -> Ints:
+        """(n,) number in `names` of the arm that answered; −1 where it is not among them."""
+        return np.array([names.index(one) if one in names else -1 for one in self.arms])[self.arm]
 
 
 def trajectories_of(steps: pa.Table) -> Trajectories:
@@ -235,7 +251,9 @@ def policy_arms(
     n = len(steps)
     word, _, rest = text.partition(":")
     if text == "recorded":
-        return np.array([_number(name, names) for name in steps.arms])[steps.arm]
+        for name in steps.arms:
+            _number(name, names)
+        return steps.answered(names)
     if word == "always" and rest:
         return np.full(n, _number(rest, names))
     if word in ("first", "every") and rest.count(":") >= 2:
@@ -256,8 +274,7 @@ def policy_arms(
 
 def _within(steps: Trajectories) -> Ints:
     """(n,) place of each step in its trajectory, from 0."""
-    starts = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
-    return np.arange(len(steps)) - starts[steps.trajectory]
+    return np.arange(len(steps)) - steps.first[steps.trajectory]
 
 
 def _pair(text: str, names: tuple[str, ...], where: str) -> tuple[int, int]:
@@ -354,52 +371,35 @@ def replay(
             cache of another trajectory. That is a bound for other arms, and for arms that lose
             calls to them; an arm that keeps all its calls reads it.
     """
-    table = _PriceTable.of(prices, names)
+    table = PriceTable.of(prices, names)
+    foreign = steps.answered(names) != arm
     read_least, read_most = _read(steps, arm, table)
     if shared:
         borrowed = np.where(table.ttl[arm] > 0, first_reads(steps), 0.0)
         read_most = np.maximum(read_most, np.minimum(borrowed, steps.prompt))
-        moved = _foreign(steps, arm, names)
-        left = np.isin(steps.arm, np.unique(steps.arm[moved]))
-        sure = np.where(moved | left, 0.0, np.minimum(borrowed, steps.prompt))
+        left = np.isin(steps.arm, np.unique(steps.arm[foreign]))
+        sure = np.where(foreign | left, 0.0, np.minimum(borrowed, steps.prompt))
         read_least = np.maximum(read_least, sure)
     least, write = _prompt_cost(steps, arm, table, read_most)
     most, _ = _prompt_cost(steps, arm, table, read_least)
-    foreign = _foreign(steps, arm, names)
     switch = np.zeros(len(steps), bool)
     inside = np.diff(steps.chain) == 0
     switch[1:] = inside & (np.diff(arm) != 0)
     # As if each arm had read what the step before left, whoever served it.
     kept, _ = _read(steps, np.zeros_like(arm), table, of=arm)
     warm, _ = _prompt_cost(steps, arm, table, np.maximum(kept, read_most))
-    return StepCosts(
-        arm=arm,
-        read_least=read_least,
-        read_most=read_most,
-        write=write,
-        prompt_least=least,
-        prompt_most=most,
-        output=np.where(foreign, np.nan, steps.completion * table.output[arm] / 1e6),
-        foreign=foreign,
-        switch=switch,
-        lost=np.where(switch, least - warm, 0.0),
-    )
-
-
-def _foreign(steps: Trajectories, arm: Ints, names: tuple[str, ...]) -> Bools:
-    """(n,) whether another arm answered in the recording."""
-    answered = np.array([names.index(name) if name in names else -1 for name in steps.arms])
-    return np.asarray(answered[steps.arm] != arm)
+    output = np.where(foreign, np.nan, steps.completion * table.output[arm] / 1e6)
+    lost = np.where(switch, least - warm, 0.0)
+    return StepCosts(arm, read_least, read_most, write, least, most, output, foreign, switch, lost)
 
 
 def first_reads(steps: Trajectories) -> Floats:
     """(n,) tokens that the first call of a trajectory read from a cache; 0 elsewhere."""
-    first = np.diff(steps.trajectory, prepend=-1) != 0
-    return np.where(first, np.nan_to_num(steps.read), 0.0)
+    return np.where(steps.is_first, np.nan_to_num(steps.read), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class _PriceTable:
+class PriceTable:
     """Prices and rules of all arms as arrays (arms,); NaN unknown."""
 
     input: Floats
@@ -414,29 +414,24 @@ class _PriceTable:
     up_to: Floats
 
     @classmethod
-    def of(cls, prices: Mapping[str, ArmPrice], names: tuple[str, ...]) -> _PriceTable:
+    def of(cls, prices: Mapping[str, ArmPrice], names: tuple[str, ...]) -> PriceTable:
         rows = [prices.get(name, ArmPrice(None, None)) for name in names]
         rules = [cache_rule(row.rule) for row in rows]
 
-        def column(values: list[float | int | None]) -> Floats:
-            return np.array([np.nan if one is None else one for one in values], dtype=np.float64)
+        def column(of: Sequence[Any], name: str) -> Floats:
+            return np.array([getattr(one, name) for one in of], dtype=np.float64)  # None is NaN
 
+        up_to = column(rows, "up_to")
         return cls(
-            column([one.input for one in rows]),
-            column([one.output for one in rows]),
-            column([one.read for one in rows]),
-            column([one.write for one in rows]),
-            column([rule.ttl_s for rule in rules]),
-            column([rule.minimum for rule in rules]),
-            column([rule.block for rule in rules]),
-            np.array([rule.premium for rule in rules]),
-            np.array([rule.output for rule in rules]),
-            column([np.inf if one.up_to is None else one.up_to for one in rows]),
-        )
+            column(rows, "input"), column(rows, "output"), column(rows, "read"),
+            column(rows, "write"), column(rules, "ttl_s"), column(rules, "minimum"),
+            column(rules, "block"), column(rules, "premium") == 1, column(rules, "output") == 1,
+            np.where(np.isnan(up_to), np.inf, up_to),
+        )  # fmt: skip
 
 
 def _read(
-    steps: Trajectories, server: Ints, table: _PriceTable, *, of: Ints | None = None
+    steps: Trajectories, server: Ints, table: PriceTable, *, of: Ints | None = None
 ) -> tuple[Floats, Floats]:
     """(least, most) tokens that each step reads from the cache of the arm that serves it.
 
@@ -466,7 +461,7 @@ def _last_of_arm(part: Ints, arm: Ints) -> Ints:
 
 
 def _reusable(
-    steps: Trajectories, before: Ints, arm: Ints, table: _PriceTable
+    steps: Trajectories, before: Ints, arm: Ints, table: PriceTable
 ) -> tuple[Floats, Bools]:
     """(n,) tokens that the call before left for this one if it is not too old; age unknown."""
     left = steps.prompt[before] + np.where(
@@ -483,7 +478,7 @@ def _reusable(
 
 
 def _prompt_cost(
-    steps: Trajectories, arm: Ints, table: _PriceTable, read: Floats
+    steps: Trajectories, arm: Ints, table: PriceTable, read: Floats
 ) -> tuple[Floats, Floats]:
     """(USD of the prompt, tokens written) when so many of its tokens are read."""
     writes = table.premium[arm] & (steps.prompt >= table.minimum[arm])

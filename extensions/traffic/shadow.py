@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -93,8 +93,7 @@ def achieved(
         propensity: (n,) logged probability of the arm of each step; NaN unknown.
         among: (trajectories,) which of them count; by default all.
     """
-    first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
-    chosen = np.array([names.index(name) for name in steps.arms])[steps.arm]
+    first, chosen = steps.first, steps.answered(names)
     same = np.minimum.reduceat((chosen == arm).astype(int), first).astype(bool)
     if among is not None:
         first, same = first[among], same[among]
@@ -130,7 +129,7 @@ def _decisions(
     Raises:
         CannotTell: a trajectory holds several decisions, whose outcome is of all of them.
     """
-    anew = np.diff(steps.trajectory, prepend=-1) == 0
+    anew = ~steps.is_first
     decided = anew & (~np.isnan(propensity) & (propensity < 1))
     switched = anew & (np.concatenate([[0], np.diff(arm)]) != 0)
     if decided.any() or switched.any():
@@ -193,10 +192,6 @@ class ShadowReport:
     after: str | None = None
     past: Mapping[str, DaySaving] = field(default_factory=dict)
     break_even: Mapping[str, float] = field(default_factory=dict)
-
-    def data(self) -> dict[str, Any]:
-        """The report as plain values."""
-        return asdict(self)
 
     def lines(self) -> Iterator[str]:
         """The page, in Markdown."""
@@ -416,7 +411,7 @@ def _by_router(
     from routeyard.flows.evaluation.route import choices_of
     from routeyard.pipelines.common.encoders import NAME as TFIDF
 
-    first = np.flatnonzero(np.diff(steps.trajectory, prepend=-1))
+    first = steps.first
     asked = [recorded.prompts[k] for k in steps.order[first]] if recorded.prompts else []
     lacking = len(first) - sum(bool(one) for one in asked)
     if lacking:
@@ -437,7 +432,7 @@ def _by_router(
 def _shares(
     steps: Trajectories, arm: Ints, names: tuple[str, ...]
 ) -> dict[str, tuple[float, float]]:
-    logged = np.array([names.index(name) for name in steps.arms])[steps.arm]
+    logged = steps.answered(names)
     counts = [np.bincount(one, minlength=len(names)) / len(steps) for one in (logged, arm)]
     return {
         name: (float(counts[0][k]), float(counts[1][k]))
@@ -452,7 +447,7 @@ def _cannot(
 ) -> list[str]:  # fmt: skip
     """What the log cannot tell of this router, and why."""
     said = list(recorded.doubts)
-    logged = np.array([names.index(name) for name in steps.arms])[steps.arm]
+    logged = steps.answered(names)
     if other := int((logged != arm).sum()):
         said.append(
             f"In {other:,} of {len(steps):,} calls the router chooses an arm that did not answer: "
@@ -461,8 +456,7 @@ def _cannot(
         )
     if found.refused:
         said.append(f"Outcomes under the router: {found.refused}.")
-    first = np.diff(steps.trajectory, prepend=-1) != 0
-    began = np.floor(steps.time[first] / DAY)[steps.trajectory]
+    began = np.floor(steps.time[steps.first] / DAY)[steps.trajectory]
     later = np.unique(steps.trajectory[np.floor(steps.time / DAY) > began])
     if len(later):
         said.append(

@@ -1,4 +1,4 @@
-"""`routeyard zoo tune`: routers whose encoder is trained end to end."""
+"""Extensions."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def zoo_tune_command(
     threads: Annotated[int, typer.Option(min=1)] = 1,
     plan: Plan = False,
 ) -> Output:
-    """Train routers with their encoder end to end, and the same heads on the frozen encoder.
+    """Train routers with their encoder end to end.
 
-    A grid of routers × encoders × amounts of data × frozen or tuned × seeds. The test split is
-    read once, at the end; validation alone stops a training and chooses its checkpoint. A run that
-    was killed continues where it was, to the same figures. Every cell leaves a router that
-    `routeyard route` asks, and a table of scores for `zoo run --own`; `tuned.parquet` is
-    what the studies `tuning_*` read.
+    Beside them the same heads on the frozen encoder. A grid of routers × encoders × amounts of data
+    × frozen or tuned × seeds. The test split is read once, at the end; validation alone stops a
+    training and chooses its checkpoint. A run that was killed continues where it was, to the same
+    figures. Every cell leaves a router that `routeyard route` asks, and a table of scores for `zoo
+    run --own`; `tuned.parquet` is what the studies `tuning_*` read.
 
     Examples:
 

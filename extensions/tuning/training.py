@@ -77,8 +77,9 @@ class SharedMLP(Trained):
 
     def registered(self) -> MLP:
         """The same network as the zoo's `mlp`, which can be saved and loaded."""
-        shape = np.array([self._network[0].in_features, self.settings["width"]])
-        return MLP(seed=self.seed).restore({**self.arrays(), "shape": shape})
+        made = MLP(seed=self.seed)
+        made.width, made._network = self.settings["width"], self._network
+        return made
 
 
 #: Router → head, in the study's order (section 6.1: classifier heads, contrastive, pairs,

@@ -1,4 +1,4 @@
-"""`routeyard score`."""
+"""Labels."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from routeyard.flows.cli.options import (
     YARD,
     Jobs,
     Json,
-    OldPlace,
     OptionalWrittenPath,
     Output,
     Workspace,
     WrittenWorkspace,
     write_csv,
 )
+from routeyard.schemas.errors import BadInput
 from routeyard.schemas.text import in_line
 
 if TYPE_CHECKING:
@@ -33,40 +33,80 @@ if TYPE_CHECKING:
 
 def audit_command(
     path: Path,
+    labels: Annotated[bool, typer.Option("--labels")] = False,
+    recipe: str | None = None,
+    workspace: Workspace = YARD,
     release: Annotated[Path | None, typer.Option()] = None,
+    scheme: str | None = None,
     beside: Annotated[Path | None, typer.Option()] = None,
+    reworded: Path | None = None,
+    arena: OptionalWrittenPath = None,
     show: Annotated[int, typer.Option(min=0)] = 5,
     out: OptionalWrittenPath = None,
 ) -> Output:
-    """Find what is wrong with anybody's results, and what it does to the leaderboard.
+    """Find what is wrong with results, a release, a workspace or choices.
 
-    Takes a file or a folder of results in any layout, a release, or a submission of
-    choices (with the release it was made for). One verdict: `clean`, `doubtful` or
-    `defective`. Findings come in the order of what mending them changes: pairs of arms
-    that change places first. Each names its rows, and the recipe key that mends it.
-
+    Takes a file or a folder of results in any layout, a release, or choices of a router (with
+    the --release they were made for: leaks, constants, foreign prices, gaps, repeats). One verdict:
+    `clean`, `doubtful` or `defective`. Findings come in the order of what mending them changes:
+    pairs of arms that change places first. Each names its rows, and the recipe key that mends it.
     Exits 3 when the verdict is `defective`.
+
+    Of a workspace usage, prices and served models are checked: of all answers in its ledger, of
+    the recording that --recipe names, else that of the recipe that was built last. Exits 3 when a
+    finding is neither waived by --recipe nor resolved.
+
+    With --labels: labels of a build or of any release that should not be trusted, and why. Looks
+    at agreement and confusion of scorers per task, models that cannot be read, runs whose texts
+    commit to several answers, constants filled in where nothing was found, references that are
+    probably wrong, texts that are no answers (stubs, refusals, cut-off answers, errors of a
+    harness, constants), conflicts among near-duplicates, and stored labels that a regrade
+    contradicts. Every model's accuracy is printed over all and over readable answers, with the
+    interval its doubtful labels leave open.
 
     Examples:
 
         routeyard audit results.csv
 
-        routeyard audit logs/ --json
-
         routeyard audit yard/releases/demo/1.0.0 --out findings
 
-        routeyard audit choices.csv --release yard/releases/demo/1.0.0
+        routeyard audit choices.csv --release yard/releases/demo/1.0.0 --arena mine-arena.json
+
+        routeyard audit yard --recipe my_benchmark.yaml --json
+
+        routeyard audit zeroeval_gsm --labels --workspace yard --out findings
 
     Args:
-        path: File or folder of results, release, or table of choices.
-        release: The release that a submission was made for.
-        beside: An earlier submission of the same team, to compare with.
+        path: File or folder of results, release, table of choices or workspace; with --labels a
+            release, or the name or recipe of a built benchmark.
+        labels: Audit the labels.
+        recipe: Recipe whose thresholds, prices and waivers count for a workspace.
+        release: The release that choices were made for.
+        beside: With --release: earlier choices of the same team, to compare with.
+        reworded: With --release: what the router chose for the same questions in other words; the
+            share that goes to the same model is RouterArena's robustness.
+        arena: With --release: also write RouterArena's layout here, if nothing fails; its score
+            is read back off the file.
         show: Findings of each kind to print; --json and --out have all.
-        out: Folder for the page (`audit.html`, `audit.md`) and `audit.json`.
+        out: Folder for the page (`audit.html`, `audit.md`) and `audit.json`, or, with --labels, for
+            every table behind the findings as CSV.
     """
-    from routeyard.flows.audits import audit_path, write_page
+    from routeyard.flows.audits import audit_path, audit_submitted, write_page
 
-    found = audit_path(path, release=release, beside=beside)
+    if labels:
+        return _labels(str(path), workspace, show, out)
+    if release is not None:
+        found = audit_submitted(path, release, beside, scheme, arena, reworded)
+    elif given := [n for n, one in {"beside": beside, "scheme": scheme, "arena": arena,
+                                    "reworded": reworded}.items() if one is not None]:  # fmt: skip
+        raise BadInput(
+            f"--{given[0]} is about choices, and no release is named that they are for",
+            next_step="add --release yard/releases/<name>/<version>",
+        )
+    elif recipe is not None or (path / "stages").is_dir() or (path / "ledger").is_dir():
+        return _metering(path, recipe)
+    else:
+        found = audit_path(path)
     if out is not None:
         write_page(found, out)
     return Output(
@@ -77,7 +117,7 @@ def audit_command(
 
 
 def _audit_lines(found: AuditPage, show: int) -> Iterator[str]:
-    from routeyard.datacards.reports.audit import whom
+    from routeyard.datacards.reports.health import whom
 
     looked_at = ", ".join(f"{count:,} {name}" for name, count in found.looked_at.items())
     yield f"{found.title}: {found.verdict}"
@@ -107,36 +147,12 @@ def _row(row: dict[str, object]) -> str:
     return str(row.get("at") or ", ".join(f"{k} {v}" for k, v in row.items()))
 
 
-# `routeyard audit metering`.
-
-
-def audit_metering_command(
-    place: OldPlace = None,
-    workspace: Workspace = YARD,
-    recipe: str | None = None,
-) -> Output:
-    """Check whether usage, prices and served models are what they claim to be.
-
-    Reads the ledger and calls no model. In a workspace of recorded answers, which has none, it
-    reads the recipe's recording, or without --recipe what the newest build's audit found. Each
-    finding names its rows: question and sample, or file and line of a recording.
-
-    Exits 3 on a finding that the recipe does not waive (`release.waivers`: gate
-    `metering`, or `metering:<check>` for one check).
-
-    Examples:
-
-        routeyard audit metering --workspace yard
-
-        routeyard audit metering --workspace yard --recipe my_benchmark.yaml --json
-
-    Args:
-        recipe: Recipe whose thresholds, prices and waivers count.
-    """
+def _metering(workspace: Path, recipe: str | None) -> Output:
+    """Usage, prices and served models of a workspace."""
     from routeyard.flows.metering_audit import audit_workspace
     from routeyard.pipelines.audit.metering import SHOWN
 
-    found = audit_workspace(place or workspace, recipe)
+    found = audit_workspace(workspace, recipe)
     whole = [(f, None) for f in found.unresolved] + [(f, w.reason) for f, w in found.waived]
     rows = [asdict(f) | {"waived": why, "at": found.rows(f, SHOWN)} for f, why in whole]
     lines = []
@@ -152,38 +168,8 @@ def audit_metering_command(
     return Output(rows, lines, exit_code=3 if found.unresolved else 0)
 
 
-# `routeyard audit labels`.
-
-
-def audit_labels_command(
-    benchmark: str,
-    workspace: Workspace = YARD,
-    show: Annotated[int, typer.Option(min=0)] = 10,
-    out: OptionalWrittenPath = None,
-) -> Output:
-    """List labels of a build or of any release that should not be trusted, and why.
-
-    Looks at: agreement and confusion of scorers per task, models that cannot be
-    read, runs whose texts commit to several answers, constants filled in where
-    nothing was found, references that are probably wrong, texts that are no answers (stubs,
-    refusals, cut-off answers, errors of a harness, constants), conflicts among
-    near-duplicates, and stored labels that a regrade contradicts.
-    Every model's accuracy is printed over all and over readable answers, with the
-    interval its doubtful labels leave open.
-
-    Examples:
-
-        routeyard audit labels zeroeval_gsm
-
-        routeyard audit labels downloads/somebodys_release/1.0.0
-
-        routeyard audit labels recipe.yaml --workspace yard --out findings
-
-    Args:
-        benchmark: Name of a built benchmark, its recipe, or a release folder.
-        show: Findings of each kind to print.
-        out: Folder for every table behind the findings, as CSV.
-    """
+def _labels(benchmark: str, workspace: Path, show: int, out: Path | None) -> Output:
+    """Labels of a build or a release that should not be trusted."""
     from routeyard.flows.label_audits import audit_labels
 
     found = audit_labels(benchmark, workspace)
@@ -241,43 +227,6 @@ def percent(value: float | None) -> str:
     return "undecided" if value is None else f"{value:.2%}"
 
 
-# `routeyard audit router`: is a submission of predictions what it says?
-
-
-def audit_router_command(
-    predictions: Path,
-    release: Path,
-    scheme: str | None = None,
-    arena: OptionalWrittenPath = None,
-    reworded: Path | None = None,
-) -> Output:
-    """Check choices for leaks, constants, foreign prices, gaps and repeats (exit 0 or 3).
-
-    Examples:
-
-        routeyard audit router mine.csv yard/releases/demo/1.0.0
-
-        routeyard audit router mine.csv RELEASE --arena mine-arena.json
-
-        routeyard audit router mine.csv RELEASE --reworded mine-reworded.csv
-
-    Args:
-        predictions: CSV or Parquet: query_id, model_id and, if given, cost and tokens.
-        arena: Also write RouterArena's layout here, if nothing fails; its score is read
-            back off the file.
-        reworded: What the router chose for the same questions in other words; the share that
-            goes to the same model is RouterArena's robustness.
-    """
-    from routeyard.flows.evaluation.released import audit_submission, robust
-
-    found = audit_submission(predictions, release, scheme=scheme, arena=arena)
-    if reworded is not None:
-        found = [*found, robust(predictions, reworded)]
-    failed = any(one.level == "fail" for one in found)
-    lines = [f"{one.level:<5} {one.name}: {one.says}" for one in found]
-    return Output(found, lines, exit_code=3 if failed else 0)
-
-
 # `routeyard relabel`.
 
 
@@ -288,11 +237,11 @@ def relabel_command(
     show: Annotated[int, typer.Option(min=0)] = 20,
     out: OptionalWrittenPath = None,
 ) -> Output:
-    """Run scorers and policy again over stored responses and list what changes.
+    """Run scorers and policy again over stored responses.
 
-    Nothing is asked of any model: the scorers that the recipe names now read the stored
-    texts again, verdicts of verifiers, judges and people are carried over, and the recipe's
-    policy as it is now decides. Sources whose scorer changed are listed. The build itself
+    What changes is listed. Nothing is asked of any model: the scorers that the recipe names now
+    read the stored texts again, verdicts of verifiers, judges and people are carried over, and the
+    recipe's policy as it is now decides. Sources whose scorer changed are listed. The build itself
     is not touched; `routeyard build` takes a changed scorer or policy over.
 
     Examples:
@@ -397,7 +346,6 @@ def review_command(
     from routeyard.flows.console import line
     from routeyard.flows.label_audits import Review
     from routeyard.pipelines.audit.labels import to_csv
-    from routeyard.schemas.errors import BadInput
 
     if csv is None and by is None:
         raise BadInput(
@@ -470,7 +418,6 @@ def score_command(
     from itertools import chain
 
     from routeyard.pipelines.label.scorers.score_answers import one_answer, rows, score_row
-    from routeyard.schemas.errors import BadInput
 
     if output is not None:
         answers = iter([one_answer(output, reference or [], choice or [], question)])

@@ -1,4 +1,4 @@
-"""Options of several commands that need more than a type; `commands.json` has their help."""
+"""Options that several commands share, and results of commands as lines or JSON."""
 
 from __future__ import annotations
 
@@ -19,6 +19,38 @@ if TYPE_CHECKING:
 
     from routeyard.schemas.errors import RouteyardError
 
+#: Parameter that several commands share → its help, where a command says nothing else of it.
+HELPS = {
+    "workspace": "Folder of ledger, stage outputs and releases.",
+    "recipe": "A recipe file, or the name of one that Routeyard ships.",
+    "release": "A release folder.",
+    "scale": "Factor for every number of questions: 0.01 takes one in a hundred.",
+    "reask": "Retry requests that failed permanently: `error` or `refused` (repeatable).",
+    "reask_truncated": "Retry truncated answers with this limit of tokens.",
+    "reuse": "Answers that another port of this machine gave are the same server's: use them.",
+    "ask_again": "Leave out answers that another port of this machine gave, and ask again.",
+    "embeddings": "Parquet file with query_id and vector; replaces the release's.",
+    "also": "File or folder of descriptors, hidden_states, signals, entropies, preferences or "
+    "tuned beside the release; again for more.",
+    "encoder": "Encoder for --embed.",
+    "cache": "Folder that keeps embeddings and predictions of routers between runs.",
+    "scheme": "Split scheme; by default `dense`, else the first by name.",
+    "split": "Only queries of this split: train, validation or test.",
+    "pair": "small,large: also routing between these two models.",
+    "cluster": "Resample whole groups of questions: duplicates or task; else single ones.",
+    "measure": "Cost measure: usd, tokens, latency or params; default: first.",
+    "device": "cpu, cuda, …; by default a GPU where there is one.",
+    "results": "Folder with evaluations, zoo tables or studies; again for more.",
+    "benchmark": "Name of a built benchmark, or its recipe.",
+    "timeout": "Longest time of a query, in seconds.",
+    "seed": "Seed of the resamples.",
+    "jobs": "Worker processes.",
+    "shards": "Parts each model's questions and embedding are cut into.",
+    "embed": "Compute embeddings that the release lacks.",
+    "resamples": "Bootstrap resamples of every interval.",
+    "plan": "Print memory, time and, for calls, USD; then stop.",
+    "out": "Folder for the results; never inside a release.",
+}
 #: Names the workspace, in place of `--workspace`.
 WORKSPACE = "ROUTEYARD_WORKSPACE"
 #: Defaults of `Workspace` and `Cache`.
@@ -54,7 +86,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON
 #: A workspace that is only read, and one that is written to.
 Workspace = Annotated[Path, _workspace()]
 WrittenWorkspace = Annotated[Path, _workspace(callback=sealed_off)]
-OldPlace = Annotated[Path | None, typer.Argument(hidden=True)]
 #: A path to write to.
 WrittenPath = Annotated[Path, typer.Option(callback=sealed_off)]
 OptionalWrittenPath = Annotated[Path | None, typer.Option(callback=sealed_off)]

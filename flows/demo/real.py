@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import functools
 import hashlib
 import json
 import math
@@ -18,12 +17,12 @@ import threading
 import time
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -33,7 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from routeyard.flows.demo.server import HttpReply, running
 from routeyard.pipelines.common.arrays import Floats
-from routeyard.pipelines.common.encoders import WEIGHTS, Weights, fetch, home
+from routeyard.pipelines.common.encoders import WEIGHTS, Weights, fetch
 from routeyard.pipelines.common.staging import replacing
 from routeyard.schemas.errors import BadInput
 
@@ -125,11 +124,6 @@ def _silent(library: ModuleType) -> Any:
     return library.llama_log_callback(lambda level, text, data: None)
 
 
-def at_hand() -> bool:
-    """Whether the weights are here, so that nothing would be fetched."""
-    return bool(os.environ.get(VARIABLE)) or (home(_NAME) / _FILE).is_file()
-
-
 def source() -> Path:
     """The GGUF file that everything is made of, fetched once.
 
@@ -190,148 +184,146 @@ class TooLong(ValueError):
     """The prompt and the answer that is asked for do not fit the context."""
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How an answer is drawn. `temperature` 0 takes the likeliest token; `top_p` draws from the
-    fewest tokens whose share is that large."""
+class ChatMessage(BaseModel):
+    """One message of a conversation."""
 
-    temperature: float = 1.0
-    max_tokens: int = 256
-    stop: tuple[str, ...] = ()
-    seed: int = 0
-    top_logprobs: int = 0
-    top_p: float = 1.0
+    model_config = ConfigDict(strict=True)
+
+    role: str
+    content: str
 
 
-@dataclass(frozen=True)
-class ChatAnswer:
-    """An answer.
+class ChatRequest(BaseModel):
+    """What the server can do: one answer at a time, not streamed.
 
-    Attributes:
-        cached_tokens: Of the prompt, not evaluated again: the last prompt began with them.
-        logprobs: Of each token: its text, its log-probability at temperature 1, and the
-            likeliest tokens with theirs.
+    `temperature` 0 takes the likeliest token; `top_p` draws from the fewest tokens whose share is
+    that large.
     """
 
-    text: str
-    finish_reason: str
-    prompt_tokens: int
-    completion_tokens: int
-    logprobs: list[dict[str, Any]]
-    cached_tokens: int = field(default=0, compare=False)
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: str
+    messages: list[ChatMessage] = Field(min_length=1)
+    temperature: float | None = Field(default=None, ge=0, le=10)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_tokens: int | None = Field(default=None, ge=1)
+    max_completion_tokens: int | None = Field(default=None, ge=1)
+    stop: str | list[str] | None = None
+    seed: int | None = Field(default=None, ge=0)
+    logprobs: bool | None = None
+    top_logprobs: int | None = Field(default=None, ge=0)
+    n: Literal[1] | None = None
+    stream: Literal[False] | None = None
+
+    def digest(self) -> int:
+        """A number of the conversation: two questions with one seed draw differently."""
+        text = json.dumps([one.model_dump() for one in self.messages], sort_keys=True)
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 class Chat:
     """A chat model of the ChatML form in a GGUF file; one answer at a time."""
 
     def __init__(self, path: Path, *, context: int = 2048) -> None:
-        library = binding()
-        self._library = library
-        self._llama = library.Llama(
+        self._library = binding()
+        self.llama = self._library.Llama(
             str(path), n_ctx=context, n_batch=PIECE, n_threads=1, n_threads_batch=1, verbose=False
         )
         self._context = context
-        self._vocabulary = library.llama_model_get_vocab(self._llama.model)
+        self._vocabulary = self._library.llama_model_get_vocab(self.llama.model)
         self._held: list[int] = []
         self._lock = threading.Lock()
 
-    def answer(self, messages: Sequence[Mapping[str, str]], sampling: Sampling) -> ChatAnswer:
-        """The answer to a conversation.
+    def prompt(self, messages: Sequence[ChatMessage]) -> list[int]:
+        """Tokens of a conversation; what a message says is never read as markup."""
+        tokens: list[int] = []
+        for message in messages:
+            tokens += self.tokens("<|im_start|>", markup=True)
+            tokens += self.tokens(f"{message.role}\n{message.content}")
+            tokens += self.tokens("<|im_end|>", markup=True) + self.tokens("\n")
+        return tokens + self.tokens("<|im_start|>", markup=True) + self.tokens("assistant\n")
+
+    def tokens(self, text: str, *, markup: bool = False) -> list[int]:
+        """Tokens of a text."""
+        return list(self.llama.tokenize(text.encode(), add_bos=False, special=markup))
+
+    def answer(self, asked: ChatRequest) -> dict[str, Any]:
+        """`choices` and `usage` of a completion; the log-probabilities are at temperature 1.
 
         Raises:
             TooLong: it does not fit the model's context.
         """
         with self._lock:
-            return self._answer(self.prompt(messages), sampling, _digest(messages))
+            return self._answer(self.prompt(asked.messages), asked)
 
-    def log_likelihood(self, messages: Sequence[Mapping[str, str]], reply: str) -> float:
-        """Log-probability, in nats, that the answer begins with this reply."""
-        with self._lock:
-            self._read(self.prompt(messages))
-            total = 0.0
-            for token in self._text(reply):
-                total += float(self._logits()[token])
-                self._llama.eval([token])
-            return total
-
-    def prompt(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """Tokens of a conversation; what a message says is never read as markup."""
-        tokens: list[int] = []
-        for message in messages:
-            tokens += self._markup("<|im_start|>")
-            tokens += self._text(f"{message['role']}\n{message['content']}")
-            tokens += self._markup("<|im_end|>") + self._text("\n")
-        return tokens + self._markup("<|im_start|>") + self._text("assistant\n")
-
-    def _markup(self, text: str) -> list[int]:
-        return list(self._llama.tokenize(text.encode(), add_bos=False, special=True))
-
-    def _text(self, text: str) -> list[int]:
-        return list(self._llama.tokenize(text.encode(), add_bos=False, special=False))
-
-    def _answer(self, prompt: list[int], sampling: Sampling, digest: int) -> ChatAnswer:
-        if len(prompt) + sampling.max_tokens > self._context:
+    def _answer(self, prompt: list[int], asked: ChatRequest) -> dict[str, Any]:
+        most = asked.max_completion_tokens or asked.max_tokens or 256
+        if len(prompt) + most > self._context:
             raise TooLong(
-                f"{len(prompt)} prompt tokens and {sampling.max_tokens} for the answer are more "
+                f"{len(prompt)} prompt tokens and {most} for the answer are more "
                 f"than the {self._context} of the model's context"
             )
-        random = np.random.default_rng([sampling.seed, digest])
-        kept = self._read(prompt)
+        random = np.random.default_rng([asked.seed or 0, asked.digest()])
+        kept = self.read(prompt)
+        stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
         said: list[int] = []
         shown: list[dict[str, Any]] = []
         text, why = "", "length"
-        while len(said) < sampling.max_tokens:
-            logits = self._logits()
-            token = _draw(logits, sampling, random)
+        while len(said) < most:
+            logits = self.logits()
+            token = draw(logits, asked.temperature, asked.top_p, random)
             if self._library.llama_vocab_is_eog(self._vocabulary, token):
                 why = "stop"
                 break
             said.append(token)
-            shown.append(self._shown(logits, token, sampling.top_logprobs))
+            top = [self._token(logits, one) for one in _likeliest(logits, asked.top_logprobs or 0)]
+            shown.append({**self._token(logits, token), "top_logprobs": top})
             text = self._words(said)
-            found = [text.find(end) for end in sampling.stop if end in text]
-            if found:
+            if found := [text.find(end) for end in stops if end in text]:
                 text, why = text[: min(found)], "stop"
                 break
-            self._llama.eval([token])
+            self.llama.eval([token])
         # Its end is a token as well: it was computed, and servers count it.
-        ended = len(said) + (why == "stop")
-        return ChatAnswer(
-            text, why, len(prompt), min(ended, sampling.max_tokens), shown, cached_tokens=kept
-        )
+        ended = min(len(said) + (why == "stop"), most)
+        choice = {
+            "index": 0,
+            "message": {"role": "assistant", "content": text},
+            "finish_reason": why,
+            "logprobs": {"content": shown} if asked.logprobs else None,
+        }
+        usage = {
+            "prompt_tokens": len(prompt),
+            "completion_tokens": ended,
+            "total_tokens": len(prompt) + ended,
+            "prompt_tokens_details": {"cached_tokens": kept},
+        }
+        return {"choices": [choice], "usage": usage}
 
-    def _read(self, prompt: list[int]) -> int:
+    def read(self, prompt: list[int]) -> int:
         """Bring the model behind the prompt's last token; how many of its tokens it still held."""
-        same = 0
-        for ours, held in zip(prompt[:-1], self._held, strict=False):
-            if ours != held:
-                break
-            same += 1
-        self._llama.n_tokens = same = same // PIECE * PIECE
+        pairs = zip(prompt[:-1], self._held, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        self.llama.n_tokens = same = same // PIECE * PIECE
         self._held = []
         for start in range(same, len(prompt), PIECE):
-            self._llama.eval(prompt[start : start + PIECE])
+            self.llama.eval(prompt[start : start + PIECE])
         self._held = prompt
         return same
 
-    def _logits(self) -> Floats:
+    def logits(self) -> Floats:
         """Log-probabilities of the next token, float64 [vocabulary]."""
-        raw = self._library.llama_get_logits_ith(self._llama.ctx, -1)
-        logits = np.ctypeslib.as_array(raw, shape=(self._llama.n_vocab(),)).astype(np.float64)
+        raw = self._library.llama_get_logits_ith(self.llama.ctx, -1)
+        logits = np.ctypeslib.as_array(raw, shape=(self.llama.n_vocab(),)).astype(np.float64)
         logits -= logits.max()
         logits -= math.log(np.exp(logits).sum())
         return logits
-
-    def _shown(self, logits: Floats, token: int, top: int) -> dict[str, Any]:
-        likeliest = [self._token(logits, one) for one in _likeliest(logits, top)]
-        return {**self._token(logits, token), "top_logprobs": likeliest}
 
     def _token(self, logits: Floats, token: int) -> dict[str, Any]:
         logprob = round(float(logits[token]), 6)
         return {"token": self._words([token]), "logprob": logprob, "bytes": None}
 
     def _words(self, tokens: list[int]) -> str:
-        return str(self._llama.detokenize(tokens).decode("utf-8", "replace"))
+        return str(self.llama.detokenize(tokens).decode("utf-8", "replace"))
 
 
 def _likeliest(logits: Floats, top: int) -> list[int]:
@@ -347,23 +339,20 @@ def _likeliest(logits: Floats, top: int) -> list[int]:
     return [int(one) for one in near[np.argsort(-logits[near], kind="stable")][:top]]
 
 
-def _draw(logits: Floats, sampling: Sampling, random: np.random.Generator) -> int:
-    if sampling.temperature == 0:
+def draw(
+    logits: Floats, temperature: float | None, top_p: float | None, random: np.random.Generator
+) -> int:
+    """A token, drawn as `ChatRequest` says."""
+    if temperature == 0:
         return int(logits.argmax())
-    weights = np.exp((logits - logits.max()) / sampling.temperature)
-    if sampling.top_p < 1:
+    weights = np.exp((logits - logits.max()) / (1.0 if temperature is None else temperature))
+    if top_p is not None and top_p < 1:
         order = np.argsort(-weights, kind="stable")
         # What comes before a token is short of the share: the token is one of the fewest.
         before = weights[order].cumsum() - weights[order]
-        weights[order[before >= sampling.top_p * weights.sum()]] = 0
+        weights[order[before >= top_p * weights.sum()]] = 0
     shares = weights.cumsum()
     return int(np.searchsorted(shares, random.random() * shares[-1], side="right"))
-
-
-def _digest(messages: Sequence[Mapping[str, str]]) -> int:
-    """A number of the conversation: two questions with one seed draw differently."""
-    text = json.dumps([dict(one) for one in messages], sort_keys=True)
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
 # The real pool behind an OpenAI-compatible HTTP server on loopback.
@@ -409,15 +398,13 @@ class RealPool:
             return _refused(400, f"{place!r}: {_EXPECTED.get(place, found['msg'])}")
         if asked.model not in VARIANTS:
             return _refused(404, f"the model {asked.model!r} does not exist")
-        messages = [one.model_dump() for one in asked.messages]
-        wants = bool(asked.logprobs)
-        work = functools.partial(self._answer, asked.model, messages, asked.sampling, wants)
-        return asyncio.ensure_future(self._in_turn(asked.model, work))
+        return asyncio.ensure_future(self._in_turn(asked))
 
-    async def _in_turn(self, name: str, work: Callable[[], HttpReply]) -> HttpReply:
+    async def _in_turn(self, asked: ChatRequest) -> HttpReply:
         """Requests to one model take turns in the order they came; so do models for a thread."""
-        async with self._turns[name], self._places:
-            return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+        async with self._turns[asked.model], self._places:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._workers, self._answer, asked)
 
     def models(self) -> dict[str, Any]:
         """`/v1/models`."""
@@ -428,84 +415,28 @@ class RealPool:
         """`/counts`: requests so far, and the seconds of one thread that they took."""
         return {"requests": int(self._asked), "seconds": self._seconds}
 
-    def _answer(
-        self, name: str, messages: list[dict[str, str]], sampling: Sampling, wants: bool
-    ) -> HttpReply:
+    def _answer(self, asked: ChatRequest) -> HttpReply:
+        name = asked.model
         with self._making:
             if name not in self._made:
                 self._made[name] = Chat(variant(name, self._folder))
         began = time.thread_time()
         try:
-            said = self._made[name].answer(messages, sampling)
+            said = self._made[name].answer(asked)
         except TooLong as error:
             return _refused(400, str(error))
         self._asked += 1
         self._seconds += time.thread_time() - began
-        return HttpReply(200, _body(name, said, sampling, wants))
-
-
-class ChatMessage(BaseModel):
-    """One message of a conversation."""
-
-    model_config = ConfigDict(strict=True)
-
-    role: str
-    content: str
-
-
-class ChatRequest(BaseModel):
-    """What the server can do: one answer at a time, not streamed."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    model: str
-    messages: list[ChatMessage] = Field(min_length=1)
-    temperature: float | None = Field(default=None, ge=0, le=10)
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    max_tokens: int | None = Field(default=None, ge=1)
-    max_completion_tokens: int | None = Field(default=None, ge=1)
-    stop: str | list[str] | None = None
-    seed: int | None = Field(default=None, ge=0)
-    logprobs: bool | None = None
-    top_logprobs: int | None = Field(default=None, ge=0)
-    n: Literal[1] | None = None
-    stream: Literal[False] | None = None
-
-    @property
-    def sampling(self) -> Sampling:
-        return Sampling(
-            temperature=1.0 if self.temperature is None else self.temperature,
-            top_p=self.top_p or 1.0,
-            max_tokens=self.max_completion_tokens or self.max_tokens or 256,
-            stop=tuple([self.stop] if isinstance(self.stop, str) else self.stop or ()),
-            seed=self.seed or 0,
-            top_logprobs=self.top_logprobs or 0,
-        )
-
-
-def _body(name: str, said: ChatAnswer, sampling: Sampling, wants: bool) -> dict[str, Any]:
-    stamp = hashlib.sha256(json.dumps([name, said.text, sampling.seed]).encode()).hexdigest()
-    return {
-        "id": f"chatcmpl-{stamp[:24]}",
-        "object": "chat.completion",
-        "created": 0,
-        "model": name,
-        "system_fingerprint": f"llama.cpp-{binding().__version__}",
-        "choices": [
-            {
-                "index": 0,
-                "message": {"role": "assistant", "content": said.text},
-                "finish_reason": said.finish_reason,
-                "logprobs": {"content": said.logprobs} if wants else None,
-            }
-        ],
-        "usage": {
-            "prompt_tokens": said.prompt_tokens,
-            "completion_tokens": said.completion_tokens,
-            "total_tokens": said.prompt_tokens + said.completion_tokens,
-            "prompt_tokens_details": {"cached_tokens": said.cached_tokens},
-        },
-    }
+        text = said["choices"][0]["message"]["content"]
+        stamp = hashlib.sha256(json.dumps([name, text, asked.seed or 0]).encode()).hexdigest()
+        body = {
+            "id": f"chatcmpl-{stamp[:24]}",
+            "object": "chat.completion",
+            "created": 0,
+            "model": name,
+            "system_fingerprint": f"llama.cpp-{binding().__version__}",
+        }
+        return HttpReply(200, {**body, **said})
 
 
 def _refused(status: int, why: str) -> HttpReply:

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from routeyard.flows.demo import answers as bank
+from routeyard.flows.demo.server import running, write_pictures
 
 
 def bank_file(root: Path) -> AbstractContextManager[str]:
@@ -15,21 +16,18 @@ def bank_file(root: Path) -> AbstractContextManager[str]:
 
 def served_pool(root: Path) -> AbstractContextManager[str]:
     """Address of the simulated pool, which is served while it is needed."""
-    from routeyard.flows.demo.server import running
 
     return running()
 
 
 def picture_folder(root: Path) -> AbstractContextManager[str]:
     """The questions of `image_demo` and their pictures, written into the workspace."""
-    from routeyard.flows.demo.server import write_pictures
 
     return nullcontext(str(write_pictures(root / "demo" / "pictures")))
 
 
 def served_eyes(root: Path) -> AbstractContextManager[str]:
     """Address of the simulated models that see, which are served while they are needed."""
-    from routeyard.flows.demo.server import running
 
     return running("pictures")
 
@@ -41,6 +39,5 @@ def hops_file(root: Path) -> AbstractContextManager[str]:
 
 def served_agents(root: Path) -> AbstractContextManager[str]:
     """Address of the simulated agents, which are served while they are needed."""
-    from routeyard.flows.demo.server import running
 
     return running("rehearsed", bank=str(bank.write_hops(root / "demo" / "hops")[1]))

@@ -2,8 +2,8 @@
 
     python -m routeyard.flows.demo.server simulated
 
-prints the base URL and serves `/v1/chat/completions` (also streamed), `/v1/models` with
-prices, `/counts` (what was asked and answered, for tests) and `/health`.
+prints the base URL and serves `/v1/chat/completions` (not streamed), `/v1/models` with prices,
+ `/counts` (what was asked and answered, for tests) and `/health`.
 """
 
 from __future__ import annotations
@@ -357,6 +357,8 @@ def routes(pool: ServedPool) -> dict[str, Route]:
             asked: Any = json.loads(await request.read())
         except (ValueError, RecursionError):
             asked = None
+        if isinstance(asked, dict) and asked.get("stream"):
+            return failure(400, "this server does not stream")
         at_once += 1
         most_at_once = max(most_at_once, at_once)
         try:
@@ -369,9 +371,6 @@ def routes(pool: ServedPool) -> dict[str, Route]:
             return web.Response()  # the client went away; nothing was answered
         if reply.key:
             answered[reply.key] += 1
-        if reply.status == 200 and asked.get("stream"):
-            usage = (asked.get("stream_options") or {}).get("include_usage", False)
-            return web.Response(body=_events(reply, usage), content_type="text/event-stream")
         return web.json_response(reply.body, status=reply.status, headers=dict(reply.headers))
 
     async def models(request: web.Request) -> web.StreamResponse:
@@ -390,30 +389,6 @@ def routes(pool: ServedPool) -> dict[str, Route]:
         "GET /counts": counts,
         "GET /health": health,
     }
-
-
-def _events(reply: HttpReply, include_usage: bool) -> bytes:
-    """A completion as server-sent events, one token each."""
-    body = {k: v for k, v in reply.body.items() if k not in ("choices", "usage")}
-    body["object"] = "chat.completion.chunk"
-    chunks: list[dict[str, Any]] = []
-    for choice in reply.body["choices"]:
-        said = choice["message"]
-        logprobs = (choice["logprobs"] or {}).get("content")
-        deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-        deltas += [{"content": piece} for piece in tokens(said["content"] or "")]
-        if said["refusal"]:
-            deltas.append({"refusal": said["refusal"]})
-        for i, delta in enumerate(deltas):
-            held = {"content": [logprobs[i - 1]]} if logprobs and 0 < i <= len(logprobs) else None
-            part = {"index": choice["index"], "delta": delta, "finish_reason": None}
-            chunks.append({**body, "choices": [{**part, "logprobs": held}]})
-        last = {"index": choice["index"], "delta": {}, "finish_reason": choice["finish_reason"]}
-        chunks.append({**body, "choices": [{**last, "logprobs": None}]})
-    if include_usage:
-        chunks.append({**body, "choices": [], "usage": reply.body["usage"]})
-    lines = [f"data: {json.dumps(chunk, ensure_ascii=False)}\n\n" for chunk in chunks]
-    return ("".join(lines) + "data: [DONE]\n\n").encode()
 
 
 @contextmanager
@@ -490,12 +465,8 @@ def png(colour: str, stripes: int, size: int) -> bytes:
 
 def look(data: bytes) -> tuple[str, int]:
     """Colour and number of stripes of a picture that `png` drew."""
-    size, at, packed = struct.unpack_from(">I", data, 16)[0], 8, b""
-    while at < len(data):
-        (length,) = struct.unpack_from(">I", data, at)
-        packed += data[at + 8 : at + 8 + length] * (data[at + 4 : at + 8] == b"IDAT")
-        at += 12 + length
-    row = zlib.decompressobj().decompress(packed, 1 + 3 * size)[1:]
+    (size,) = struct.unpack_from(">I", data, 16)
+    row = zlib.decompressobj().decompress(data[41:], 1 + 3 * size)[1:]  # behind signature and head
     pixels = [(row[x], row[x + 1], row[x + 2]) for x in range(0, len(row), 3)]
     seen = {rgb: name for name, rgb in COLOURS.items()}
     shown = [seen.get(pixel) for pixel in pixels]

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,18 +23,21 @@ from routeyard.flows.evaluation.released import (
 from routeyard.flows.workspace import BASE, module_hash, reach
 from routeyard.pipelines.common import machine as memory
 from routeyard.pipelines.common.arrays import Array
-from routeyard.pipelines.common.matrix import Core, Queries, core_of
+from routeyard.pipelines.common.matrix import Core, Queries, core_of, unseen_images
+from routeyard.pipelines.common.staging import write_json, write_parquet
 from routeyard.pipelines.evaluate.experiment import (
-    EvaluationSettings,
+    Predictions,
     RouterSpec,
+    default_scheme,
     handed_over,
-    lists_settings,
     own,
     read_predictions,
     registered,
 )
 from routeyard.pipelines.evaluate.fit import PredictionStore
-from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
+from routeyard.pipelines.evaluate.run.fitted import LABELS, battles_on, misled, trained
+from routeyard.pipelines.evaluate.run.fitted import duels_agreement as agreement
+from routeyard.pipelines.evaluate.settings import Bands, EvaluationSettings, lists_settings
 from routeyard.pipelines.evaluate.studies import STUDIES
 from routeyard.pipelines.evaluate.studies.needs import check, lacking, untaken
 from routeyard.pipelines.evaluate.studies.study import (
@@ -44,12 +48,13 @@ from routeyard.pipelines.evaluate.studies.study import (
     leaks,
     table_of,
 )
+from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
+from routeyard.pipelines.routers import PAIR_ROUTERS
 from routeyard.schemas.errors import BadInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from routeyard.pipelines.common.matrix import Core
     from routeyard.pipelines.evaluate.certificate import Certificate
     from routeyard.pipelines.evaluate.run import Evaluation
 
@@ -153,7 +158,6 @@ def from_code(target: str) -> RouterSpec:
 
 def from_file(path: Path) -> RouterSpec:
     """A router that is a CSV or Parquet file of predictions."""
-    from routeyard.pipelines.evaluate.experiment import Predictions, read_predictions
 
     return handed_over(path.stem, Predictions(read_predictions(path), path.stem))
 
@@ -173,9 +177,6 @@ def pair_scorers(
     Raises:
         BadInput: the preferences have several bases and none is named, or the one named is absent.
     """
-    from routeyard.pipelines.evaluate.run.fitted import LABELS, battles_on, misled, trained
-    from routeyard.pipelines.evaluate.run.fitted import duels_agreement as agreement
-    from routeyard.pipelines.routers import PAIR_ROUTERS
     from routeyard.pipelines.routers.pairs import of_one_basis
 
     if core.embeddings is None:
@@ -227,8 +228,6 @@ def write_evaluation(
     """Everything of an evaluation into a folder; returns the page, or without one the folder."""
     from routeyard.datacards.reports.evaluation import lookup, plot_all, report
     from routeyard.datacards.site.evaluation import EvaluationTables
-    from routeyard.pipelines.common.staging import write_json
-    from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 
     write_tables(folder, {name: getattr(done, name) for name in _TABLES})
     told: dict[str, Any] = {"facts": done.facts, "ranking": done.ranking}
@@ -240,27 +239,15 @@ def write_evaluation(
     write_json(folder / "evaluation.json", told)
     if not page:
         return folder
-    one = EvaluationTables(
-        title=f"Routers on {release.resolve().parent.name} {release.resolve().name}",
-        metrics=done.metrics,
-        curves=done.curves,
-        profiles=done.profiles,
-        comparisons=done.comparisons,
-        ood=done.ood,
-        ranking=done.ranking,
-        facts=done.facts,
-    )
+    title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
+    shown = {one.name: getattr(done, one.name) for one in fields(EvaluationTables)[1:]}
+    one = EvaluationTables(title, **shown)
     models = sorted(tables["models"].column("model_id").to_pylist())
     simulated = any(tables["models"].column("simulated").to_pylist())
     plot_all(folder, one, models, simulated=simulated)
     ids = sorted(set(done.choices.column("query_id").to_pylist()))
-    text = report(
-        one,
-        models=models,
-        simulated=simulated,
-        certificate=certificate,
-        lookup=lookup(tables, ids, done.choices),
-    )
+    answers = lookup(tables, ids, done.choices)
+    text = report(one, models=models, simulated=simulated, certificate=certificate, lookup=answers)
     written = folder / "report.html"
     written.write_text(text, encoding="utf-8")
     return written
@@ -268,8 +255,6 @@ def write_evaluation(
 
 def write_tables(out: Path, tables: Mapping[str, pa.Table | None]) -> None:
     """Parquet files, written beside and renamed, zstd."""
-
-    from routeyard.pipelines.common.staging import write_parquet
 
     for name, table in tables.items():
         if table is not None:
@@ -428,7 +413,6 @@ def evaluate_tables(
     core: Core | None = None,
 ) -> Evaluation:
     """As `evaluate`, of tables that were read already, and of their core where it is at hand."""
-    from routeyard.pipelines.evaluate.experiment import default_scheme
     from routeyard.pipelines.evaluate.results import default_pair
     from routeyard.pipelines.evaluate.run import evaluate as run
 
@@ -472,28 +456,23 @@ def evaluate_into(
     *,
     certificate: bool = True,
     page: bool = True,
-    router_from: Sequence[str] = (),
-    predictions: Sequence[Path] = (),
     also: Sequence[Path] = (),
     embeddings: Path | None = None,
-    picks: Mapping[str, Mapping[str, float]] | None = None,
     cache: Path = EVALUATION_CACHE,
+    **given: Any,
 ) -> tuple[Evaluation, dict[str, Any] | None, Path]:
     """As `evaluate`, written to a folder: the evaluation, its certificate and its HTML page.
 
     Args:
         certificate: Also write the routability certificate and put it on the page.
         page: Write the page and its plots; without them the folder is what `site` reads.
-        router_from, predictions, also, embeddings, picks, cache: As for `evaluate`.
+        also, embeddings, cache, given: As for `evaluate`, `given` router_from, predictions, picks.
 
     Raises:
         BadInput: as `evaluate`, or `out` is in a release.
     """
-    pass
-    from routeyard.pipelines.common.staging import write_json
     from routeyard.pipelines.evaluate.certificate import REFERENCE, least_resamples
     from routeyard.pipelines.evaluate.certificate import certify as run
-    from routeyard.pipelines.evaluate.experiment import registered
 
     how = settings or EvaluationSettings()
     memory.check("an evaluation", BASE)  # before hours of work
@@ -501,10 +480,7 @@ def evaluate_into(
     folder = out_folder(release, out)
     tables = with_embeddings(tables, embeddings, how.embed, cache, how.encoder, how.scheme)
     core = core_of(tables, whole=False)
-    done = evaluate_tables(
-        tables, routers, how,
-        router_from=router_from, predictions=predictions, picks=picks, cache=cache, core=core,
-    )  # fmt: skip
+    done = evaluate_tables(tables, routers, how, cache=cache, core=core, **given)
     certified = None
     if certificate:
         certified = run(
@@ -552,10 +528,8 @@ def certify(
     Returns:
         A `Certificate` with `verdict`, `words` and `to_json()`.
     """
-    from routeyard.pipelines.common.matrix import unseen_images
     from routeyard.pipelines.evaluate.certificate import REFERENCE
     from routeyard.pipelines.evaluate.certificate import certify as run
-    from routeyard.pipelines.evaluate.experiment import registered
 
     tables = read_release(Path(release))
     if embed is None and encoder is None and embeddings is None and "embeddings" not in tables:
@@ -575,7 +549,6 @@ def certify(
 
 def as_built(release: Path) -> str | None:
     """The encoder that the certificate of a release was made with; None without any."""
-    from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
 
     if not (release / MANIFEST).is_file():
         return None

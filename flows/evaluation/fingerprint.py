@@ -7,7 +7,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from routeyard.flows.console import hours, line
+from routeyard.flows.ledgers import ask_prompts, model_to_ask
+from routeyard.pipelines.collect.settings import ModelPrompts
+from routeyard.pipelines.evaluate.model_size import memory_of, speed, tokenised
+from routeyard.pipelines.evaluate.model_size import model_size_of as size_of
+from routeyard.pipelines.evaluate.signals import (
+    footprints,
+    load,
+    negative_log_likelihoods,
+    perplexity_fingerprints,
+    select_probes,
+    text_footprints,
+    trace_local,
+    trace_tokens,
+)
+from routeyard.pipelines.release.reader import open_release
 from routeyard.schemas.errors import BadInput, did_you_mean
 
 if TYPE_CHECKING:
@@ -42,9 +59,6 @@ def report_size(
     """
     import torch
     from transformers import AutoTokenizer
-
-    from routeyard.pipelines.evaluate.model_size import memory_of, speed, tokenised
-    from routeyard.pipelines.evaluate.model_size import model_size_of as size_of
 
     size = size_of(model, causal=True)
     where = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -120,8 +134,6 @@ def probe_queries(release: Path, probing: Probing) -> pa.Table:
     Raises:
         BadInput: the release has no validation queries, or withholds their text.
     """
-    from routeyard.pipelines.evaluate.signals import select_probes
-    from routeyard.pipelines.release.reader import open_release
     from routeyard.schemas.release import WITHHELD
 
     with open_release(release) as opened:
@@ -142,11 +154,17 @@ def probe_queries(release: Path, probing: Probing) -> pa.Table:
 def describe(kind: str, probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
     """The `descriptors` of models: logit footprints, perplexity fingerprints or text footprints.
 
+    Logit footprints are of pool models, asked through their APIs, and of local models; perplexity
+    fingerprints of freshly asked greedy answers, or of the released ones; text footprints of the
+    released answers, of which `steps` 0 takes the whole.
+
     Raises:
         BadInput: what this kind needs is missing.
     """
+    ids = probes.column("query_id").to_pylist()
     if kind == "text_footprint":
-        return text_table(probes, probing, of)
+        answers = released_answers(of.release, ids, of.models)
+        return text_footprints(answers, ids, k=probing.tokens, steps=probing.steps or None)
     if kind == "logit_footprint":
         if not probing.steps:
             raise BadInput("a logit footprint needs steps", next_step="--steps 10")
@@ -155,17 +173,33 @@ def describe(kind: str, probes: pa.Table, probing: Probing, of: Described) -> pa
                 "no model to probe was named",
                 next_step="add --local NAME=FOLDER, or --recipe RECIPE to ask its pool",
             )
-        return footprint_table(probes, probing, of)
-    return perplexity_table(probes, probing, of)
+        traces = _traces(probes, probing, of)
+        return footprints(traces, ids, k=probing.tokens, steps=probing.steps)
+    if of.language_model is None:
+        raise BadInput(
+            "a perplexity fingerprint needs the language model that scores the answers",
+            next_step="add --language-model FOLDER (any causal language model, e.g. GPT-2)",
+        )
+    parameters = {"temperature": 0.0, "max_tokens": probing.max_tokens}
+    texts = {
+        name: [None if one is None else one.text for one in asked]
+        for name, asked in ask_pool(of, probes, parameters).items()
+    }
+    if of.recipe is None:
+        texts = released_answers(of.release, ids, of.models)
+    loaded = load(of.language_model, device=of.device)
+    scored = {
+        name: np.asarray(negative_log_likelihoods(loaded, [text or "" for text in each]))
+        for name, each in texts.items()
+    }
+    return perplexity_fingerprints(scored, ids, loaded.name)
 
 
-def footprint_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
-    """Logit footprints of pool models (through their APIs) and of local models."""
+def _traces(probes: pa.Table, probing: Probing, of: Described) -> dict[str, Any]:
+    """What each model writes after the probes, token by token, with its likeliest tokens."""
     from routeyard.pipelines.common.usage import tokens
-    from routeyard.pipelines.evaluate.signals import footprints, load, trace_local, trace_tokens
 
-    prompts = probes.column("prompt").to_pylist()
-    traces = {}
+    traces: dict[str, Any] = {}
     parameters = {
         "temperature": 0.0,
         "max_tokens": probing.steps,
@@ -175,55 +209,10 @@ def footprint_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Tab
     for name, answers in ask_pool(of, probes, parameters).items():
         found = [tokens(one.logprobs, where=f"model {name}") for one in answers if one is not None]
         traces[name] = trace_tokens([answer or () for answer in found], steps=probing.steps)
+    prompts = probes.column("prompt").to_pylist()
     for name, folder in of.local.items():
         traces[name] = trace_local(load(folder, device=of.device), prompts, steps=probing.steps)
-    ids = probes.column("query_id").to_pylist()
-    return footprints(traces, ids, k=probing.tokens, steps=probing.steps)
-
-
-def perplexity_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
-    """Perplexity fingerprints: of freshly asked greedy answers, or of the released ones.
-
-    Raises:
-        BadInput: no language model is named.
-    """
-    import numpy as np
-
-    from routeyard.pipelines.evaluate.signals import (
-        load,
-        negative_log_likelihoods,
-        perplexity_fingerprints,
-    )
-
-    if of.language_model is None:
-        raise BadInput(
-            "a perplexity fingerprint needs the language model that scores the answers",
-            next_step="add --language-model FOLDER (any causal language model, e.g. GPT-2)",
-        )
-    ids = probes.column("query_id").to_pylist()
-    parameters = {"temperature": 0.0, "max_tokens": probing.max_tokens}
-    asked = ask_pool(of, probes, parameters)
-    texts = {
-        name: [None if one is None else one.text for one in answers]
-        for name, answers in asked.items()
-    }
-    if of.recipe is None:
-        texts = released_answers(of.release, ids, of.models)
-    loaded = load(of.language_model, device=of.device)
-    scored = {
-        name: np.asarray(negative_log_likelihoods(loaded, [answer or "" for answer in answers]))
-        for name, answers in texts.items()
-    }
-    return perplexity_fingerprints(scored, ids, loaded.name)
-
-
-def text_table(probes: pa.Table, probing: Probing, of: Described) -> pa.Table:
-    """Text footprints of the released answers; `steps` 0 takes whole answers."""
-    from routeyard.pipelines.evaluate.signals import text_footprints
-
-    ids = probes.column("query_id").to_pylist()
-    texts = released_answers(of.release, ids, of.models)
-    return text_footprints(texts, ids, k=probing.tokens, steps=probing.steps or None)
+    return traces
 
 
 def released_answers(
@@ -231,8 +220,6 @@ def released_answers(
 ) -> dict[str, list[str | None]]:
     """Per model, the text of its first sample to each query; None where it has no sample."""
     import pyarrow.compute as pc
-
-    from routeyard.pipelines.release.reader import open_release
 
     with open_release(release) as opened:
         responses = opened.arrow("responses")
@@ -256,7 +243,6 @@ def released_answers(
 
 def asked_models(of: Described) -> list[Model]:
     """The pool models that are asked; none without a recipe."""
-    from routeyard.flows.ledgers import model_to_ask
 
     if of.recipe is None:
         return []
@@ -274,9 +260,7 @@ def ask_pool(
     """
     if (recipe := of.recipe) is None:
         return {}
-    from routeyard.flows.ledgers import ask_prompts
     from routeyard.flows.workspace import BuildContext
-    from routeyard.pipelines.collect.settings import ModelPrompts
 
     found = {}
     for model in asked_models(of):
@@ -322,11 +306,8 @@ def requirements(kind: str, probes: pa.Table, probing: Probing, of: Described) -
 
 def _asked(model: Model, of: Described, probes: pa.Table, limit: int) -> dict[str, Any]:
     """Calls and most USD of a model, if the ledger has no answer of it."""
-    import numpy as np
-
     from routeyard.pipelines.collect.plan import estimate
     from routeyard.pipelines.collect.request import RequestSettings
-    from routeyard.pipelines.collect.settings import ModelPrompts
 
     assert of.recipe is not None
     worst = estimate(

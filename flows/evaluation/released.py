@@ -17,8 +17,11 @@ import pyarrow.parquet as pq
 
 from routeyard.flows.console import counter, line
 from routeyard.flows.workspace import reached_code
+from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common.arrays import Bools, Vectors
 from routeyard.pipelines.common.encoders import NAME as TFIDF
+from routeyard.pipelines.common.encoders import embed, text_of, tfidf
+from routeyard.pipelines.common.encoders import embed as compute
 from routeyard.pipelines.common.matrix import Core, core_of, encoder_vectors
 from routeyard.pipelines.common.staging import replacing
 from routeyard.pipelines.common.untrusted import RELEASED, bounded
@@ -49,7 +52,6 @@ def vectors(
     Raises:
         BadInput: the name is not one of these.
     """
-    from routeyard.pipelines.common.encoders import embed, text_of
 
     found: dict[str, Vectors] = {}
     shipped: set[str] = set()
@@ -63,10 +65,7 @@ def vectors(
             assert loaded is not None
             found[name] = loaded
         elif name == TFIDF:
-            rows = {q: k for k, q in enumerate(tables["queries"].column("query_id").to_pylist())}
-            questions = tables["queries"].column("question").to_pylist()
-            choices = tables["queries"].column("choices").to_pylist()
-            texts = [text_of(questions[rows[q]], choices[rows[q]] or []) for q in core.query_ids]
+            texts = texts_of(tables, core)
             every = np.ones(len(texts), dtype=bool)  # without a split all may shape the space
             train = core.splits[scheme] == "train" if scheme else every
             found[name] = kept_tfidf(texts, train, cache)
@@ -81,13 +80,19 @@ def vectors(
     return found
 
 
+def texts_of(tables: Mapping[str, pa.Table], core: Core) -> list[str]:
+    """The text of each of the core's questions that an encoder reads."""
+    columns = tables["queries"].select(["query_id", "question", "choices"])
+    rows = {row["query_id"]: row for row in columns.to_pylist()}
+    return [text_of(rows[q]["question"], rows[q]["choices"] or []) for q in core.query_ids]
+
+
 def known_name(name: str, shipped: Collection[str] = ()) -> str:
     """The full name of an encoder that can be computed.
 
     Raises:
         BadInput: no encoder has this name.
     """
-    from routeyard.pipelines.common import encoders
 
     full = encoders.full_name(name)
     if not encoders.known(full):
@@ -102,7 +107,6 @@ def known_name(name: str, shipped: Collection[str] = ()) -> str:
 
 def shipped_name(name: str, shipped: Collection[str]) -> str | None:
     """How a release calls its embeddings by an encoder of this name; None where it has none."""
-    from routeyard.pipelines.common import encoders
 
     full = encoders.full_name(name)
     # Vectors of another backend are the same to 1e-6 in cosine.
@@ -114,8 +118,6 @@ def kept_tfidf(texts: Sequence[str], train: Bools, cache: Path) -> Vectors:
     """(n, d) TF-IDF vectors, kept in the cache under a hash of all that decides them."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file, save_file
-
-    from routeyard.pipelines.common.encoders import tfidf
 
     code = reached_code("routeyard.pipelines.common.encoders")
     hashed = hashlib.sha256()
@@ -381,7 +383,6 @@ def with_embeddings(
         core = core_of(tables)
         chosen = default_scheme(core, scheme) if core.splits else ""
         return tables.also("embeddings", lexical(tables, core, chosen, cache))
-    from routeyard.pipelines.common.encoders import embed as compute
 
     name = known_name(str(encoder))
     outside_releases(cache)

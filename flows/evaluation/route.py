@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common.arrays import Floats, Vectors
 from routeyard.pipelines.common.encoders import NAME as TFIDF
 from routeyard.pipelines.common.encoders import Lexical
+from routeyard.pipelines.common.encoders import fitted as lexical_of
 from routeyard.pipelines.common.errors import Unsafe
-from routeyard.pipelines.common.matrix import MEASURES
+from routeyard.pipelines.common.matrix import MEASURES, Queries, core_of
 from routeyard.pipelines.common.untrusted import regular
-from routeyard.pipelines.routers.base import GIVEN
+from routeyard.pipelines.routers import saved
+from routeyard.pipelines.routers.base import GIVEN, traits_of
 from routeyard.schemas.errors import BadInput
 
 
@@ -43,8 +46,7 @@ def route(
             same name: nothing is loaded from there because a file says so.
         weight: λ of (1−λ)·score − λ·cost, cost min-max scaled over models: the rule
             `utility:λ`.
-        rule: another selection rule with its value, such as `query-budget:0.001` (USD);
-            rules of a batch need more than one question.
+        rule: another selection rule with its value, such as `query-budget:0.001` (USD).
         save: where to keep the fitted router.
         task: name of the question's task, for routers that read it.
 
@@ -53,29 +55,18 @@ def route(
             router's encoder is not the one installed, or the rule cannot use the scores.
         Unsafe: a saved router wants an encoder from elsewhere, and nobody named it.
     """
-    from routeyard.pipelines.common.matrix import Queries
-    from routeyard.pipelines.routers import saved
-    from routeyard.pipelines.routers.base import traits_of
 
     if not question.strip():
         raise BadInput("the question is empty", next_step="write it in quotes")
     if not 0 <= weight <= 1:
         raise BadInput(f"λ = {weight} is no weight", next_step="choose one from 0 to 1")
     if saved.is_saved(place):
-        fitted, words = saved.load(place)
-        _can_route(fitted.name, traits_of(type(fitted)).needs)
-        _own_encoder(words["encoder"], encoder)
-        lexical = _lexical(place, words) if words["encoder"] == TFIDF else None
+        fitted, words, lexical = _loaded(place, encoder)
     else:
         fitted, words, lexical = _fitted(place, router or "knn", encoder, scheme, cache)
         if save is not None:
             _save(fitted, words, lexical, save)
-    vector = None
-    if words["encoder"] != "none":
-        vector = _encoded([question], words, lexical, place)
-    asked = (question,)
-    queries = Queries(("question",), np.array([task]), vector, prompts=asked, questions=asked)
-    scores = _scores(fitted, queries, words["model_ids"], place)
+    scores = _scores(fitted, words, lexical, place, [question], task)
     share = _shares(fitted, words, scores, rule, weight)
     chosen = int(share[0].argmax())
     models = words["model_ids"]
@@ -93,10 +84,8 @@ def route(
 
 def _own_encoder(wanted: str, named: str) -> None:
     """A stranger's router does not choose which folder or hub id is loaded on this machine."""
-    from routeyard.pipelines.common import encoders
-    from routeyard.pipelines.routers.saved import TUNED
 
-    known = {"none", TFIDF, TUNED, *encoders.ALIASES, *encoders.names()}
+    known = {"none", TFIDF, saved.TUNED, *encoders.ALIASES, *encoders.names()}
     if encoders.unpooled(wanted)[0] not in known and wanted != named:
         raise Unsafe(
             f"the saved router wants vectors of {wanted!r}, which did not come with it",
@@ -105,15 +94,34 @@ def _own_encoder(wanted: str, named: str) -> None:
         )
 
 
-def _scores(fitted: Any, queries: Any, models: Sequence[str], place: Path) -> Floats:
-    """(n, m) scores; of a saved router any array may have any shape."""
-    from routeyard.pipelines.routers import saved
+def _loaded(place: Path, encoder: str) -> tuple[Any, dict[str, Any], Lexical | None]:
+    """A saved router that can route a question alone, what was saved with it, and its encoder."""
+    fitted, words = saved.load(place)
+    _can_route(fitted.name, traits_of(type(fitted)).needs)
+    _own_encoder(words["encoder"], encoder)
+    return fitted, words, _lexical(place, words) if words["encoder"] == TFIDF else None
 
+
+def _scores(
+    fitted: Any,
+    words: dict[str, Any],
+    lexical: Lexical | None,
+    place: Path,
+    questions: Sequence[str],
+    task: str = "",
+) -> Floats:
+    """(n, m) scores; of a saved router any array may have any shape."""
+    vectors = None
+    if words["encoder"] != "none":
+        vectors = _encoded(questions, words, lexical, place)
+    ids, asked = tuple(map(str, range(len(questions)))), tuple(questions)
+    tasks = np.array([task] * len(ids))
+    queries = Queries(ids, tasks, vectors, prompts=asked, questions=asked)
     if not saved.is_saved(place):
         return np.asarray(fitted.scores(queries), dtype=np.float64)
     try:
         found = np.asarray(fitted.scores(queries), dtype=np.float64)
-        if found.shape != (len(queries.query_ids), len(models)) or not np.isfinite(found).all():
+        if found.shape != (len(ids), len(words["model_ids"])) or not np.isfinite(found).all():
             raise ValueError("its scores are not one finite number for each model")
     except saved.SURPRISES as error:
         raise BadInput(
@@ -148,29 +156,18 @@ def _shares(
     fitted: Any, words: dict[str, Any], scores: Floats, rule: str | None, weight: float
 ) -> Floats:
     """(1, m) share of each model under the rule."""
-    from routeyard.pipelines.evaluate.zoo.run import OF_A_BATCH, asked, shares
+    from routeyard.pipelines.evaluate.zoo.run import asked, shares
     from routeyard.pipelines.routers.base import traits_of
 
-    what = asked(asked_rule(rule, weight))
-    if what.rule in OF_A_BATCH:
-        raise BadInput(
-            f"the rule {what.rule!r} looks at a batch of questions, and this is one",
-            next_step="use it with `routeyard zoo run --rule`, or query-budget here",
-        )
-    scale = traits_of(fitted).scale
-    return shares(what, scores, words["price"], router=fitted.name, scale=scale, means=None)
+    what, scale = asked(asked_rule(rule, weight)), traits_of(fitted).scale
+    return shares(what, scores, words["price"], router=fitted.name, scale=scale)
 
 
 def _fitted(
     release: Path, name: str, encoder: str, scheme: str | None, cache: Path
 ) -> tuple[Any, dict[str, Any], Lexical | None]:
-    from routeyard.flows.evaluation.released import read_release, vectors
-    from routeyard.pipelines.common import encoders
-    from routeyard.pipelines.common.encoders import fitted as lexical_of
-    from routeyard.pipelines.common.encoders import text_of
-    from routeyard.pipelines.common.matrix import core_of
+    from routeyard.flows.evaluation.released import read_release, texts_of, vectors
     from routeyard.pipelines.evaluate.experiment import (
-        FIRST_SEED,
         default_scheme,
         price,
         priced_in,
@@ -179,6 +176,7 @@ def _fitted(
         with_validation,
     )
     from routeyard.pipelines.evaluate.fit import Fit
+    from routeyard.pipelines.evaluate.settings import FIRST_SEED
 
     tables = read_release(release)
     core = core_of(tables.without("embeddings"))
@@ -190,10 +188,7 @@ def _fitted(
     if "embeddings" not in traits(entrant).needs:
         encoder, encoder_hash = "none", ""
     elif encoder == TFIDF:
-        at = {q: k for k, q in enumerate(tables["queries"].column("query_id").to_pylist())}
-        asked = tables["queries"].select(["question", "choices"]).to_pylist()
-        rows = [asked[at[q]] for q in core.query_ids]
-        texts = [text_of(row["question"], row["choices"] or []) for row in rows]
+        texts = texts_of(tables, core)
         train = core.splits[chosen] == "train"
         lexical = lexical_of([text for text, use in zip(texts, train, strict=True) if use])
         core = replace(core, embeddings=lexical.encode(texts))
@@ -223,14 +218,12 @@ def _can_route(name: str, needs: Sequence[str]) -> None:
             raise BadInput(
                 f"router {name!r} reads {GIVEN[need]}, and a question that comes alone has none",
                 next_step="compare it on a release with `routeyard evaluate`, or route with one "
-                "that reads embeddings (`routeyard zoo list` says what each needs)",
+                "that reads embeddings (`routeyard zoo` says what each needs)",
             )
 
 
 def _save(router: Any, words: dict[str, Any], lexical: Lexical | None, folder: Path) -> None:
     from safetensors.numpy import save_file
-
-    from routeyard.pipelines.routers import saved
 
     saved.save(router, folder, **words)
     if lexical is not None:
@@ -246,8 +239,6 @@ def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    from routeyard.pipelines.routers.saved import SURPRISES
-
     try:
         for name in LEXICAL:
             regular(folder / name)
@@ -255,7 +246,7 @@ def _lexical(folder: Path, words: dict[str, Any]) -> Lexical:
         vocabulary = json.loads((folder / LEXICAL[1]).read_text(encoding="utf-8"))
         found = Lexical(tuple(vocabulary), arrays["idf"], arrays["axes"], arrays["mean"])
         found.encode(["a question"])  # its parts fit each other
-    except (*SURPRISES, SafetensorError) as error:
+    except (*saved.SURPRISES, SafetensorError) as error:
         raise BadInput(f"the saved router lacks its encoder: {error}", where=str(folder)) from error
     _same(words, _hash(found), folder)
     return found
@@ -266,8 +257,6 @@ def _encoded(
 ) -> Vectors:
     if lexical is not None:
         return lexical.encode(list(questions))
-    from routeyard.pipelines.common import encoders
-    from routeyard.pipelines.routers import saved
 
     name = encoders.full_name(words["encoder"])
     if name == saved.TUNED:  # it came with the router
@@ -306,9 +295,6 @@ def choices_of(place: Path, questions: Sequence[str], *, encoder: str = TFIDF) -
         BadInput: there is no saved router, or it needs more than the question.
         Unsafe: it wants an encoder from elsewhere, and nobody named it.
     """
-    from routeyard.pipelines.common.matrix import Queries
-    from routeyard.pipelines.routers import saved
-    from routeyard.pipelines.routers.base import traits_of
 
     if not saved.is_saved(place):
         raise BadInput(
@@ -316,14 +302,6 @@ def choices_of(place: Path, questions: Sequence[str], *, encoder: str = TFIDF) -
             where=str(place),
             next_step="save one: routeyard route RELEASE QUESTION --router knn --save FOLDER",
         )
-    fitted, words = saved.load(place)
-    _can_route(fitted.name, traits_of(type(fitted)).needs)
-    _own_encoder(words["encoder"], encoder)
-    vectors = None
-    if words["encoder"] != "none":
-        lexical = _lexical(place, words) if words["encoder"] == TFIDF else None
-        vectors = _encoded(questions, words, lexical, place)
-    ids, asked = tuple(map(str, range(len(questions)))), tuple(questions)
-    queries = Queries(ids, np.full(len(ids), ""), vectors, prompts=asked, questions=asked)
-    scores = _scores(fitted, queries, words["model_ids"], place)
+    fitted, words, lexical = _loaded(place, encoder)
+    scores = _scores(fitted, words, lexical, place, questions)
     return [words["model_ids"][k] for k in scores.argmax(axis=1)]

@@ -15,25 +15,22 @@ import numpy as np
 import pyarrow as pa
 
 from routeyard.flows.console import counter, line
-from routeyard.flows.evaluation.evaluate import code_of, predictions_in
+from routeyard.flows.evaluation.evaluate import code_of, predictions_in, write_evaluation
 from routeyard.flows.evaluation.released import out_folder, read_release, vectors, with_beside
 from routeyard.flows.tracking import Runner
-from routeyard.pipelines.common.arrays import Floats, Vectors, mean_costs
-from routeyard.pipelines.common.matrix import MEASURES, Core, Queries, core_of, first_measure
+from routeyard.pipelines.common.arrays import Floats, Vectors
+from routeyard.pipelines.common.matrix import Core, Queries, core_of
 from routeyard.pipelines.common.staging import write_parquet, write_text
 from routeyard.pipelines.evaluate.experiment import (
-    PROTOCOL_SEEDS,
-    EvaluationSettings,
     RouterSpec,
     as_published,
     default_scheme,
-    order,
     registered,
     traits,
 )
 from routeyard.pipelines.evaluate.experiment import own as theirs
 from routeyard.pipelines.evaluate.fit import CellInputs, PredictionStore, read, write
-from routeyard.pipelines.evaluate.zoo import run as cells
+from routeyard.pipelines.evaluate.settings import PROTOCOL_SEEDS, EvaluationSettings
 from routeyard.pipelines.evaluate.zoo import run as zoo
 from routeyard.pipelines.evaluate.zoo.report import (
     cells_table,
@@ -41,171 +38,8 @@ from routeyard.pipelines.evaluate.zoo.report import (
     results_json,
     standings_json,
 )
-from routeyard.pipelines.evaluate.zoo.run import (
-    NO_ENCODER,
-    CellResult,
-    ChoiceRequest,
-    asked,
-    shares,
-)
-from routeyard.pipelines.routers.base import model_means
-from routeyard.schemas.contracts import RESULTS
+from routeyard.pipelines.evaluate.zoo.run import NO_ENCODER, CellResult
 from routeyard.schemas.errors import BadInput
-
-# MESS+ online over a release's test questions, in several orders.
-
-
-def stream(
-    release: Path,
-    *,
-    alpha: float,
-    encoder: str,
-    trade_off: float,
-    explore: float,
-    measure: str | None,
-    shuffles: int,
-    cache: Path,
-) -> dict[str, Any]:
-    """Rows for MESS+ and each single model: share answered well, cost, share explored.
-
-    Raises:
-        BadInput: no cost is known, or no question has all labels and costs.
-    """
-    from routeyard.flows.evaluation.released import read_release, vectors
-    from routeyard.pipelines.common.matrix import MEASURES, core_of, first_measure
-    from routeyard.pipelines.evaluate.experiment import FIRST_SEED, PROTOCOL_SEEDS, default_scheme
-    from routeyard.pipelines.routers.networks import serve
-
-    tables = read_release(release)
-    core = core_of(tables.without("embeddings"))
-    name = first_measure(core.costs, measure)
-    if name is None:
-        raise BadInput(
-            "the release knows no cost, and MESS+ weighs it against the level",
-            next_step="give the pool prices, or `params_b`",
-        )
-    scheme = default_scheme(core, None)
-    matrix = vectors(tables, core, [encoder], scheme=scheme, cache=cache)[encoder]
-    rows = core.rows(scheme, "test")
-    cost = np.asarray(core.costs[name], dtype=np.float64)[rows]
-    whole = ~(np.isnan(core.labels[rows]).any(axis=1) | np.isnan(cost).any(axis=1))
-    if not whole.any():
-        raise BadInput(f"no test question has a label and {name} of every model")
-    rows, cost = rows[whole], cost[whole]
-    labels = core.labels[rows]
-    seeds = [*PROTOCOL_SEEDS, *range(FIRST_SEED + 1, FIRST_SEED + shuffles)][:shuffles]
-    done = [
-        serve(
-            matrix[rows], labels, cost, alpha=alpha, trade_off=trade_off, explore=explore, seed=seed
-        )
-        for seed in seeds
-    ]
-    hits = np.array([one.hit.mean() for one in done])
-    spent = np.array([one.spent.mean() for one in done])
-    said = [
-        _row("mess-plus", hits, spent, float(np.mean([one.explored.mean() for one in done]))),
-        *(
-            _row(model, labels[:, [k]].mean(axis=0), cost[:, [k]].mean(axis=0), 0.0)
-            for k, model in enumerate(core.model_ids)
-        ),
-    ]
-    return {
-        "questions": len(rows),
-        "alpha": alpha,
-        "encoder": encoder,
-        "measure": name,
-        "unit": MEASURES[name],
-        "seeds": seeds,
-        "rows": said,
-    }
-
-
-def _row(name: str, hit: Any, cost: Any, explored: float) -> dict[str, Any]:
-    def spread(values: Any) -> float:
-        return float(values.std(ddof=1)) if len(values) > 1 else 0.0
-
-    return {
-        "name": name,
-        "answered_well": float(hit.mean()),
-        "answered_well_sd": spread(hit),
-        "cost": float(cost.mean()),
-        "cost_sd": spread(cost),
-        "explored": explored,
-    }
-
-
-# Selection rules applied to the winners of a zoo run: accuracy and cost under each.
-
-
-def settings_by_rule(
-    bench: CellInputs,
-    done: zoo.Zoo,
-    specs: Sequence[RouterSpec],
-    wanted: Sequence[ChoiceRequest],
-) -> pa.Table:
-    """One row per winner, encoder and rule; a rule that a router cannot use says why.
-
-    Test questions on which a model that is asked has no label count with their other
-    models only, and not at all without any.
-    """
-    core = read(bench.folder, bench.data, "")
-    test = core.take(core.rows(bench.scheme, "test"))
-    test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
-    train = core.rows(bench.scheme, "train")
-    measure = first_measure(
-        {m: 0 for m, c in core.costs.items() if np.all(np.any(~np.isnan(c[train]), axis=0))}
-    )
-    before = None if measure is None else mean_costs(core.costs[measure][train])
-    scale = {spec.name: traits(spec).scale for spec in specs}
-    means, first = model_means(core.labels[train]), order(core, bench.scheme)
-    rows = []
-    for (router, encoder), job in sorted(done.winners.items(), key=lambda one: one[0]):
-        kept = cells.test_scores(job)
-        for rule in wanted:
-            row: dict[str, Any] = {
-                "router": router,
-                "encoder": encoder,
-                "rule": rule.text,
-                "measure": measure,
-            }
-            try:
-                share = shares(
-                    rule, kept.astype(np.float64), before,
-                    router=router, scale=scale[router], means=means,
-                    order=first,
-                )  # fmt: skip
-            except BadInput as refused:
-                rows.append({**row, "refused": refused.args[0]})
-                continue
-            row["accuracy"] = _mean(share, test.labels)
-            row["mean_cost"] = None if measure is None else _mean(share, test.costs[measure])
-            rows.append(row)
-    return pa.Table.from_pylist(rows, schema=RESULTS["zoo_rules"])
-
-
-def _mean(share: np.ndarray, values: np.ndarray) -> float:
-    """Mean over questions of the shared mean of what is known."""
-    weight = np.where(np.isnan(values), 0.0, share)
-    total = weight.sum(axis=1)
-    use = total > 0
-    return float(((weight * np.nan_to_num(values)).sum(axis=1)[use] / total[use]).mean())
-
-
-def rules_page(table: pa.Table) -> str:
-    """The table as Markdown; refusals under it, one line each."""
-    rows = [r for r in table.to_pylist() if r["refused"] is None]
-    unit = MEASURES.get(rows[0]["measure"], "cost unknown") if rows else ""
-    lines = ["", "Selection rules, on test:", ""]
-    lines += [f"| router | encoder | rule | accuracy | mean cost ({unit}) |"]
-    lines += ["| --- | --- | --- | ---: | ---: |"]
-    for r in rows:
-        cost = "–" if r["mean_cost"] is None else f"{r['mean_cost']:.3g}"
-        head = f"| {r['router']} | {r['encoder']} | {r['rule']}"
-        lines.append(f"{head} | {100 * r['accuracy']:.2f} | {cost} |")
-    refused = sorted({r["refused"] for r in table.to_pylist() if r["refused"] is not None})
-    if refused:
-        lines += ["", "Not used:", "", *(f"- {why}" for why in refused)]
-    return "\n".join(lines) + "\n"
 
 
 @contextmanager
@@ -222,8 +56,8 @@ def executor(runner: Runner, workers: int, address: str | None = None) -> Iterat
         else:
             pool = stack.enter_context(_dask(workers, address)).get_executor(pure=False)
 
-        def run_all(jobs: Iterable[cells.Job]) -> Iterator[CellResult]:
-            waiting = [pool.submit(cells.run_cell, job) for job in jobs]
+        def run_all(jobs: Iterable[zoo.Job]) -> Iterator[CellResult]:
+            waiting = [pool.submit(zoo.run_cell, job) for job in jobs]
             try:
                 for future in as_completed(waiting):
                     yield future.result()
@@ -265,14 +99,12 @@ def run(
     workers: int = 2,
     dask_address: str | None = None,
     notes: Sequence[str] = (),
-    rules: Sequence[ChoiceRequest] = (),
     search: bool = True,
     splits: int = 0,
 ) -> tuple[zoo.Zoo, CellInputs]:
     """Run all cells under `out`/cells and write cells.parquet, standings.json and table.md.
 
-    With `rules`, rules.parquet says what each winner reaches under each. Without `search` each
-    router has its first setting and one fit.
+    Without `search` each router has its first setting and one fit.
 
     Args:
         seeds: of the first stage, then of the second.
@@ -302,11 +134,6 @@ def run(
         title, done.rankings, done.references, done.refused, said, done.over_splits,
         leaks=done.leaked > 0, all_rows=all(map(as_published, specs)),
     )  # fmt: skip
-    page += found_here(bench, done)
-    if rules:
-        by_rule = settings_by_rule(bench, done, specs, rules)
-        write_parquet(out / "rules.parquet", by_rule)
-        page += rules_page(by_rule)
     write_text(out / "table.md", page)
     standings = standings_json(done.rankings, done.over_splits)
     write_text(out / "standings.json", json.dumps(standings, indent=1) + "\n")
@@ -343,27 +170,6 @@ def _notes(test: Core, bench: CellInputs, done: zoo.Zoo, splits: int) -> list[st
     return said
 
 
-def found_here(bench: CellInputs, done: zoo.Zoo) -> str:
-    """What the plateau study found, as each encoder's winners have it here."""
-    from routeyard.pipelines.evaluate.zoo.report import facts, lines
-
-    out = ""
-    for encoder in bench.vectors:
-        whole = read(bench.folder, bench.data, "")
-        test = whole.take(whole.rows(bench.scheme, "test"))
-        test = test.take(np.flatnonzero(~np.all(np.isnan(test.labels), axis=1)))
-        train = whole.take(whole.rows(bench.scheme, "train"))
-        kept = zoo.scores(done, encoder)
-        try:
-            said = lines(facts(test, train, kept, order(whole, bench.scheme)))
-        except BadInput as why:  # labels between 0 and 1 that nobody decided
-            said = [f"- unknown: {why.args[0]}."]
-        if said:
-            out += f"\nWhat the plateau study found, here with {encoder}:\n\n"
-            out += "\n".join(said) + "\n"
-    return out
-
-
 SPLITS = ("train", "validation", "test")
 
 
@@ -385,7 +191,7 @@ def measured(bench: CellInputs, done: zoo.Zoo, encoder: str, settings: Evaluatio
     return evaluate(whole, makers, how, store=store)
 
 
-def _maker(won: cells.Job, scores: Vectors) -> Callable[[int], Any]:
+def _maker(won: zoo.Job, scores: Vectors) -> Callable[[int], Any]:
     """Maker of a router that already gave its scores on the test questions, in their order.
 
     One that learns from costs is the router itself, whose predictions are kept: where some costs
@@ -419,7 +225,6 @@ def write_report(
     settings: EvaluationSettings,
 ) -> Path:
     """Evaluate tables and an HTML report under `out`/<encoder>; the path of the report."""
-    from routeyard.flows.evaluation.evaluate import write_evaluation
 
     found = measured(bench, done, encoder, settings)
     folder = out / encoder.replace("/", "_")
@@ -440,7 +245,6 @@ def run_zoo(
     encoders: Sequence[str],
     routers: Sequence[str] | None = None,
     own: Sequence[str] = (),
-    rules: Sequence[str] = (),
     also: Sequence[Path] = (),
     settings: EvaluationSettings = SETTINGS,
     cache: Path = Path("yard/cache/embeddings"),
@@ -456,7 +260,6 @@ def run_zoo(
         routers: Names of registered routers; None for all.
         own: `module:Class` or `file.py:Class` of other routers (this runs that code), or
             tables of predictions.
-        rules: Selection rules with their value, such as `utility:0.3`.
         also: Files or folders of tables beside the release.
         settings: `seeds` of the fits, `scheme`, and how the winners are measured.
         cache: Folder of what commands share: embeddings and predictions.
@@ -469,7 +272,6 @@ def run_zoo(
     names = [one.name for one in entrants]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise BadInput(f"two routers are called {twice[0]!r}", next_step="rename one of them")
-    wanted = [asked(text) for text in rules]
     tables = with_beside(read_release(release), also)
     folder = out_folder(release, out)
     core = core_of(tables.without("embeddings"))
@@ -480,14 +282,14 @@ def run_zoo(
     title = f"Routers on {release.resolve().parent.name} {release.resolve().name}"
     done, bench = run(
         core, chosen, matrices, entrants, folder, title=title, seeds=settings.seeds, cache=cache,
-        runner=runner, workers=workers, dask_address=dask_address, rules=wanted,
+        runner=runner, workers=workers, dask_address=dask_address,
         splits=settings.splits,
     )  # fmt: skip
     for (router, encoder), why in sorted(done.refused.items()):
         line("refused", f"{router} with {encoder}: {why}")
     if not done.rankings:
         why = next(iter(done.refused.values()), "no router was named")
-        raise BadInput(f"no router could be fitted: {why}", next_step="`routeyard zoo list`")
+        raise BadInput(f"no router could be fitted: {why}", next_step="`routeyard zoo`")
     for name in encoders if report else ():
         write_report(bench, done, folder, name, release=release, tables=tables, settings=settings)
     standings = json.loads((folder / "standings.json").read_text(encoding="utf-8"))

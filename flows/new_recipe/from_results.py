@@ -20,9 +20,8 @@ import pyarrow.parquet as pq
 
 from routeyard.pipelines.audit.answers import Answers
 from routeyard.pipelines.audit.errors import scored_without_answer
-from routeyard.pipelines.audit.metering import MeteringFinding
+from routeyard.pipelines.audit.metering import MeteringFinding, audit
 from routeyard.pipelines.common import files
-from routeyard.pipelines.common import files as named_files
 from routeyard.pipelines.common.errors import SourceError, few
 from routeyard.pipelines.common.mapping import compile_field, mentions
 from routeyard.pipelines.common.staging import place, staging
@@ -269,7 +268,7 @@ def from_recording(recording: str, recipe: Path, guess: Guess, table: Table) -> 
         BadInput: the file cannot be read, or its columns say neither model nor answer.
     """
     place = Path(recording).expanduser()
-    paths = named_files.expand(str(place), base=Path.cwd(), where="--recording")
+    paths = files.expand(str(place), base=Path.cwd(), where="--recording")
     first = Table(drawn((row for path in paths for row in files.rows(path)), LOOKED_AT))
     columns = ", ".join(map(str, first.rows[0] if first.rows else ()))
     found = answers_of(first.rows)
@@ -536,7 +535,6 @@ def metering_waivers(
     questions: Sequence[dict[str, Any]], answers: dict[str, pa.Array]
 ) -> list[dict[str, str]]:
     """One waiver for each check of the metering that finds something, with what it found."""
-    from routeyard.pipelines.audit.metering import audit
     from routeyard.pipelines.common.pool import models_table
     from routeyard.schemas.recipe import Pool
 
@@ -620,21 +618,6 @@ _TRIED = 200
 
 
 @dataclass(frozen=True, slots=True)
-class ResultsRecipe:
-    """The parts of a recipe of results: the questions, as a recipe names them, and the answers.
-
-    Attributes:
-        guess: What each column was taken for.
-    """
-
-    source: dict[str, Any]
-    answers: AnswerSource
-    scorer: ScorerSuggestion
-    guess: Guess
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
 class NoResults:
     """Why the files at a place are taken for questions.
 
@@ -707,8 +690,9 @@ def _like_scores(table: pa.Table) -> frozenset[str]:
 
 def from_results(
     results: Results, origin: str, recipe: Path, accepted: Mapping[str, str] = MappingProxyType({})
-) -> ResultsRecipe:
-    """Write `NAME-data` with questions and answers beside the recipe, and return its parts.
+) -> tuple[dict[str, Any], AnswerSource, ScorerSuggestion, Guess]:
+    """Write `NAME-data` with questions and answers beside the recipe, and return its parts:
+    the questions, as a recipe names them, the answers, the scorer and what was taken for what.
 
     Values that make no sense are left out, and named with a row: costs below zero, tokens that
     are no whole numbers, times below zero. $0, 0 tokens and 0 seconds beside an answer are
@@ -747,28 +731,20 @@ def from_results(
     if asked_otherwise(table, ids):
         # `doubts` says so; the build counts those whose text is not the one that was taken.
         recorded["other_questions"] = "keep"
-    collect = {"provider": "recorded", "recorded": [{**recorded, "fields": fields}]}
-    return ResultsRecipe(
-        source=_source(recipe, folder, scorer, questions),
-        answers=AnswerSource(
-            pool={"models": [{"model_id": name} for name in models]},
-            collect=collect,
-            words=f"{len(models)} models that {Path(origin).name} holds answers of",
-            waivers=[{"gate": gate, "reason": reason} for gate, reason in waivers.items()],
-            lacks=[f"your word: {one}" for one in [*asked, *doubts]],
-            graded=graded,
-            known_issues=[*known, *issues],
-            has_texts=has_texts,
-            unread=[one.says for one in results.notes if one.kind in ("columns", "unpriced")],
-        ),
-        scorer=scorer,
-        guess=Guess(
-            columns=[],
-            fields={name: _said_place(column) for name, column in results.columns.items()},
-            reasons=dict.fromkeys(results.columns, "by its name and values"),
-        ),
-        rows=table.num_rows,
+    source = AnswerSource(
+        pool={"models": [{"model_id": name} for name in models]},
+        collect={"provider": "recorded", "recorded": [{**recorded, "fields": fields}]},
+        words=f"{len(models)} models that {Path(origin).name} holds answers of",
+        waivers=[{"gate": gate, "reason": reason} for gate, reason in waivers.items()],
+        lacks=[f"your word: {one}" for one in [*asked, *doubts]],
+        graded=graded,
+        known_issues=[*known, *issues],
+        has_texts=has_texts,
+        unread=[one.says for one in results.notes if one.kind in ("columns", "unpriced")],
     )
+    places = {name: _said_place(column) for name, column in results.columns.items()}
+    guess = Guess([], places, dict.fromkeys(results.columns, "by its name and values"))
+    return _source(recipe, folder, scorer, questions), source, scorer, guess
 
 
 def _said_place(column: str) -> str:
@@ -784,8 +760,6 @@ def _said_place(column: str) -> str:
 def _source(
     recipe: Path, folder: Path, scorer: ScorerSuggestion, questions: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
-    import re
-
     name = re.sub(r"[^\w.-]+", "_", recipe.stem).strip("_") or "questions"
     fields: dict[str, Any] = {"id": "id", "question": "question"}
     if any(row["references"] for row in questions):

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from routeyard.flows.new_recipe.from_results import (
     AnswerSource,
     NoResults,
-    ResultsRecipe,
     first_rows,
     from_recording,
     from_results,
@@ -31,8 +30,7 @@ from routeyard.pipelines.ingest.guessing import Guess, Table, guess_columns, pre
 from routeyard.pipelines.ingest.results import Results
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.schemas.errors import BadInput, did_you_mean
-from routeyard.schemas.questions import SIMILARITY
-from routeyard.schemas.text import in_line
+from routeyard.schemas.text import SIMILARITY, in_line
 
 if TYPE_CHECKING:
     from routeyard.pipelines.collect.budget import Price
@@ -295,39 +293,41 @@ def start_recipe(
             where=str(recipe),
             next_step="name another file, or remove it",
         )
-    no_results = NoResults()
+    no_results: Results | NoResults = NoResults()
     if not (given or provider or recording or scorer or config):
-        found = results or recorded_results(origin)
-        if isinstance(found, Results):
-            made = from_results(found, origin, recipe, accepted)
-            return _of_results(made, recipe, near_duplicates)
-        no_results = found
-    source, rows, unread = first_rows(origin, recipe, config, split)
-    table = Table(rows)
-    guess = guess_columns(rows, _checked(given, table.columns, origin))
-    one_kind(rows, guess.fields.get("question"), origin)
-    refuse_answers(table, guess, origin, recipe, unread)
-    if no_results.error is not None and names_models(table, guess):
-        raise no_results.error
-    if recording is not None:
-        answers = from_recording(recording, recipe, guess, table)
+        no_results = results or recorded_results(origin)
+    unread: list[str] = []
+    left_out: list[str] = []
+    if isinstance(no_results, Results):
+        source, answers, suggested, guess = from_results(no_results, origin, recipe, accepted)
+        count, lacks = no_results.table.num_rows, answers.lacks
     else:
-        answers = from_provider(provider, key_env, models)
-    references = [_texts(value) for value in table.values(guess.fields.get("references", ""))]
-    if answers.graded and scorer is None:
-        suggested = ScorerSuggestion("given", "the answers are grades that come with the data")
-    else:
-        suggested = _scorer(guess, table, references, scorer, answers.outputs)
-    lacks = [*answers.lacks, *_lacks(guess, suggested), *_to_confirm(no_results, guess)]
-    source["scorer"] = suggested.scorer
-    source["fields"] = guess.fields
-    left_out = _left_out(source, guess, table, references)
+        source, rows, unread = first_rows(origin, recipe, config, split)
+        count, table = len(rows), Table(rows)
+        guess = guess_columns(rows, _checked(given, table.columns, origin))
+        one_kind(rows, guess.fields.get("question"), origin)
+        refuse_answers(table, guess, origin, recipe, unread)
+        if no_results.error is not None and names_models(table, guess):
+            raise no_results.error
+        if recording is not None:
+            answers = from_recording(recording, recipe, guess, table)
+        else:
+            answers = from_provider(provider, key_env, models)
+        references = [_texts(value) for value in table.values(guess.fields.get("references", ""))]
+        if answers.graded and scorer is None:
+            suggested = ScorerSuggestion("given", "the answers are grades that come with the data")
+        else:
+            suggested = _scorer(guess, table, references, scorer, answers.outputs)
+        lacks = [*answers.lacks, *_lacks(guess, suggested), *_to_confirm(no_results, guess)]
+        source |= {"scorer": suggested.scorer, "fields": guess.fields}
+        left_out = _left_out(source, guess, table, references)
     text = recipe_text(
         _name(recipe), source, answers, guess, suggested, lacks, left_out, near_duplicates
     )
-    _write(recipe, text)
+    recipe.parent.mkdir(parents=True, exist_ok=True)
+    recipe.write_text(text, encoding="utf-8", newline="\n")
     return NewRecipe(
-        recipe, len(rows), guess, suggested, answers.words, lacks, [*unread, *answers.unread],
+        recipe, count, guess, suggested, answers.words, lacks, [*unread, *answers.unread],
         left_out, answers.known_issues, answers.waivers,
     )  # fmt: skip
 
@@ -341,7 +341,8 @@ def _left_out(
     empty = {"question": len(seen) - len(present(seen))}
     if source["scorer"] not in ("none", "given") and "references" in guess.fields:
         empty["reference"] = sum(not any(text.strip() for text in texts) for texts in references)
-    source |= {f"missing_{what}": "remove" for what, rows in empty.items() if rows}
+    if any(empty.values()):
+        source["incomplete"] = "remove"
     return [
         f"{rows} of {len(table.rows)} rows looked at have no {what} (listed in removals)"
         for what, rows in empty.items()
@@ -362,34 +363,9 @@ def _to_confirm(no_results: NoResults, guess: Guess) -> list[str]:
     ]
 
 
-def _of_results(made: ResultsRecipe, recipe: Path, near_duplicates: bool) -> NewRecipe:
-    """The recipe of somebody's results, written."""
-    answers, scorer = made.answers, made.scorer
-    text = recipe_text(
-        _name(recipe),
-        made.source,
-        answers,
-        made.guess,
-        scorer,
-        answers.lacks,
-        [],
-        near_duplicates,
-    )
-    _write(recipe, text)
-    return NewRecipe(
-        recipe, made.rows, made.guess, scorer, answers.words, answers.lacks,
-        list(answers.unread), [], answers.known_issues, answers.waivers,
-    )  # fmt: skip
-
-
 def _name(recipe: Path) -> str:
     """Name of the benchmark: that of the recipe's file."""
     return re.sub(r"[^a-z0-9_.-]+", "-", recipe.stem.lower()).strip("-_.") or "benchmark"
-
-
-def _write(recipe: Path, text: str) -> None:
-    recipe.parent.mkdir(parents=True, exist_ok=True)
-    recipe.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _checked(given: Mapping[str, str], columns: Sequence[str], origin: str) -> dict[str, str]:

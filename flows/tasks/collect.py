@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from routeyard.flows import console
+from routeyard.flows.console import collecting
 from routeyard.flows.ledgers import (
     at_server,
     collector_slot,
@@ -33,8 +34,15 @@ from routeyard.flows.workspace import (
     slug,
     write_table,
 )
-from routeyard.pipelines.common.arrays import Array
-from routeyard.pipelines.common.errors import BudgetReached, GateFailed, ProviderError
+from routeyard.pipelines.collect.known_answers import END, START, note_lists
+from routeyard.pipelines.common import files
+from routeyard.pipelines.common.arrays import Array, dense_rows
+from routeyard.pipelines.common.errors import (
+    BudgetReached,
+    GateFailed,
+    ProviderError,
+    RecordedError,
+)
 from routeyard.schemas.images import IMAGES
 from routeyard.schemas.recipe import Collect, Pool
 from routeyard.schemas.recipe.collect import UNANSWERED_AFTER
@@ -218,12 +226,10 @@ def import_answers(
 ) -> StageWork:
     """Recorded files → responses."""
     from routeyard.pipelines.collect.recorded import import_recorded
-    from routeyard.pipelines.common import files as named_files
-    from routeyard.pipelines.common.errors import RecordedError
 
     inputs = {"queries": queries.fingerprint, "pool": models.fingerprint}
     for number, entry in enumerate(collect.recorded):
-        found = named_files.expand(entry.path, base=context.base, where="collect.recorded")
+        found = files.expand(entry.path, base=context.base, where="collect.recorded")
         inputs[f"recorded.{number}"] = content(found)
 
     def make(folder: Path) -> Mapping[str, Any]:
@@ -264,8 +270,6 @@ def walk_trajectories(
         BudgetReached, ProviderError: steps are missing.
     """
     from routeyard.pipelines.collect.agent import AgentRun, corpus_of, tables_of, walk
-    from routeyard.pipelines.common import files
-    from routeyard.pipelines.common import files as named_files
 
     agent = collect.agent
     assert agent is not None
@@ -298,12 +302,11 @@ def walk_trajectories(
             "steps": answers_fingerprint(steps),
         }
         if (file := agent.search.file) is not None:
-            found = named_files.expand(file, base=context.base, where="collect.agent.search.file")
+            found = files.expand(file, base=context.base, where="collect.agent.search.file")
             inputs["corpus"] = ",".join(files.sha256(one) for one in found)
         return StageWork(collect.model_dump(mode="json"), inputs, make)
 
     def ask() -> StageWork:
-        from routeyard.flows.console import collecting
 
         ours, tell = at_server(pool), partial(log, context.benchmark, "collect")
         made_up = [model.model_id for model in pool.models if model.simulated]
@@ -349,7 +352,6 @@ def ask_in_rounds(
         complete: Rows of the questions per model → results of collect and label for them.
     """
     from routeyard.pipelines.collect.informative import collect_informatively
-    from routeyard.pipelines.common.arrays import dense_rows
     from routeyard.pipelines.common.matrix import scatter
 
     table = read(queries, "queries")
@@ -363,8 +365,6 @@ def ask_in_rounds(
         rows = [np.flatnonzero(asked[:, m]).tolist() for m in range(len(models))]
         responses, labels = complete(rows)
         if not responses.reused:
-            from routeyard.flows import console
-
             text = f"{int(asked.sum()):,} of {asked.size:,} pairs asked so far"
             console.line("rounds", text)
             log(context.benchmark, "collect", text)
@@ -434,7 +434,6 @@ def ask_models(
 
     from routeyard.pipelines.collect.collect import collect as ask_pool
     from routeyard.pipelines.collect.collect import responses_table
-    from routeyard.pipelines.collect.known_answers import note_lists
     from routeyard.pipelines.collect.plan import plan
     from routeyard.pipelines.collect.request import identity_of
 
@@ -442,8 +441,8 @@ def ask_models(
     # Part of every request's hash; without it `verify` could not make the hash again.
     named = {one.name: identity_of(one) for one in pool.providers if "$" in one.base_url}
     facts: dict[str, Any] = {"addresses": named} if named else {}
-    if collect.reask_truncated is not None:
-        facts["reask_truncated"] = collect.reask_truncated
+    if collect.larger_limit is not None:
+        facts["reask_truncated"] = collect.larger_limit
     drawn = None if rows is None else [np.array(one, dtype=np.int32) for one in rows]
     how: dict[str, Any] = {"rows": drawn, **asked_about(context, queries)}
 
@@ -462,7 +461,6 @@ def ask_models(
         return StageWork(collect.model_dump(mode="json"), inputs, make)
 
     def ask() -> StageWork:
-        from routeyard.flows.console import collecting
 
         ours, asking = share(at_server(pool), collect, count := collectors())
         tell = partial(log, context.benchmark, "collect")
@@ -511,9 +509,7 @@ def ask_in_shards(
     `context.jobs` shards work at the same time. What is still missing afterwards is left to
     the collect stage, which runs next and finds nothing to ask when every shard was answered.
     """
-    from routeyard.flows import console
     from routeyard.pipelines.collect.collect import ask_canaries
-    from routeyard.pipelines.collect.known_answers import END, START
     from routeyard.pipelines.collect.plan import cuts, plan
     from routeyard.schemas.recipe.collect import Canary
 

@@ -6,8 +6,10 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from routeyard.flows import console
+from routeyard.flows.ledgers import ask_prompts, model_to_ask
 from routeyard.flows.tasks.label import scorer_modules
 from routeyard.flows.tracking import ON_THIS_MACHINE, Deferred, each, log
 from routeyard.flows.workspace import (
@@ -20,13 +22,13 @@ from routeyard.flows.workspace import (
     read_shards,
     write_table,
 )
+from routeyard.pipelines.common.files import expanded, missing
 from routeyard.pipelines.common.staging import staging
-from routeyard.pipelines.curate.entailment import Entailment, scorer_equivalence
+from routeyard.pipelines.curate import RULES
+from routeyard.pipelines.curate import rule as rules
+from routeyard.pipelines.curate.entailment import BACKENDS, Entailment, scorer_equivalence
 from routeyard.schemas.errors import BadInput, RecipeError
 from routeyard.schemas.recipe import Collect, CurationRule, Embed, HiddenStates, Pool, Split
-
-if TYPE_CHECKING:
-    from routeyard.schemas.recipe import Collect, CurationRule, Pool
 
 # The embed stage: queries → embeddings, through the cache; in shards where there is much to do.
 
@@ -36,7 +38,6 @@ def embed_queries(context: BuildContext, *, embed: Embed, queries: StageResult) 
     from routeyard.pipelines.common.encoders import embed as embedded
 
     def make(folder: Path) -> Mapping[str, Any]:
-        from routeyard.flows import console
 
         with console.counter("embed", "questions") as count:
             vectors = embedded(
@@ -58,7 +59,6 @@ def embed_in_shards(context: BuildContext, *, embed: Embed, queries: StageResult
 
     The cache's files are cut before the shards are, so vectors do not depend on them.
     """
-    from routeyard.flows import console
     from routeyard.pipelines.common.encoders import CHUNK, lacking
 
     texts = lacking(read(queries, "queries"), encoder=embed.encoder, cache=_cache(context.root))
@@ -122,7 +122,6 @@ def read_layers(
         RecipeError: the pool has no such model.
         BadInput: the weights are not there, or are no causal language model's.
     """
-    from routeyard.flows.ledgers import model_to_ask
     from routeyard.pipelines.collect.settings import ModelPrompts
 
     wanted = hidden_states
@@ -140,7 +139,6 @@ def read_layers(
 
         import pyarrow as pa
 
-        from routeyard.flows import console
         from routeyard.pipelines.evaluate.signals import load, write_hidden_states
 
         queries = read(curated, "queries")
@@ -175,7 +173,6 @@ def identity_of(weights: str) -> str:
         BadInput: they are named by a variable that is not set.
     """
     from routeyard.pipelines.common.encoders import WEIGHTS
-    from routeyard.pipelines.common.files import expanded, missing
     from routeyard.pipelines.evaluate.signals import fingerprint
 
     if weights in WEIGHTS:
@@ -192,7 +189,6 @@ def identity_of(weights: str) -> str:
 
 def _folder(weights: str) -> str:
     from routeyard.pipelines.common.encoders import WEIGHTS, fetch
-    from routeyard.pipelines.common.files import expanded
 
     return str(fetch(weights)) if weights in WEIGHTS else expanded(weights)
 
@@ -206,7 +202,6 @@ def made_for(
     context: BuildContext, pool: Pool, collect: Collect, rule: str, parameters: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The objects a rule needs and no recipe can write; none for most rules."""
-    from routeyard.pipelines.curate import RULES
 
     if "entailment" not in RULES.get(rule).needs:
         return {}
@@ -219,8 +214,6 @@ def made_for(
 
 def parts_of(rules: Sequence[CurationRule], queries: Path) -> list[str]:
     """Modules of the backend and the scorers that a `preference` rule asks; none without one."""
-    from routeyard.pipelines.curate import RULES
-    from routeyard.pipelines.curate.entailment import BACKENDS
 
     found: list[str] = []
     for rule in rules:
@@ -260,8 +253,6 @@ def entailment_for(
     if name == "equivalence" and not options:
         return scorer_equivalence()
 
-    from routeyard.pipelines.curate.entailment import BACKENDS
-
     kind = BACKENDS.get(name, where="rule 'preference'")
     if name == "judge":
         provider = options.pop("provider", None)
@@ -282,7 +273,6 @@ def judge(
     context: BuildContext, pool: Pool, collect: Collect, model: str, provider: str | None
 ) -> Any:
     """Ask function of a judge: greedy, one word, through the ledger."""
-    from routeyard.flows.ledgers import ask_prompts, model_to_ask
 
     asked_model = model_to_ask(pool, model, provider)
 
@@ -297,7 +287,6 @@ def judge(
 
 def assessor(context: BuildContext, pool: Pool, collect: Collect, model: str) -> Any:
     """Asks a model of the pool whether its answers are right."""
-    from routeyard.flows.ledgers import ask_prompts, model_to_ask
 
     asked_model = model_to_ask(pool, model)
 
@@ -330,9 +319,6 @@ def apply_rules(
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pass
-    from routeyard.pipelines.curate import RULES
-    from routeyard.pipelines.curate import rule as rules
     from routeyard.pipelines.curate.split import split as split_queries
     from routeyard.schemas.release import SCHEME
 
@@ -391,7 +377,6 @@ def apply_rules(
 
 
 def _warn(figures: Sequence[Mapping[str, Any]]) -> None:
-    from routeyard.flows import console
 
     for one in figures:
         if "warning" in one["figures"]:

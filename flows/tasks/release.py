@@ -95,7 +95,6 @@ def audit_metering(
     """Audits of what is to be released (metering, rows, splits), and what the recipe waives."""
     import pyarrow.compute as pc
 
-    pass
     from routeyard.pipelines.audit.metering import apply_waivers, as_answers, audit, names_of
 
     names = names_of(pool)
@@ -182,7 +181,7 @@ def check_metering(context: BuildContext, audited: StageResult) -> None:
         ("the audit", "grave", "defects", "`routeyard audit` names rows and recipe keys",
          "'audit:<kind>'"),
         ("the metering audit", "standing", "findings",
-         "`routeyard audit metering --recipe FILE` names the answers", "metering"),
+         "`routeyard audit WORKSPACE --recipe FILE` names the answers", "metering"),
     ):  # fmt: skip
         found: list[str] = audited.figures[key]
         if not found:

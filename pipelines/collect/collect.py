@@ -120,7 +120,7 @@ def _row(answer: AnsweredKey, again: AnsweredKey | None, collect: Collect) -> di
     row = {name: getattr(kept, name) for name in _SAME}
     row["status"] = response_status(kept.status, kept.text, kept.error_class)
     if kept.status == "error":
-        # What was metered for nothing is no answer's: `routeyard ledger` counts it.
+        # What was metered for nothing is no answer's: `routeyard cost ledger` counts it.
         row |= dict.fromkeys(_METERED)
         if unanswered(kept.status, answer.billed, collect):
             row["status"] = "unanswered"
@@ -195,7 +195,7 @@ async def acollect(
     budget = budget_of(plan, ledger)
     await _canaries(plan, ledger, run, budget, START)
     collected = await _once(plan, ledger, run, budget, on_progress, on_stored)
-    if plan.collect.reask_truncated is not None and collected.stopped is None:
+    if plan.collect.larger_limit is not None and collected.stopped is None:
         # Answers that this run got truncated are asked again in the same run.
         again = await asyncio.to_thread(replan, plan, ledger)
         if any(m.truncated.any() and m.missing.any() for m in again.models):

@@ -123,9 +123,9 @@ def settles(row: SettledKey | None, collect: Collect) -> bool:
         return False
     if row.status == "error":
         if unanswered(row.status, row.billed, collect):
-            return "unanswered" not in collect.reask
-        return row.permanent and "error" not in collect.reask
-    return not (row.status == "refused" and "refused" in collect.reask)
+            return "unanswered" not in collect.asks_again
+        return row.permanent and "error" not in collect.asks_again
+    return not (row.status == "refused" and "refused" in collect.asks_again)
 
 
 # Which models a query is asked of, when not all of them.
@@ -550,8 +550,8 @@ def plan(
         check_model(model, collect)
         settings = settings_of(model, provider, collect)
         larger = None
-        if collect.reask_truncated is not None:
-            larger = settings_of(model, provider, collect, max_tokens=collect.reask_truncated)
+        if collect.larger_limit is not None:
+            larger = settings_of(model, provider, collect, max_tokens=collect.larger_limit)
         asks = ModelPrompts(queries, model, collect, images)
         asks.check_images(asked)
         found = missing_of(asks, asked, settings, larger, collect, ledger, benchmark)

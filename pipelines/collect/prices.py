@@ -1,4 +1,4 @@
-"""Costs under another dated price table, without a call."""
+"""List prices, dated price tables, and costs under another table without a call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,92 +16,17 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from routeyard.pipelines.collect.budget import Price
 from routeyard.pipelines.common.errors import few
 from routeyard.pipelines.common.files import read_text
 from routeyard.pipelines.common.untrusted import short_text
-from routeyard.pipelines.common.usage import TokenUsage
 from routeyard.schemas import MODELS, RESPONSES
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 
 if TYPE_CHECKING:
     from decimal import Decimal
-
-# What usage costs as providers bill it: each class of tokens at its price.
-
-_MILLION = Decimal(1_000_000)
-
-
-#: Class → its price in the list, and the one it takes where it has none. Images are read at the
-#: price of text where they have no separate price; sound and cached tokens never are.
-_PRICED = {
-    "fresh": ("input_mtok",),
-    "cache_read": ("cache_read_mtok",),
-    "cache_write": ("cache_write_mtok",),
-    "cache_write_1h": ("cache_write_1h_mtok",),
-    "image": ("input_image_mtok", "input_mtok"),
-    "audio": ("input_audio_mtok",),
-    "cached_audio": ("cache_audio_read_mtok",),
-    "output": ("output_mtok",),
-    "reasoning": ("output_reasoning_mtok", "output_mtok"),
-    "output_image": ("output_image_mtok",),
-    "output_audio": ("output_audio_mtok",),
-}
-
-
-def billed_cost(usage: TokenUsage, prices: Mapping[str, Any]) -> Decimal | None:
-    """USD of a call; null where a class with tokens has no price, or more than tokens is billed.
-
-    A provider that does not say what was read from a cache is taken to have read nothing, so
-    that the cost is the most that it can be.
-
-    Args:
-        prices: price of each class in USD per million tokens, under the names of
-            `class_prices`; one with tiers holds for prompts by their length.
-    """
-    if usage.prompt is None or usage.known.completion is None:
-        return None
-    total = Decimal(0)
-    for name, tokens in usage.classes.items():
-        if not tokens:
-            continue
-        keys = _PRICED[name]
-        price = next((prices[key] for key in keys if prices.get(key) is not None), None)
-        if price is None:
-            return None
-        total += tokens * _at_length(price, usage.prompt)
-    return total / _MILLION
-
-
-def _at_length(price: Any, prompt_tokens: int) -> Decimal:
-    """A price for prompts of this length: past a threshold all tokens cost what its tier says."""
-    found = getattr(price, "base", price)
-    for tier in getattr(price, "tiers", ()):
-        if prompt_tokens > tier.start:
-            found = tier.price
-    return found if isinstance(found, Decimal) else Decimal(str(found))
-
-
-def class_prices(
-    provider: str, model: str, when: datetime, context: Mapping[str, str] | None = None
-) -> dict[str, Any] | None:
-    """List prices of an exact model at a time, with tiers and classes; null where not listed.
-
-    Args:
-        provider: address or id, as `list_price` takes it.
-        context: what selects other rates: `{"processing": "batch"}`, `{"service_tier": …}`.
-    """
-    pass
-
-    found = listed_model(provider, model)
-    if found is None:
-        return None
-    prices = found[1].get_prices(when, dict(context) if context else None)
-    return {name: one for name, one in vars(prices).items() if one is not None}
-
 
 # List prices of providers' models, as the package `genai-prices` holds them; nothing is fetched.
 #
@@ -512,6 +436,12 @@ def _unreadable(path: Path, why: str) -> BadInput:
     )
 
 
+_REPRICED = Path(__file__).with_name("reprice.sql")
+_PRICE_COLUMNS = (
+    "model_id", "price_in", "price_out", "price_cache_read", "price_cache_write", "price_up_to",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Repriced:
     """Tables with new costs.
@@ -542,25 +472,26 @@ def reprice(
         models: `models` table.
         names: model_id → name in the table, where it differs.
     """
+    import duckdb
+
     names = names or {}
     found = {
         row["model_id"]: prices.find(row["model_id"], names.get(row["model_id"]))
         for row in models.to_pylist()
     }
     listed = {model_id: price for model_id, price in found.items() if price is not None}
-    ids = responses.column("model_id")
-    computed = _computed(responses, listed)
-    is_listed = np.asarray(pc.is_in(ids, value_set=pa.array(list(listed), type=pa.string())))
-    old = _floats(responses.column("cost_usd"))
-    cost = np.where(is_listed, computed, old)
+    priced = pa.Table.from_pylist(
+        [{"model_id": name, **price.columns} for name, price in listed.items()],
+        schema=pa.schema([MODELS.schema.field(name) for name in _PRICE_COLUMNS]),
+    )
+    with duckdb.connect() as connection:
+        connection.register("priced", priced)
+        connection.register(
+            "responses", responses.append_column("place", pa.array(range(len(responses))))
+        )
+        table = connection.sql(_REPRICED.read_text(encoding="utf-8")).to_arrow_table()
+    old, cost = (_floats(one.column("cost_usd")) for one in (responses, table))
     unknown = np.isnan(cost)
-    old_source = responses.column("cost_source").to_pylist()
-    source = [
-        None if none else ("price_table" if new else was)
-        for none, new, was in zip(unknown, is_listed, old_source, strict=True)
-    ]
-    table = _replace(responses, "cost_usd", pa.array(cost, type=pa.float64(), mask=unknown))
-    table = _replace(table, "cost_source", pa.array(source, type=pa.string()))
     new_models = MODELS.from_rows(
         row | (price.columns if (price := listed.get(row["model_id"])) else {})
         for row in models.to_pylist()
@@ -569,7 +500,7 @@ def reprice(
         zip(*(new_models.column(n).to_pylist() for n in ("model_id", "price_date")), strict=True)
     )
     figures = []
-    model_of = np.asarray(ids.to_pylist(), dtype=object)
+    model_of = np.asarray(responses.column("model_id").to_pylist(), dtype=object)
     for row in models.sort_by("model_id").to_pylist():
         mine = model_of == row["model_id"]
         figures.append(
@@ -588,36 +519,6 @@ def reprice(
     return Repriced(RESPONSES.conform(table), new_models, figures)
 
 
-def _computed(responses: pa.Table, listed: dict[str, Price]) -> Any:
-    """USD of each answer by the table, as `Price.of` computes it; NaN unknown."""
-    rate_in, rate_out, up_to, *cached_rates = (
-        _per_row(responses.column("model_id"), {m: getattr(p, n) for m, p in listed.items()})
-        for n in ("input", "output", "up_to", "cache_read", "cache_write")
-    )
-    prompt, completion, *cached = (
-        _floats(responses.column(name))
-        for name in ("prompt_tokens", "completion_tokens", "cache_read_tokens",
-                     "cache_write_tokens")
-    )  # fmt: skip
-    fresh, usd = prompt.copy(), np.zeros(len(prompt))
-    for tokens, rate in zip((np.nan_to_num(one) for one in cached), cached_rates, strict=True):
-        fresh -= tokens
-        # What is free to read is free from the cache; other prices of it are stated or unknown.
-        rate = np.where(np.isnan(rate) & (rate_in == 0), 0.0, rate)
-        usd += np.where(tokens > 0, tokens * rate, 0.0)
-    computed = (fresh * rate_in + usd + completion * rate_out) / 1e6
-    computed[(prompt > up_to) | (fresh < 0)] = np.nan
-    return computed
-
-
-def _per_row(ids: pa.ChunkedArray, rates: dict[str, float | None]) -> Any:
-    """Each row's rate; NaN where it is unknown."""
-    encoded = ids.combine_chunks().dictionary_encode()
-    by_code = [rates.get(name) for name in encoded.dictionary.to_pylist()]
-    values = np.asarray([np.nan if rate is None else rate for rate in by_code], dtype=np.float64)
-    return values[np.asarray(encoded.indices)] if len(values) else np.empty(0)
-
-
 def _floats(column: pa.ChunkedArray) -> Any:
     """float64 with NaN for null."""
     return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
@@ -627,7 +528,3 @@ def _sum(values: Any) -> float | None:
     """Sum of what is known; null when nothing is."""
     known = values[~np.isnan(values)]
     return float(known.sum()) if len(known) else None
-
-
-def _replace(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
-    return table.set_column(table.column_names.index(name), name, values)

@@ -231,7 +231,6 @@ class ModelQueue:
         unusable: Checks a reply: the fault that makes it no answer (it is stored and the
             request is sent again), or null.
         unanswered_after: Billed attempts over all runs after which a pair is given up.
-        judged_after: Answers after which impossible usage pauses the model, under a budget.
         transport: Made once per provider.
     """
 
@@ -245,7 +244,6 @@ class ModelQueue:
     max_tokens: int | None = None
     unusable: Callable[[ModelReply], CallFault | None] | None = None
     unanswered_after: int | None = None
-    judged_after: int = 20
     transport: Callable[..., Transport] = Client
 
     def check(self, reply: ModelReply) -> None:
@@ -321,7 +319,7 @@ class ModelWorker:
         self.failures = self.refusals = self.unreachable = 0
         #: `time.monotonic()` of the last answer; None before the first.
         self.answered_at: float | None = None
-        self._usage = UsageWatch(queue.judged_after)
+        self._usage = UsageWatch()
         #: Ask for one sample per call: the server gave fewer than `n`.
         self.single = False
 

@@ -215,7 +215,6 @@ def queue_of(
         price=Price.of_model(model),
         max_tokens=model.context_window,
         unanswered_after=UNANSWERED_AFTER,
-        judged_after=collect.metering.min_answers,
     )
 
 

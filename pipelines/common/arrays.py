@@ -320,10 +320,10 @@ def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 # Whether an evaluation fits into memory: said before anything is read, with what it would need.
 
-#: Bytes that an evaluation works on for each question beside what is on disk, and how many
-#: matrices of a number for each question and model it holds at once, which are in memory while
-#: they are small: measured at 9, 27 and 100 million labels (`flows/SCALE.md`).
-EACH, MATRICES = 400, 20
+#: Bytes that an evaluation works on for each question, its texts of some 200 letters among them,
+#: and how many matrices of a number for each question and model it holds at once, which are in
+#: memory while they are small: measured at 9, 27 and 100 million labels (`flows/SCALE.md`).
+EACH, MATRICES = 1_000, 20
 #: Bytes for each question and model where something works on whole matrices in memory: routers
 #: that are trained, the zoo's cells, studies.
 PAIR = 60

@@ -1,21 +1,18 @@
 """The one matrix of labels, scores and costs, with names; missing values are NaN or masked.
 
-`Core` is a release as matrices, and `from_tables` reads it from tables. Large arrays and texts
-are memory-mapped; `arrays.py` works on them a block of rows at a time, and says beforehand
-whether they fit.
+`Core` is a release as matrices, and `from_tables` reads it from tables. Large arrays are
+memory-mapped; `arrays.py` works on them a block of rows at a time, and says beforehand whether
+they fit.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-import mmap
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +31,6 @@ from routeyard.pipelines.common.arrays import (
     blocks,
     by_rows,
     check_fits,
-    disk_full,
     every,
     mean_costs,
     ranked,
@@ -576,131 +572,14 @@ def stacked(column: pa.ChunkedArray, what: str) -> Vectors:
     return np.asarray(flat, dtype=np.float32).reshape(-1, widths[0])
 
 
-# Texts of a release's questions: a tuple where they are few, one mapped Arrow array where not.
-#
-# A Python string takes 50 bytes beside its letters. `Texts` is a sequence of strings like a tuple;
-# its letters are in a file without a name in the temporary folder, and a part of it is its rows.
-
-#: Texts from which a column is no tuple any more.
-MANY = 500_000
+def texts_of(parts: Iterable[pa.Array]) -> tuple[str, ...]:
+    """Texts without nulls, of arrays that are read one at a time."""
+    return tuple(text for part in parts for text in part.to_pylist())
 
 
-class Texts(Sequence[str]):
-    """Strings of an Arrow array, all or those at some rows; equal to a tuple of the same."""
-
-    def __init__(self, values: pa.LargeStringArray, rows: Ints | None = None) -> None:
-        self._values, self._rows = values, rows
-
-    @overload
-    def __getitem__(self, at: int) -> str: ...
-    @overload
-    def __getitem__(self, at: slice) -> Texts: ...
-    def __getitem__(self, at: int | slice) -> str | Texts:
-        if not isinstance(at, slice):
-            return str(self._values[int(at if self._rows is None else self._rows[at])].as_py())
-        if self._rows is not None:
-            return Texts(self._values, self._rows[at])
-        first, after, step = at.indices(len(self._values))
-        if step != 1:
-            return Texts(self._values, np.arange(first, after, step))
-        return Texts(self._values.slice(first, max(after - first, 0)))
-
-    def __len__(self) -> int:
-        return len(self._values) if self._rows is None else len(self._rows)
-
-    def __iter__(self) -> Iterator[str]:
-        for part in self.parts():
-            yield from part.to_pylist()
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or len(self) != len(other):
-            return False
-        return all(a == b for a, b in zip(self, other, strict=True))
-
-    __hash__ = None  # type: ignore[assignment]  # as long as a release
-
-    def __arrow_array__(self, type: pa.DataType | None = None) -> pa.Array:
-        return self.array().cast(type or pa.string())
-
-    def array(self) -> pa.LargeStringArray:
-        """All of them as one array: a copy in memory where they are at some rows."""
-        return self._values if self._rows is None else self._values.take(pa.array(self._rows))
-
-    def parts(self) -> Iterator[pa.LargeStringArray]:
-        """Arrays of a block of texts each, in order."""
-        for part in blocks(len(self)):
-            if self._rows is None:
-                yield self._values[part]
-            else:
-                yield self._values.take(pa.array(self._rows[part]))
-
-    def take(self, rows: Ints) -> Texts:
-        """The texts at some of these rows."""
-        return Texts(self._values, rows if self._rows is None else self._rows[rows])
-
-
-def texts_of(parts: Iterable[pa.Array], n: int) -> Sequence[str]:
-    """Texts without nulls, to be held: see the module.
-
-    Args:
-        parts: arrays of some of the texts each, in order; one at a time is in memory.
-        n: how many there are in all.
-
-    Raises:
-        DiskFull: the temporary folder is too small for them.
-    """
-    if n < MANY:
-        return tuple(text for part in parts for text in part.to_pylist())
-    starts = allocate((n + 1,), np.int64)
-    starts[0], at = 0, 0
-    try:
-        with tempfile.TemporaryFile(prefix="routeyard-texts-") as file:
-            for part in parts:
-                bounds, letters = _letters(part)
-                starts[at + 1 : at + 1 + len(part)] = starts[at] + bounds[1:] - bounds[0]
-                file.write(letters)
-                at += len(part)
-            file.flush()
-            size = file.tell()
-            held = mmap.mmap(file.fileno(), size) if size else b""
-    except OSError as error:
-        raise disk_full(int(starts[at]), "texts", error) from error
-    buffers = [None, pa.py_buffer(starts), pa.py_buffer(held)]
-    return Texts(pa.Array.from_buffers(pa.large_string(), n, buffers))
-
-
-def _letters(part: pa.Array) -> tuple[Ints, memoryview]:
-    """Where each text begins and the last ends, and the bytes from the first to the last."""
-    values = part.cast(pa.large_string())
-    _, bounds, letters = values.buffers()
-    if not len(values) or letters is None:
-        return np.zeros(len(values) + 1, np.int64), memoryview(b"")
-    at = np.frombuffer(bounds, np.int64)[values.offset : values.offset + len(values) + 1]
-    return at, memoryview(letters)[at[0] : at[-1]]
-
-
-def array_of(texts: Sequence[str]) -> pa.Array:
-    """Texts as one array, from disk if they are there."""
-    return texts.array() if isinstance(texts, Texts) else pa.array(texts, pa.string())
-
-
-def some(texts: Sequence[str], rows: Ints) -> Sequence[str]:
+def some(texts: Sequence[str], rows: Ints) -> tuple[str, ...]:
     """Texts at some rows; none of none."""
-    if isinstance(texts, Texts):
-        return texts.take(rows)
     return tuple(texts[i] for i in rows) if texts else ()
-
-
-def together(first: Sequence[str], second: Sequence[str]) -> Sequence[str]:
-    """Texts, then others."""
-    if isinstance(first, Texts) or isinstance(second, Texts):
-        return texts_of(chain(parts_of(first), parts_of(second)), len(first) + len(second))
-    return tuple(first) + tuple(second)
-
-
-def parts_of(texts: Sequence[str]) -> Iterator[pa.Array]:
-    """Texts as arrays, one at a time if they are on disk."""
-    return texts.parts() if isinstance(texts, Texts) else iter([pa.array(texts, pa.string())])
 
 
 # What a router is given: questions without labels, and the labelled examples it learns from.
@@ -747,7 +626,7 @@ class Queries:
     """Questions without their labels.
 
     Attributes:
-        query_ids: n ids: a tuple, or `matrix.texts.Texts` where they are very many.
+        query_ids: n ids.
         tasks: (n,) task names.
         embeddings: (n, d) float32, unit norm; None when the release has none.
         prompts: n prompts, Routeyard's instruction on the form of the answer included (which
@@ -848,11 +727,11 @@ class Queries:
         read = a.hidden is not None and b.hidden is not None and a.hidden_of == b.hidden_of
         return replace(
             a,
-            query_ids=together(a.query_ids, b.query_ids),
+            query_ids=(*a.query_ids, *b.query_ids),
             tasks=np.concatenate([a.tasks, b.tasks]),
             embeddings=np.concatenate([a.vectors(), b.vectors()]) if both else None,
-            prompts=together(a.prompts, b.prompts) if a.prompts and b.prompts else (),
-            questions=together(a.questions, b.questions) if a.questions and b.questions else (),
+            prompts=(*a.prompts, *b.prompts) if a.prompts and b.prompts else (),
+            questions=(*a.questions, *b.questions) if a.questions and b.questions else (),
             signals={
                 name: np.concatenate([values, b.signals[name]])
                 for name, values in a.signals.items()
@@ -1232,8 +1111,8 @@ def leaked(core: Core, scheme: str, test: Ints) -> Bools:
 
 
 def _marks(texts: Sequence[str]) -> pa.Array:
-    """16 bytes for each text: the texts of all train questions need not be held."""
-    return pa.concat_arrays([marks_of(part) for part in parts_of(texts)])
+    """16 bytes for each text."""
+    return marks_of(pa.array(texts, pa.string()))
 
 
 # The order in which the models of a release are read: best on its training questions first.
@@ -1297,12 +1176,11 @@ def read_asked(queries: pa.Table | StoredTable) -> tuple[pa.Array, dict[str, Any
 
     Raises:
         ContractError: a file lacks a column.
-        DiskFull: the temporary folder has no room for the texts.
     """
     if isinstance(queries, StoredTable):
         QUERIES.conform(queries.schema.empty_table(), where=str(queries.path))
-    query_ids = texts_of(_column(queries, "query_id"), queries.num_rows)
-    ids = array_of(query_ids)
+    query_ids = texts_of(_column(queries, "query_id"))
+    ids = pa.array(query_ids, pa.string())
     if not _in_order(ids):
         table = queries.read(QUESTION_COLUMNS) if isinstance(queries, StoredTable) else queries
         return read_asked(table.take(pc.sort_indices(ids)))
@@ -1311,16 +1189,16 @@ def read_asked(queries: pa.Table | StoredTable) -> tuple[pa.Array, dict[str, Any
         "query_ids": query_ids,
         "tasks": names_of(_column(queries, "task")),
         "domains": names_of(_column(queries, "domain")),
-        "prompts": texts_of(_column(queries, "prompt"), queries.num_rows),
+        "prompts": texts_of(_column(queries, "prompt")),
     }
     if "source" in there:
         found["sources"] = names_of(_column(queries, "source"))
     if "choices" in there:
         found["options"] = _options(_column(queries, "choices"))
     if {"question", "choices"} <= there:
-        found["questions"] = texts_of(_questions(queries), queries.num_rows)
+        found["questions"] = texts_of(_questions(queries))
     if "metadata" in there:
-        found["metadata"] = texts_of(map(_told, _column(queries, "metadata")), queries.num_rows)
+        found["metadata"] = texts_of(map(_told, _column(queries, "metadata")))
     return ids, found
 
 

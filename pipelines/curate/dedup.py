@@ -25,7 +25,7 @@ from routeyard.pipelines.curate.search import (
     search,
 )
 from routeyard.schemas import DUPLICATES
-from routeyard.schemas.questions import SIMILARITY
+from routeyard.schemas.text import SIMILARITY
 
 # What an encoder did not read: two texts agree only if they agree there too.
 #

@@ -27,7 +27,8 @@ from routeyard.pipelines.curate.task_analysis import (
     task_similarity,
 )
 from routeyard.schemas.contracts import RESULTS, register, statements
-from routeyard.schemas.questions import SIMILARITY, group_of, leaked_tests
+from routeyard.schemas.questions import group_of, leaked_tests
+from routeyard.schemas.text import SIMILARITY
 
 # Near-duplicates in the health report: by source, across splits, with conflicting labels.
 

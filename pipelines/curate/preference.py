@@ -22,17 +22,19 @@ import pyarrow.parquet as pq
 
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import format_of, rows
+from routeyard.pipelines.common.sql import runner
 from routeyard.pipelines.common.staging import replacing
 from routeyard.pipelines.common.usage import Token, sequence_logprob, tokens
 from routeyard.pipelines.curate.entailment import Entailment, Pair
 from routeyard.pipelines.curate.rule import Curated, Rule, removals
-from routeyard.schemas import ENTROPIES, PREFERENCES, SIGNALS
+from routeyard.schemas import ENTROPIES, PREFERENCES, SIGNALS, VERDICTS
 from routeyard.schemas.errors import BadInput, RecipeError, did_you_mean
 from routeyard.schemas.text import guarded, unguarded
 
 # Scores that decide a pair without entropy: correctness labels and a judge's verdicts.
 
 Scores = Mapping[tuple[str, str], float | bool | None]
+_SQL = Path(__file__).with_name("preference.sql")
 
 
 def by_correctness(
@@ -73,16 +75,11 @@ def by_judge(
     """
     if verdicts is None:
         return {}
-    table = _of(verdicts, models)
-    rows = table.filter(pc.equal(table["scorer"], scorer)).to_pylist()
-    newest: dict[tuple[str, str, int], float | None] = {}
-    for row in sorted(rows, key=lambda row: (str(row["scorer_version"]), int(row["sample"]))):
-        newest[row["query_id"], row["model_id"], row["sample"]] = row["score"]
-    scores: dict[tuple[str, str], list[float]] = {}
-    for (query_id, model_id, _), score in sorted(newest.items()):
-        if score is not None:
-            scores.setdefault((query_id, model_id), []).append(score)
-    return {key: sum(values) / len(values) for key, values in scores.items()}
+    with runner(_SQL, {"verdicts": verdicts}) as run:
+        rows = run.table("judged", scorer=scorer, models=list(models)).to_pylist()
+    return {
+        (row["query_id"], row["model_id"]): sum(row["scores"]) / len(row["scores"]) for row in rows
+    }
 
 
 def _of(table: pa.Table, models: Sequence[str]) -> pa.Table:
@@ -642,74 +639,37 @@ def gather(
     Truncated and failed responses are no samples of the model's meaning: their
     answer was never finished.
     """
-    queries = {row["query_id"]: row for row in _rows(need(tables, "queries", "preference"), QUERY)}
-    responses = need(tables, "responses", "preference")
-    wanted = pc.and_(
-        pc.is_in(responses["model_id"], value_set=pa.array(models, pa.string())),
-        pc.and_(
-            pc.is_in(responses["status"], value_set=pa.array(statuses, pa.string())),
-            pc.is_valid(responses["text"]),
-        ),
-    )
-    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in _rows(responses.filter(wanted), RESPONSE):
-        found.setdefault((row["query_id"], row["model_id"]), []).append(row)
-    verdicts = _verdicts(tables.get("verdicts"), queries, models)
-
+    queries = need(tables, "queries", "preference").select(list(QUERY))
+    given = {
+        "queries": queries,
+        "responses": need(tables, "responses", "preference"),
+        "verdicts": tables.get("verdicts", VERDICTS.empty()),
+    }
+    with runner(_SQL, given) as run:
+        rows = run.table("samples", models=list(models), statuses=list(statuses)).to_pylist()
+    found = {(row["query_id"], row["model_id"]): row for row in rows}
     result = []
-    for query_id, query in queries.items():
+    for query in queries.to_pylist():
         for model in models:
-            rows = sorted(found.get((query_id, model), ()), key=lambda row: int(row["sample"]))
-            if not rows:
+            if (row := found.get((query["query_id"], model))) is None:
                 continue
-            read = [verdicts.get((query_id, model, row["sample"]), (None, None)) for row in rows]
-            result.append(
-                Samples(
-                    query,
-                    model,
-                    tuple(row["sample"] for row in rows),
-                    tuple(row["text"] for row in rows),
-                    tuple(extracted for extracted, _ in read),
-                    tuple(outcome for _, outcome in read),
-                    tuple(_logprob(row, length_normalised) for row in rows),
-                )
-            )
+            kept = {name: tuple(row[name]) for name in SAMPLED if name != "logprobs"}
+            logprobs = (
+                _logprob(one, f"query {query['query_id']}, model {model}, sample {number}",
+                         length_normalised)
+                for number, one in zip(row["numbers"], row["logprobs"], strict=True)
+            )  # fmt: skip
+            result.append(Samples(query, model, **kept, logprobs=tuple(logprobs)))
     return result
 
 
 QUERY = ("query_id", "question", "prompt", "choices", "scorer")
-RESPONSE = ("query_id", "model_id", "sample", "text", "logprobs")
 
 
-def _rows(table: pa.Table, columns: Sequence[str]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.select(list(columns)).to_pylist()
-    return rows
-
-
-def _logprob(row: Mapping[str, Any], length_normalised: bool) -> float | None:
-    if row["logprobs"] is None:
+def _logprob(text: str | None, where: str, length_normalised: bool) -> float | None:
+    if text is None:
         return None
-    where = f"query {row['query_id']}, model {row['model_id']}, sample {row['sample']}"
-    return sequence_logprob(
-        tokens(row["logprobs"], where=where), length_normalised=length_normalised
-    )
-
-
-def _verdicts(
-    verdicts: pa.Table | None, queries: Mapping[str, Mapping[str, Any]], models: Sequence[str]
-) -> dict[tuple[str, str, int], tuple[str | None, str | None]]:
-    """(query, model, sample) → (extracted, outcome) of the query's scorer, newest version."""
-    if verdicts is None:
-        return {}
-    table = verdicts.filter(pc.is_in(verdicts["model_id"], value_set=pa.array(models, pa.string())))
-    read: dict[tuple[str, str, int], tuple[str | None, str | None]] = {}
-    columns = ("query_id", "model_id", "sample", "scorer", "scorer_version", "extracted", "outcome")
-    for row in sorted(_rows(table, columns), key=lambda row: str(row["scorer_version"])):
-        query = queries.get(row["query_id"])
-        if query is not None and query["scorer"] == row["scorer"]:
-            key = (row["query_id"], row["model_id"], row["sample"])
-            read[key] = (row["extracted"], row["outcome"])
-    return read
+    return sequence_logprob(tokens(text, where=where), length_normalised=length_normalised)
 
 
 # Semantic entropies of every (query, model): samples → clusters → estimators → table.
@@ -972,18 +932,11 @@ def signal_table(
     A response without log-probabilities has a row only when the model was
     asked about it (`assess` returns one probability or None per (question, answer)).
     """
-    chosen = responses.filter(
-        pc.and_(pc.equal(responses["model_id"], model), pc.is_valid(responses["text"]))
-    )
-    columns = ["query_id", "model_id", "sample", "text", "logprobs"]
-    rows: list[dict[str, Any]] = chosen.select(columns).to_pylist()
-    rows.sort(key=lambda row: (row["query_id"], row["sample"]))
-    asked = queries.select(["query_id", "prompt"]).to_pylist()
-    prompts = {row["query_id"]: row["prompt"] for row in asked}
-    rows = [row for row in rows if row["query_id"] in prompts]
+    with runner(_SQL, {"queries": queries, "responses": responses}) as run:
+        rows: list[dict[str, Any]] = run.table("signalled", model=model).to_pylist()
     assessed: Sequence[float | None] = [None] * len(rows)
     if assess is not None:
-        assessed = assess([(prompts[row["query_id"]], row["text"]) for row in rows])
+        assessed = assess([(row["prompt"], row["text"]) for row in rows])
     result = []
     for row, certainty in zip(rows, assessed, strict=True):
         where = f"query {row['query_id']}, model {model}, sample {row['sample']}"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Vectors
 from routeyard.schemas.errors import BadInput
-from routeyard.schemas.questions import SIMILARITY
+from routeyard.schemas.text import SIMILARITY
 
 # Candidate pairs within a radius: space is halved until all against all is cheap.
 #

@@ -1,4 +1,5 @@
-"""Splits: seeded by each question's own hash, duplicates together, tasks in proportion.
+"""Splits and the rules that make their schemes: seeded by each question's own hash, duplicates
+together, tasks in proportion.
 
 A question's place depends on its id, the seed and its task's size, not on row order,
 so adding questions moves only a few at the borders.
@@ -8,19 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from routeyard.pipelines.common.arrays import dense_rows
 from routeyard.pipelines.common.pool import OOD_GROUPS, members
 from routeyard.pipelines.curate.rule import Curated, Rule, refused
 from routeyard.schemas import MODEL_SPLITS, SPLITS
 from routeyard.schemas.errors import RecipeError
 from routeyard.schemas.questions import GROUP, marks_of, same_question
+from routeyard.schemas.release import NAMES, SCHEME
 
 # Questions that are one for a split: of one group, equal or near-equal in words, or duplicates.
 
@@ -455,5 +459,126 @@ def with_splits(
     return Curated(added={"splits": splits}, figures=figures or {})
 
 
+def dense_sparse(
+    tables: Mapping[str, pa.Table],
+    *,
+    slice_share: float | None = 0.1,
+    validation: int = 3000,
+    test: int = 5000,
+    stratify: bool = True,
+    seed: int = 0,
+) -> Curated:
+    """Schemes `dense` and `sparse`: a slice asked of all models, and the rest.
+
+    A seeded slice (10 % of 300,000 prompts are 30,000) holds validation, test and
+    the dense train set. The complement is the sparse train extension, with the
+    same validation and test.
+
+    Args:
+        slice_share: Share drawn for the slice. null takes the questions that the
+            sources mark with `dense`; then `sparse` trains on all questions outside
+            validation and test, 302,371 of Nine-by-300k (the routing-plateau paper,
+            Table 8), and `dense` is the split that a recipe of the slice alone makes.
+    """
+    queries = tables["queries"]
+    part = partial(split, duplicates=tables.get("duplicates"), stratify=stratify, seed=seed)
+    if slice_share is None:
+        return _marked(tables, part, validation, test)
+    n = len(queries)
+    room = slice_share * n
+    if not 0 < slice_share < 1 or validation + test >= room:
+        raise refused(
+            "dense_sparse",
+            f"a slice of {slice_share:g} of {n} queries ({int(room)}) cannot hold validation "
+            f"({validation}), test ({test}) and a train set",
+            "raise slice_share or lower validation and test",
+        )
+    shares: dict[str, Any] = {"validation": validation / n, "test": test / n}
+    place = places_of(part(queries, scheme="dense", train=1 - sum(shares.values()), **shares))
+    rest = queries.filter(pa.array([place[q] == "train" for q in ids_of(queries)]))
+    # Among what is left, the dense train set is a seeded share as well.
+    share = (room - validation - test) / max(1, len(rest))
+    cut = part(rest, scheme="dense-slice", train=1 - share, validation=0.0, test=share)
+    inside = places_of(cut)
+    held = [(query, name) for query, name in place.items() if name != "train"]
+    rows = {"dense": [*held], "sparse": [*held]}
+    for query, name in inside.items():
+        rows["dense" if name == "test" else "sparse"].append((query, "train"))
+    return with_splits(tables, splits_table(rows))
+
+
+def _marked(
+    tables: Mapping[str, pa.Table], part: Callable[..., pa.Table], validation: int, test: int
+) -> Curated:
+    queries = tables["queries"]
+    inside = queries.filter(pa.array(dense_rows(queries)))
+    if not len(inside):
+        raise refused(
+            "dense_sparse",
+            "no question is marked as the dense slice",
+            "give sources 'dense: n', or the rule a 'slice_share'",
+        )
+    train = max(2, len(inside))
+    dense = part(inside, scheme="dense", train=train, validation=validation, test=test)
+    held = {query: name for query, name in places_of(dense).items() if name != "train"}
+    # A question outside the slice that is a twin of one held out would leak.
+    closed = with_duplicates(queries, tables.get("duplicates"), set(held))
+    rest = [(query, "train") for query in ids_of(queries) if query not in closed]
+    sparse = splits_table({"sparse": [*held.items(), *rest]})
+    figures = {"slice": len(inside), "left_out_as_duplicates": len(closed) - len(held)}
+    return with_splits(tables, pa.concat_tables([dense, sparse]), figures)
+
+
+def upstream_split(
+    tables: Mapping[str, pa.Table],
+    *,
+    scheme: str = SCHEME,
+    field: str = "split",
+    names: Mapping[str, str] | None = None,
+) -> Curated:
+    """A scheme from a field of the queries' metadata; published splits are kept to the question.
+
+    Near-duplicates that the source put on both sides stay where it put them: the
+    certificate, `health` and `verify` count them.
+
+    Args:
+        field: Key of `metadata` that names a question's split.
+        names: The source's word → `train`, `validation` or `test`, beside the
+            usual ones. Questions with another word, or none, are in no split.
+
+    Raises:
+        RecipeError: no question has such a field, or `names` maps to another word.
+    """
+    known = {**NAMES, **{k.lower(): v for k, v in (names or {}).items()}}
+    wrong = sorted(set(known.values()) - {"train", "validation", "test"})
+    if wrong:
+        raise refused(
+            "upstream_split",
+            f"names must map to train, validation or test, not {wrong[0]!r}",
+            "map names to train, validation or test",
+        )
+    rows: list[tuple[str, str]] = []
+    unread: Counter[str] = Counter()
+    for query in tables["queries"].select(["query_id", "metadata"]).to_pylist():
+        value = json.loads(query["metadata"] or "{}").get(field)
+        place = known.get(str(value).lower()) if value is not None else None
+        if place is None:
+            unread["nothing" if value is None else str(value)] += 1
+        else:
+            rows.append((query["query_id"], place))
+    if not rows:
+        raise refused(
+            "upstream_split",
+            f"no question says in metadata field {field!r} which split it is in "
+            f"(found: {', '.join(sorted(unread)[:5])})",
+            "map the field in the source's `fields.metadata`, or give 'names'",
+        )
+    figures: dict[str, Any] = dict(Counter(place for _, place in rows))
+    splits = splits_table({scheme: rows})
+    return with_splits(tables, splits, {"splits": figures, "unread": dict(unread)})
+
+
 OUT_OF_DISTRIBUTION = Rule("out_of_distribution", out_of_distribution, reads=("duplicates",))
 UNSEEN_MODELS = Rule("unseen_models", unseen_models, reads=("model_splits",))
+DENSE_SPARSE = Rule("dense_sparse", dense_sparse, reads=("duplicates",))
+UPSTREAM_SPLIT = Rule("upstream_split", upstream_split, reads=())

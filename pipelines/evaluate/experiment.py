@@ -8,13 +8,12 @@ import importlib.util
 import inspect
 import json
 import os
-import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -32,159 +31,12 @@ from routeyard.pipelines.common.matrix import (
     dense,
 )
 from routeyard.pipelines.common.untrusted import bounded
-from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.pipelines.routers.base import Router, architectures_of, traits_of
 from routeyard.pipelines.routers.listed import Traits, constants
 from routeyard.schemas.errors import BadInput, did_you_mean
 from routeyard.schemas.questions import GROUP, marks_of, same_question
 from routeyard.schemas.release import WITHHELD, usual_scheme
-
-# How routers are fitted, asked and compared: the one list of settings of every evaluation.
-
-P = ParamSpec("P")
-R = TypeVar("R")
-#: Seeds of the plateau study's protocol: of its first stage, and of the finalists beside it.
-FIRST_SEED = 42
-MORE_SEEDS = (1337, 2026, 7, 99)
-PROTOCOL_SEEDS = (FIRST_SEED, *MORE_SEEDS)
-
-
-@dataclass(frozen=True)
-class EvaluationSettings:
-    """How routers are fitted, asked and compared. Equal settings are one key of what is kept.
-
-    Attributes:
-        scheme: Split scheme. Default: the release's own, `upstream` before `dense`.
-        split: Split that is measured.
-        seeds: Fits per router, for mean ± sd: a number (seeds 0, 1, …), seeds with commas
-            between, or `zoo` for those of `zoo run`. Metrics are of the first.
-        splits: Other draws of the split on which each router is fitted and tested too: accuracy
-            and gain over the best single model as mean ± sd over them.
-        resamples: Number of bootstrap resamples.
-        seed: Seed of the bootstrap.
-        cluster: Resample whole groups: duplicates or task.
-        points: Number of points of each deferral curve.
-        scaling: How utility scales costs: min-max, …
-        pair: Two models, small,large, for binary routing. Default: those of a pool of two.
-        pair_routers: Also train the pair routers.
-        binary_by: How a pool's router routes a pair: by the small one's confidence, or by
-            the difference of both.
-        basis: Preferences that pair routers learn from, by what decided them.
-        bands: Shares of the gap, 0 to 1: LPM ends, MPM begins, low band, high band.
-        ood: Retrain without each task group (and without the models that the release calls
-            unseen) and measure the change.
-        ood_groups: name=pattern,pattern, or stem, math, …: hold such tasks out. Again for more.
-        reference: Model that v_r compares with. Default: best on train.
-        timed: Time the routers; such files differ from run to run.
-        embed_seconds: Seconds it takes to embed one question, added to the time of a decision.
-        usd_per_hour: Price of the machine that routes, in USD per hour; implies timed.
-        embed: Compute the embeddings that the release lacks.
-        encoder: Of the questions; one that the release lacks is computed. Default: the release's
-            own, else with `embed` that of their words, `tfidf`.
-    """
-
-    scheme: str | None = None
-    split: str = "test"
-    seeds: tuple[int, ...] = (0,)
-    splits: int = 0
-    resamples: int = 10_000
-    seed: int = 0
-    cluster: str | None = None
-    points: int = 100
-    scaling: str = "min-max"
-    pair: tuple[str, str] | None = None
-    pair_routers: bool = True
-    binary_by: str = "confidence"
-    basis: str | None = None
-    bands: Bands = field(default_factory=Bands)
-    ood: bool = False
-    ood_groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    reference: str | None = None
-    timed: bool = False
-    embed_seconds: float = 0.0
-    usd_per_hour: float | None = None
-    embed: bool = False
-    encoder: str | None = None
-
-    def __post_init__(self) -> None:
-        """Take seeds and groups as people write them.
-
-        Raises:
-            BadInput: there is no seed, or one occurs twice.
-        """
-        object.__setattr__(self, "seeds", seeds_of(self.seeds))
-        if self.usd_per_hour is not None:
-            object.__setattr__(self, "timed", True)
-        if self.pair is not None:
-            object.__setattr__(self, "pair", tuple(self.pair))
-        groups = self.ood_groups or ()
-        items = groups.items() if isinstance(groups, Mapping) else groups
-        found = tuple((name, tuple(patterns)) for name, patterns in items)
-        object.__setattr__(self, "ood_groups", found)
-
-    def but(self, **changes: Any) -> EvaluationSettings:
-        """The same settings with some of them changed."""
-        return replace(self, **changes) if changes else self
-
-    def to_json(self) -> dict[str, Any]:
-        """Every setting by name, as JSON holds it."""
-        return {**asdict(self), "ood_groups": {k: list(v) for k, v in self.ood_groups}}
-
-
-def setting_helps() -> dict[str, str]:
-    """Setting → what it is, in one line, from the docstring of `EvaluationSettings`."""
-    about = inspect.cleandoc(EvaluationSettings.__doc__ or "").partition("Attributes:\n")[2]
-    found = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", about, re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in found}
-
-
-def lists_settings(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that takes settings as `**more`, whose signature and help name each of them."""
-    own = inspect.signature(function)
-    base, helps = EvaluationSettings(), setting_helps()
-    named = [
-        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY,
-                          default=getattr(base, one.name), annotation=one.type)
-        for one in fields(base)
-    ]  # fmt: skip
-    kept = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    function.__signature__ = own.replace(  # type: ignore[attr-defined]
-        parameters=[*kept, *named]
-    )
-    told = "".join(f"\n    {one.name}: {helps[one.name]} [{one.default!r}]" for one in named)
-    text = inspect.cleandoc(function.__doc__ or "")
-    function.__doc__ = f"{text}\n\nSettings, with their defaults:{told}\n"
-    return function
-
-
-def seeds_of(given: int | str | Sequence[int]) -> tuple[int, ...]:
-    """Seeds of fits: n for 0 … n−1, seeds themselves (`42,7` as text), or `zoo`.
-
-    Raises:
-        BadInput: it is neither, or a seed occurs twice.
-
-    >>> seeds_of("3"), seeds_of("42,7"), seeds_of("zoo")[:2]
-    ((0, 1, 2), (42, 7), (42, 1337))
-    """
-    if given == "zoo":
-        return PROTOCOL_SEEDS
-    try:
-        if isinstance(given, str):
-            words = [word for word in given.split(",") if word.strip()]
-            found = tuple(map(int, words)) if "," in given else tuple(range(int(given)))
-        else:
-            found = tuple(range(given)) if isinstance(given, int) else tuple(map(int, given))
-    except (TypeError, ValueError):
-        found = ()
-    if not found or len(set(found)) < len(found) or min(found) < 0:
-        raise BadInput(
-            f"expected at least one fit, each with its own seed; got {given!r}",
-            where="seeds",
-            next_step="give a number such as 5, seeds such as 42,1337, or zoo",
-        )
-    return found
-
 
 # Hashes of what a router is given: equal questions, labels and vectors, equal hash.
 

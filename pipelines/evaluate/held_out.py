@@ -239,16 +239,6 @@ def row_of(
 
 # Unseen models: what it costs a router not to have known some models while training.
 
-#: What the models that are asked may be, with the name of the group.
-AMONG = {
-    "seen": "unseen models",
-    "unseen": "unseen models: among unseen",
-    "all": "unseen models: among all",
-    "described": "unseen models: by descriptor",
-}
-#: The default: `described` is for routers that read descriptors.
-USUAL = ("seen", "unseen", "all")
-
 
 def unseen_models(
     core: Core,
@@ -256,7 +246,6 @@ def unseen_models(
     unseen: tuple[str, ...],
     routers: Mapping[str, Callable[[], Router]],
     *,
-    among: Sequence[str] = USUAL,
     resamples: int = 10_000,
     seed: int = 0,
     store: PredictionStore | None = None,
@@ -266,14 +255,11 @@ def unseen_models(
     `id_accuracy` is that of the router trained on the whole pool, asking the
     same models.
 
-    Args:
-        among: `seen`: trained on the seen models, it can only ask those, and is
-            compared with the whole pool. `unseen` and `all`: the labels of
-            unseen models are hidden on the train questions and known on the
-            validation questions alone (how a new model joins a pool: Universal
-            Model Routing), and it asks the unseen ones only (CSCR, section
-            4.2.1), or any. `described`: as `unseen`, with no label of an unseen model
-            at all, so that their descriptors and costs are everything that is known.
+    Three groups: `unseen models`, where it is trained on the seen models, can only ask those,
+    and is compared with the whole pool; and where the labels of unseen models are hidden on the
+    train questions and known on the validation questions alone (how a new model joins a pool:
+    Universal Model Routing), `among unseen`, where it asks the unseen ones only (CSCR, section
+    4.2.1), and `among all`, where it asks any.
     """
     seen = tuple(name for name in core.model_ids if name not in unseen)
     new = tuple(name for name in core.model_ids if name in unseen)
@@ -282,37 +268,24 @@ def unseen_models(
     everything = core.training(scheme)
     joined = _joined(everything, core.model_ids, new)
     full = {name: Fit(make, everything, store) for name, make in routers.items()}
-    late: dict[str, Fit] = {}
-    if joined is not None and {"unseen", "all"} & set(among):
-        late = {name: Fit(make, joined, store) for name, make in routers.items()}
+    late = {name: Fit(make, joined, store) for name, make in routers.items() if joined}
     found: list[OutOfDistribution] = []
-    for which in among:
-        if which not in AMONG:
-            raise BadInput(
-                f"unseen models cannot be routed among {which!r}",
-                next_step=f"known: {', '.join(AMONG)}",
-            )
-        pool = {"seen": seen, "unseen": new, "all": core.model_ids, "described": new}[which]
+    for group, pool in (("", seen), (": among unseen", new), (": among all", core.model_ids)):
         at = np.array([core.model_ids.index(name) for name in pool])
         test = tested(core, scheme, ~np.all(np.isnan(core.labels[:, at]), axis=1))
         draws = Draws(test.n_queries, resamples, seed)
         few = core.with_models(pool).training(scheme)
         heuristic = int(at[best_single(few.labels, price_of(few))])
-        for name, make in routers.items():
-            if which == "seen":
-                known = choices_of(full[name], test, everything)
-                alone = Fit(make, few, store)
-                new_choice = at[choices_of(alone, test.with_models(pool), few)]
-            elif which == "described":
-                known = choices_of(full[name], test, everything, at)
-                blind = _unlabelled(everything, new)
-                new_choice = choices_of(Fit(make, blind, store), test, everything, at)
-            elif name in late:
+        for name, make in routers.items() if not group or late else ():
+            if group:
                 known = choices_of(full[name], test, everything, at)
                 new_choice = choices_of(late[name], test, everything, at)
             else:
-                continue
-            found.append(row_of(name, AMONG[which], test, known, new_choice, heuristic, draws))
+                known = choices_of(full[name], test, everything)
+                alone = Fit(make, few, store)
+                new_choice = at[choices_of(alone, test.with_models(pool), few)]
+            row = row_of(name, f"unseen models{group}", test, known, new_choice, heuristic, draws)
+            found.append(row)
     return found
 
 

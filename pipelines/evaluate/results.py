@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -27,7 +27,7 @@ from routeyard.pipelines.evaluate.metrics.evaluation_data import EvaluationData
 from routeyard.pipelines.evaluate.metrics.selection import Choice, at_choice, best, query_oracle
 from routeyard.pipelines.evaluate.metrics.single import wanted
 from routeyard.pipelines.evaluate.metrics.spec import MetricSpec, Routed, SharedFacts, Swept
-from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
+from routeyard.pipelines.evaluate.settings import Bands
 from routeyard.pipelines.evaluate.sweep import (
     MetricRow,
     at_budget,
@@ -40,28 +40,39 @@ from routeyard.pipelines.evaluate.sweep import (
 )
 from routeyard.schemas.errors import BadInput
 
-# One router over what answers cost: every metric of a cost measure with its interval.
+# One router on its data: every metric with its interval, of a whole pool, over cost, on a pair.
+
+
+def _none() -> NDArray[Any]:
+    return np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
-class CostResult:
-    """Rows of one router that need costs, and what comparisons need of them.
+class RouterResult:
+    """Rows of one router, and what comparisons need of it.
 
     Attributes:
-        metrics: rows of each measure.
+        areas: measure → (value, replicates) of its AUDC; on a pair, of `apgr`, `auroc`.
         budget: rows at the mean cost of the most accurate single model.
         matched: (n,) scores at that cost; without a measure, those at any.
-        areas: measure → (value, replicates) of its AUDC.
         grids: the first measure → (k,) mean cost and (n, k) choice at every setting of the sweep.
+        profile: (m,) share of the questions that each model is asked.
+        choice: (n,) model asked without regard to cost.
+        wanted: (n,) the same if none were left out for want of a label.
+        accuracy: (resamples,) replicates of its accuracy.
     """
 
     router: str
     metrics: list[MetricRow]
-    budget: list[MetricRow]
     curves: list[dict[str, Any]]
-    matched: Floats
-    areas: dict[str, tuple[float, Floats]]
-    grids: dict[str, tuple[Floats, NDArray[np.int16]]]
+    areas: Mapping[str, tuple[float, Floats]]
+    budget: Sequence[MetricRow] = ()
+    matched: Floats = field(default_factory=_none)
+    grids: Mapping[str, tuple[Floats, NDArray[np.int16]]] = field(default_factory=dict)
+    profile: Floats = field(default_factory=_none)
+    choice: Choice = field(default_factory=_none)
+    wanted: Choice = field(default_factory=_none)
+    accuracy: Floats = field(default_factory=_none)
 
 
 def routed_of(
@@ -72,7 +83,7 @@ def routed_of(
     return Routed(data, router, scores, choice, shared or SharedFacts())
 
 
-def over_costs(routed: Routed, *, points: int = 100, scaling: str = "min-max") -> CostResult:
+def over_costs(routed: Routed, *, points: int = 100, scaling: str = "min-max") -> RouterResult:
     """All metrics of a router that need costs.
 
     Args:
@@ -85,16 +96,15 @@ def over_costs(routed: Routed, *, points: int = 100, scaling: str = "min-max") -
     areas: dict[str, tuple[float, Floats]] = {}
     grids: dict[str, tuple[Floats, NDArray[np.int16]]] = {}
     for name in data.prices:
-        found = deferral(routed, name, points)
-        rows += found.metrics + registered(routed, "measure", found.swept)
-        curves += found.curves
-        areas[name] = found.area
+        own, drawn, areas[name], swept, choices = deferral(routed, name, points)
+        rows += own + registered(routed, "measure", swept)
+        curves += drawn
         if name == data.measure:
-            grids[name] = (found.swept.cost, found.choices)
+            grids[name] = (swept.cost, choices)
         rows += utilities(routed, name, scaling)
     budget, within = _at_budget(routed, points)
     matched = at_choice(data.test.labels, within)
-    return CostResult(routed.router, rows, budget, curves, matched, areas, grids)
+    return RouterResult(routed.router, rows, curves, areas, budget, matched, grids)
 
 
 def registered(routed: Routed, per: str, view: Routed | Swept) -> list[MetricRow]:
@@ -127,33 +137,6 @@ def _at_budget(routed: Routed, points: int) -> tuple[list[MetricRow], Choice]:
     return [metric(routed.router, name, split, float(matched.mean()), drawn)], within
 
 
-# One router on its data: every metric of a whole pool with its interval.
-
-
-@dataclass(frozen=True, eq=False)
-class RouterResult:
-    """Rows of one router, and what comparisons need of it.
-
-    Attributes:
-        choice: (n,) model asked without regard to cost.
-        wanted: (n,) the same if none were left out for want of a label.
-        accuracy: (resamples,) replicates of its accuracy.
-        costs: what needs costs; its rows are in `metrics` too.
-    """
-
-    router: str
-    metrics: list[MetricRow]
-    profile: Floats
-    choice: Choice
-    wanted: Choice
-    accuracy: Floats
-    costs: CostResult
-
-    @property
-    def curves(self) -> list[dict[str, Any]]:
-        return self.costs.curves
-
-
 def measure(
     data: EvaluationData,
     router: str,
@@ -178,9 +161,10 @@ def measure(
     costs = over_costs(routed, points=points, scaling=scaling)
     profile = plateau.selection_profile(routed.choice, data.test.n_models)
     chosen = _selection(data, router, routed.choice, profile)
-    rows += [*costs.metrics, *chosen, *costs.budget]
-    unconstrained = routed.once(wanted)
-    return RouterResult(router, rows, profile, routed.choice, unconstrained, replicates, costs)
+    return replace(
+        costs, metrics=[*rows, *costs.metrics, *chosen, *costs.budget], profile=profile,
+        choice=routed.choice, wanted=routed.once(wanted), accuracy=replicates,
+    )  # fmt: skip
 
 
 def _widened(rows: list[MetricRow]) -> list[MetricRow]:
@@ -511,17 +495,6 @@ def metrics_of(bands: Bands) -> Mapping[str, Callable[[Floats, Floats], Floats]]
     }
 
 
-@dataclass(frozen=True, eq=False)
-class Traded:
-    """Rows of one router on one pair; `apgr` and `auroc`: value and replicates to compare by."""
-
-    router: str
-    metrics: list[MetricRow]
-    curves: list[dict[str, Any]]
-    apgr: tuple[float, Floats]
-    auroc: tuple[float, Floats]
-
-
 def trade(
     pair: ModelPair,
     draws: Draws,
@@ -529,7 +502,7 @@ def trade(
     router: str,
     wanted: Floats,
     bands: Bands | None = None,
-) -> Traded:
+) -> RouterResult:
     """Trade-off metrics of scores `wanted` (n,): how much the large model is needed.
 
     Args:
@@ -570,9 +543,8 @@ def trade(
     ]
     drawn = curve_rows(router, "tradeoff", None, split, RATES, RATES, line, lines)
     rows = counted(rows, len(wanted))
-    return Traded(
-        router, rows, drawn, *((values[name], replicates[name]) for name in ("apgr", "auroc"))
-    )
+    areas = {name: (values[name], replicates[name]) for name in ("apgr", "auroc")}
+    return RouterResult(router, rows, drawn, areas)
 
 
 def _auroc(

@@ -153,23 +153,6 @@ def curve_rows(
 CURVE_RESAMPLES = 500
 
 
-@dataclass(frozen=True, eq=False)
-class Deferral:
-    """Rows of one router over one measure.
-
-    Attributes:
-        area: (value, replicates) of its AUDC.
-        swept: the curve as metrics see it.
-        choices: (n, k) choice at every setting.
-    """
-
-    metrics: list[MetricRow]
-    curves: list[dict[str, Any]]
-    area: tuple[float, Floats]
-    swept: Swept
-    choices: Choices
-
-
 def swept_choices(data: EvaluationData, scores: Floats, name: str, points: int) -> Choices:
     """(n, k) choice at every weight of cost, cheapest setting first."""
     can, price = data.available(name), data.prices[name]
@@ -199,19 +182,11 @@ def joint(
     return largest, frontier
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """Columns of both curves: value, replicates; the cheapest single model's accuracy, the
-    same two; the sweep beside the most accurate one."""
-
-    value: Floats
-    replicates: Floats
-    cheapest: float
-    cheapests: Floats
-    against: BestSingleCurve
-
-
-def _draw(routed: Routed, name: str, swept: Choices, bought: Choices, cheapest: int) -> _Drawn:
+def _draw(
+    routed: Routed, name: str, swept: Choices, bought: Choices, cheapest: int
+) -> tuple[Floats, Floats, float, Floats, BestSingleCurve]:
+    """Value and replicates of the columns of both curves; the cheapest single model's accuracy and
+    its replicates; the sweep beside the most accurate single model."""
     data, own = routed.data, routed.decisions(name)
     y, cost, goal = data.test.labels, data.test.costs[name], data.best_on_test
     points = swept.shape[1]
@@ -248,11 +223,18 @@ def _draw(routed: Routed, name: str, swept: Choices, bought: Choices, cheapest: 
         curve[points:], curve[:points], drawn[:, points:], drawn[:, :points],
         float(first[1]), float(first[2]), single[:, 1], single[:, 2], int(met.sum()),
     )  # fmt: skip
-    return _Drawn(value, replicates, float(first[0]), single[:, 0], against)
+    return value, replicates, float(first[0]), single[:, 0], against
 
 
-def deferral(routed: Routed, name: str, points: int) -> Deferral:
-    """Curves against realised mean cost and against a budget, with what is read off them."""
+def deferral(
+    routed: Routed, name: str, points: int
+) -> tuple[list[MetricRow], list[dict[str, Any]], tuple[float, Floats], Swept, Choices]:
+    """Curves against realised mean cost and against a budget, with what is read off them.
+
+    Returns:
+        Rows of metrics and of curves; (value, replicates) of the AUDC; the curve as metrics see
+        it; (n, k) choice at every setting.
+    """
     data, router, split = routed.data, routed.router, routed.data.split
     cheapest, low, high = cheapest_and_dearest(data, name)
     budgets = np.linspace(low, high, points)
@@ -260,9 +242,7 @@ def deferral(routed: Routed, name: str, points: int) -> Deferral:
     can, price = data.available(name), data.prices[name]
     left = budgets - float(np.mean(routed.decisions(name)))
     bought = within_budget(routed.scores, can, price, left, data.order)
-    drawn = _draw(routed, name, swept, bought, cheapest)
-    value, replicates, one = drawn.value, drawn.replicates, drawn.against
-    first, firsts = drawn.cheapest, drawn.cheapests
+    value, replicates, first, firsts, one = _draw(routed, name, swept, bought, cheapest)
     acc, paid, within = (slice(k * points, (k + 1) * points) for k in range(3))
     area = float(audc(value[paid], value[acc], low, high, first))
     areas = audc(replicates[:, paid], replicates[:, acc], low, high, firsts)
@@ -306,7 +286,7 @@ def deferral(routed: Routed, name: str, points: int) -> Deferral:
         routed, name, value[paid], value[acc], replicates[some, paid], replicates[some, acc],
         low, high, first, firsts[some], one,
     )  # fmt: skip
-    return Deferral(rows, curves, (area, areas), view, swept)
+    return rows, curves, (area, areas), view, swept
 
 
 def at_budget(routed: Routed, points: int) -> Choice | None:

@@ -547,7 +547,7 @@ def nested_question(guess: Guess, table: Table) -> bool:
         if all(isinstance(v, list) and all(isinstance(t, str | dict) for t in v) for v in seen):
             guess.doubts.append(
                 f"{column!r}, which holds several questions a row: `each` of the source in the "
-                "recipe takes one after the other, as `routeyard sources show quac` does; then "
+                "recipe takes one after the other, as `routeyard sources quac` does; then "
                 "fields.question"
             )
             return True

@@ -148,27 +148,21 @@ def row_of(call: LoggedCall, session: str | None, *, prompts: bool = False) -> d
     tokens = _tokens(call)
     cost = _cost(call, tokens["prompt_tokens"])
     served, asked, finish = (call.value(name) for name in ("served", "asked", "finish"))
-    failed = _failed(call.value("status"))
     tools = call.opened("tools", list)
-    return {
-        **_identity(call, session),
+    return reading.step(
+        _identity(call, session), call.count("step"), str(served or asked or "unknown"),
+        finish in ("tool_calls", "tool_use"), failed=_failed(call.value("status")),
         **tokens,
-        "acted_by": str(served or asked or "unknown"),
-        "action": "call" if finish in ("tool_calls", "tool_use") else "answer",
-        "queries": [],
-        "found": [],
-        "status": "error" if failed else "ok",
-        "served_model": None if served is None else str(served),
-        "cost_usd": cost,
-        "cost_source": None if cost is None else "provider",
-        "latency_s": _latency(call),
-        "attempts": 1,
-        "requested_at": iso_time(call.value("time"), call.where),
-        "tools_offered": None if tools is None else _names(tools),
-        "outcome": reading.number(call.value("outcome"), call.where),
-        "propensity": reading.number(call.value("propensity"), call.where),
-        "_prompt": _asked(call) if prompts else None,
-    }
+        served_model=None if served is None else str(served),
+        cost_usd=cost,
+        cost_source=None if cost is None else "provider",
+        latency_s=_latency(call),
+        requested_at=iso_time(call.value("time"), call.where),
+        tools_offered=None if tools is None else _names(tools),
+        outcome=reading.number(call.value("outcome"), call.where),
+        propensity=reading.number(call.value("propensity"), call.where),
+        _prompt=_asked(call) if prompts else None,
+    )  # fmt: skip
 
 
 def _asked(call: LoggedCall) -> str | None:
@@ -200,7 +194,6 @@ def _identity(call: LoggedCall, session: str | None) -> dict[str, Any]:
         "query_id": None if of is None else str(of),
         "model_id": "log",
         "sample": call.count("sample") or 0,
-        "step": call.count("step"),
         "parent": call.count("parent"),
         "prefix_hash": prefix,
         "_parts": parts,

@@ -329,7 +329,7 @@ def _complete(source: Source) -> tuple[Fields, str]:
             f"source {source.name!r} names no fields",
             where=f"source {source.name!r}",
             next_step="say which column is what, e.g. fields: {question: q, references: answer}, "
-            "or take the source from the catalogue (`routeyard sources list`)",
+            "or take the source from the catalogue (`routeyard sources`)",
         )
     if source.scorer is None:
         raise SourceError(

@@ -17,15 +17,13 @@ from routeyard.pipelines.collect.prompts import PromptResults
 from routeyard.pipelines.collect.request import Request
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.schemas import LABELS, VERDICTS
+from routeyard.schemas.contracts import statements
 from routeyard.schemas.recipe import Label, Policy
 from routeyard.schemas.statuses import ANSWERLESS, GIVEN, NO_CREDIT, NO_RULE, STATUSES
 
 # Questions that the audit asks of verdicts and labels, by name; `questions.sql` holds them.
 
-_PARTS = re.split(
-    r"^-- name: (\w+)\n", Path(__file__).with_name("questions.sql").read_text(), flags=re.M
-)
-_SQL = dict(zip(_PARTS[1::2], _PARTS[2::2], strict=True))
+_SQL = statements(Path(__file__).with_name("questions.sql"))
 
 
 def question(name: str, by: str = "") -> str:
@@ -33,7 +31,7 @@ def question(name: str, by: str = "") -> str:
     it are filled in."""
     parts = {"by": by}
     for part in ("same", "rules", "graded"):
-        parts[part] = _SQL[part].strip().format(**parts)
+        parts[part] = _SQL[part].format(**parts)
     return _SQL[name].format(**parts)
 
 

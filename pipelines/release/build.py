@@ -188,7 +188,7 @@ def write_release(
     target = root / name / version
     with staging(target) as folder:
         entries, released = _write_tables(tables, sources, folder)
-        entries["outcomes"], summaries = derive(released, folder)
+        entries["outcomes"] = derive(released, folder)
         released["outcomes"] = StoredTable(folder / entries["outcomes"].file)
         entries = {table: entries[table] for table in released_names(list(entries))}
         released = {table: released[table] for table in entries}
@@ -220,8 +220,7 @@ def write_release(
             (folder / path).write_bytes(data)
         database = folder / f"{name}.duckdb"
         small = {table: rows for table, rows in released.items() if table in IN_DATABASE}
-        outcomes = folder / entries["outcomes"].file
-        write_database(small, database, outcomes=outcomes, summaries=summaries)
+        write_database(small, database, folder)
         write_checksum(database)
         beside = {database.name, checksum_of(database).name}
         held = combine({table: entries[table].content for table in IN_DATABASE})

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from routeyard.pipelines.common.files import sha256
+from routeyard.pipelines.common.sql import quoted
+from routeyard.pipelines.release.derived_tables import SUMMARIES, numbered
 from routeyard.pipelines.release.manifest import Content, Contents, combine
-from routeyard.pipelines.release.sql import sql_of
 from routeyard.pipelines.release.tables import (
     ADD_ONS,
     IN_DATABASE,
@@ -31,6 +29,7 @@ from routeyard.pipelines.release.tables import (
     sorted_ids,
 )
 from routeyard.schemas import CONTRACTS, Contract, StoredTable
+from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import ContractError
 from routeyard.schemas.release import TableEntry
 
@@ -132,17 +131,15 @@ def _sortable(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
-def ids_of(table: pa.Table, column: str) -> pa.Array:
-    """A column of ids as one array of strings."""
-    ids = table.column(column).combine_chunks()
-    return pc.cast(ids.chunk(0) if isinstance(ids, pa.ChunkedArray) else ids, pa.string())
-
-
 #: Storage version of the file. A reader older than the version that wrote a file cannot open it,
 #: and the newest is what few people have: this is the oldest stable one, which all read.
 STORAGE = "v1.0.0"
 #: Views over tables inside the file; missing labels stay missing (avg and count skip nulls).
-VIEWS = sql_of("views")
+VIEWS = statements(Path(__file__).with_name("views.sql"))
+#: Tables by number, in the order in which one needs another, from the `incoming` of that name.
+_TABLES = {
+    name: VIEWS.pop(f"numbered_{name}") for name in ("queries", "models", "splits", "labels")
+}
 _NUMBERED = frozenset(VIEWS) - {"accuracy"}
 #: Settings after which a connection reaches nothing new and cannot be unlocked.
 LOCKED = {
@@ -155,22 +152,15 @@ LOCKED = {
 _BATCH = 1 << 16
 
 
-def write_database(
-    tables: Mapping[str, pa.Table | StoredTable],
-    path: Path,
-    *,
-    outcomes: Path,
-    summaries: Mapping[str, pa.Table],
-) -> None:
+def write_database(tables: Mapping[str, pa.Table | StoredTable], path: Path, folder: Path) -> None:
     """Write the small tables and the summaries, with comments on tables and columns.
 
     Views over Parquet would resolve against the reader's current directory, so
     the file holds all data that it answers from. DuckDB 1.0 and later can read the file.
 
     Args:
-        tables: The tables of `IN_DATABASE` in released order, without labels.
-        outcomes: Parquet file of the release; labels are read from it.
-        summaries: What `derive` gave.
+        tables: The tables of `IN_DATABASE` in released order.
+        folder: Where the release's summaries are (`derive`).
     """
     import duckdb
 
@@ -181,23 +171,12 @@ def write_database(
     }
     with duckdb.connect(str(path), config=config) as connection:
         connection.execute("CREATE SCHEMA numbered")
-        for name, number in (("queries", "query_no"), ("models", "model_no")):
-            kind = "INTEGER" if name == "queries" else "SMALLINT"
-            count = f"SELECT (row_number() OVER () - 1)::{kind} AS {number}, * FROM incoming"
-            _create(connection, f"numbered.{name}", tables[name], count)
-        by_number = "SELECT scheme, query_no, split FROM incoming JOIN numbered.queries q "
-        _create(
-            connection,
-            "numbered.splits",
-            tables["splits"],
-            f"{by_number} USING (query_id) ORDER BY scheme, query_no",
-        )
-        _create(connection, "numbered.labels", _labels(outcomes), "SELECT * FROM incoming")
-        for name, rows in summaries.items():
-            _create(connection, f"numbered.{name}", rows, "SELECT * FROM incoming")
+        stored = {name: StoredTable(folder / numbered(name)) for name in SUMMARIES}
+        for name, sql in {**_TABLES, **dict.fromkeys(stored, "FROM incoming")}.items():
+            _create(connection, f"numbered.{name}", {**tables, **stored}[name], sql)
         for name in IN_DATABASE:
             if name not in VIEWS:
-                _create(connection, f'"{name}"', tables[name], "SELECT * FROM incoming")
+                _create(connection, f'"{name}"', tables[name], "FROM incoming")
         connection.begin()  # a hundred definitions, written to the disk once
         for name, sql in VIEWS.items():
             connection.execute(f"CREATE VIEW {name} AS {sql}")
@@ -207,30 +186,7 @@ def write_database(
         connection.execute("CHECKPOINT")
 
 
-def _labels(outcomes: Path) -> pa.RecordBatchReader:
-    """Labels by number, model after model within a million rows.
-
-    Rising query numbers compress to almost nothing, and a part of that size fits
-    in memory.
-    """
-    file = pq.ParquetFile(outcomes)
-    columns = ["query_no", "model_no", "score", "correct", "decided_by", "contested", "n_samples"]
-
-    def parts() -> Iterator[pa.RecordBatch]:
-        groups = range(file.metadata.num_row_groups)
-        for start in range(0, len(groups), 8):
-            part = file.read_row_groups(groups[start : start + 8], columns=columns)
-            part = part.filter(pc.is_valid(part.column("n_samples")))
-            order = np.argsort(part.column("model_no").to_numpy(), kind="stable")
-            yield from part.take(pa.array(order)).combine_chunks().to_batches()
-
-    schema = pa.schema([file.schema_arrow.field(name) for name in columns])
-    return pa.RecordBatchReader.from_batches(schema, parts())
-
-
-def _create(
-    connection: Any, name: str, rows: pa.Table | pa.RecordBatchReader | StoredTable, sql: str
-) -> None:
+def _create(connection: Any, name: str, rows: pa.Table | StoredTable, sql: str) -> None:
     if isinstance(rows, StoredTable):
         rows = pa.RecordBatchReader.from_batches(rows.schema, rows.batches())
     connection.register("incoming", rows)
@@ -316,8 +272,3 @@ def _in_parts(connection: Any, name: str) -> list[str]:
     parts = [f"({a}) AND ({b})" for a, b in zip(above, below, strict=True)]
     parts[0] += " OR query_no IS NULL"
     return [f"{VIEWS['queries']} WHERE {part}" for part in parts]
-
-
-def quoted(text: str) -> str:
-    """A text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"

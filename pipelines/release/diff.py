@@ -3,39 +3,24 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from routeyard.pipelines.common.errors import SourceError
-from routeyard.pipelines.common.untrusted import literal
-from routeyard.pipelines.release.database import quoted
+from routeyard.pipelines.common.sql import Runner, quoted, runner
 from routeyard.pipelines.release.manifest import existing, read_manifest, yanked
 from routeyard.pipelines.release.storage import sealed
+from routeyard.schemas import StoredTable
 from routeyard.schemas.release import Manifest
 from routeyard.schemas.text import markdown
 
 #: Differences found one model at a time: rows of other models are skipped.
 _BY_MODEL = frozenset({"labels", "deciders", "costs"})
-#: What the comparison holds in memory; larger joins go to the disk.
-_MEMORY = "2GB"
-
-
-@cache
-def _differences() -> dict[str, tuple[str, str]]:
-    """Name of the difference → (table it needs, SQL over `a_<table>` and `b_<table>`)."""
-    text = files(__package__).joinpath("differences.sql").read_text(encoding="utf-8")
-    parts = re.split(r"^-- (\w+): (\w+)$", text, flags=re.MULTILINE)[1:]
-    return {
-        name: (table, sql)
-        for name, table, sql in zip(*(parts[i::3] for i in range(3)), strict=True)
-    }
+_SQL = Path(__file__).with_name("differences.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +58,24 @@ def diff_releases(before: Path, after: Path) -> Diff:
     manifests = {"a": read_manifest(before), "b": read_manifest(after)}
     folders = {"a": before, "b": after}
     found: dict[str, pa.Table] = {}
-    with (
-        tempfile.TemporaryDirectory(prefix="routeyard-diff-") as spill,
-        duckdb.connect() as connection,
-    ):
-        connection.execute(f"SET memory_limit = '{_MEMORY}'")
-        connection.execute("SET temp_directory = ?", [spill])
-        held = manifests["a"].tables.keys() & manifests["b"].tables.keys()
-        for table in held & {table for table, _ in _differences().values()}:
+    with runner(_SQL, threads=2) as run:
+        for name, sql in run.statements.items():
+            table = re.findall(r"\ba_(\w+)", sql)[0]
+            if not all(table in manifest.tables for manifest in manifests.values()):
+                continue
             for side, manifest in manifests.items():
                 # A stranger's manifest may name any file of ours.
                 file = manifest.tables[table].file
                 path = sealed(folders[side], file, manifest.files.get(file))
-                _view(connection, f"{side}_{table}", path)
-        for name, (table, sql) in _differences().items():
-            if table in held:
-                found[name] = _difference(connection, name, table, sql)
+                try:
+                    run.give(**{f"{side}_{table}": StoredTable(path)})
+                except duckdb.Error as error:
+                    raise SourceError(
+                        f"{path.name} cannot be read: {str(error).splitlines()[0]}",
+                        where=str(path),
+                        next_step="run `routeyard verify` on that release",
+                    ) from error
+            found[name] = _difference(run, name, table)
     found["certificate"] = _certificates(manifests["a"], manifests["b"])
     names = {side: f"{m.name} {m.version}" for side, m in manifests.items()}
     return Diff(names["a"], names["b"], found)
@@ -138,12 +125,14 @@ def write_diff(diff: Diff, folder: Path) -> list[Path]:
     return paths
 
 
-def _difference(connection: Any, name: str, table: str, sql: str) -> pa.Table:
+def _difference(run: Runner, name: str, table: str) -> pa.Table:
     if name not in _BY_MODEL:
-        return connection.sql(f"SELECT * FROM ({sql}) ORDER BY ALL").to_arrow_table()
-    parts = list(_by_model(connection, table, sql))
-    connection.register("differences", pa.concat_tables(parts))
-    return connection.sql("SELECT * FROM differences ORDER BY ALL").to_arrow_table()
+        return run.connection.sql(
+            f"SELECT * FROM ({run.statements[name]}\n) ORDER BY ALL"
+        ).to_arrow_table()
+    parts = list(_by_model(run.connection, table, run.statements[name]))
+    run.give(differences=pa.concat_tables(parts))
+    return run.connection.sql("FROM differences ORDER BY ALL").to_arrow_table()
 
 
 def _by_model(connection: Any, table: str, sql: str) -> Iterator[pa.Table]:
@@ -156,20 +145,6 @@ def _by_model(connection: Any, table: str, sql: str) -> Iterator[pa.Table]:
             rows = f"(FROM {side}_{table} WHERE {where}) {side}"
             part = part.replace(f"{side}_{table} {side}", rows)
         yield connection.sql(part).to_arrow_table()
-
-
-def _view(connection: Any, name: str, path: Path) -> None:
-    import duckdb
-
-    try:
-        # Labels stay on disk; a name with a star in it means that file and no other.
-        connection.from_parquet(literal(str(path))).create_view(name)
-    except duckdb.Error as error:
-        raise SourceError(
-            f"{path.name} cannot be read: {str(error).splitlines()[0]}",
-            where=str(path),
-            next_step="run `routeyard verify` on that release",
-        ) from error
 
 
 # The changelog of a benchmark, from the differences between its versions.

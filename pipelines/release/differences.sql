@@ -1,6 +1,6 @@
--- What changed between two releases: `-- name: table`, then SQL over a_<table> and b_<table>.
+-- What changed between two releases: SQL over a_<table> and b_<table>, of one table each.
 
--- queries: queries
+-- name: queries
 SELECT coalesce(a.query_id, b.query_id) AS query_id,
        CASE WHEN a.query_id IS NULL THEN 'added' WHEN b.query_id IS NULL THEN 'removed'
             ELSE 'changed' END AS change,
@@ -9,14 +9,14 @@ SELECT coalesce(a.query_id, b.query_id) AS query_id,
 FROM a_queries a FULL JOIN b_queries b USING (query_id)
 WHERE a.query_id IS NULL OR b.query_id IS NULL OR a IS DISTINCT FROM b
 
--- models: models
+-- name: models
 SELECT coalesce(a.model_id, b.model_id) AS model_id,
        CASE WHEN a.model_id IS NULL THEN 'added' WHEN b.model_id IS NULL THEN 'removed'
             ELSE 'changed' END AS change
 FROM a_models a FULL JOIN b_models b USING (model_id)
 WHERE a.model_id IS NULL OR b.model_id IS NULL OR a IS DISTINCT FROM b
 
--- prices: models
+-- name: prices
 SELECT model_id, a.price_in AS price_in_before, b.price_in AS price_in_after,
        a.price_out AS price_out_before, b.price_out AS price_out_after,
        a.price_date AS date_before, b.price_date AS date_after
@@ -24,7 +24,7 @@ FROM a_models a JOIN b_models b USING (model_id)
 WHERE a.price_in IS DISTINCT FROM b.price_in
    OR a.price_out IS DISTINCT FROM b.price_out
 
--- labels: labels
+-- name: labels
 SELECT coalesce(a.query_id, b.query_id) AS query_id,
        coalesce(a.model_id, b.model_id) AS model_id,
        CASE WHEN a.score IS NULL THEN 'appeared' WHEN b.score IS NULL THEN 'vanished'
@@ -35,7 +35,7 @@ FROM a_labels a FULL JOIN b_labels b
   ON a.query_id = b.query_id AND a.model_id = b.model_id
 WHERE a.score IS DISTINCT FROM b.score OR a.correct IS DISTINCT FROM b.correct
 
--- costs: outcomes
+-- name: costs
 -- One row a model: of the pairs that both hold, whose costs or tokens differ, and what they
 -- come to. `prices` says why only where prices are the reason.
 SELECT a.model_id, count_if(a.cost_usd IS DISTINCT FROM b.cost_usd) AS costs_changed,
@@ -48,7 +48,7 @@ FROM a_outcomes a JOIN b_outcomes b
   ON a.query_id = b.query_id AND a.model_id = b.model_id
 GROUP BY a.model_id HAVING costs_changed > 0 OR tokens_changed > 0
 
--- deciders: labels
+-- name: deciders
 SELECT query_id, model_id, a.decided_by AS decided_by_before,
        b.decided_by AS decided_by_after,
        a.contested AS contested_before, b.contested AS contested_after
@@ -56,7 +56,7 @@ FROM a_labels a JOIN b_labels b USING (query_id, model_id)
 WHERE a.score IS NOT DISTINCT FROM b.score
   AND (a.decided_by IS DISTINCT FROM b.decided_by OR a.contested <> b.contested)
 
--- verdicts: verdicts
+-- name: verdicts
 -- Verdicts are never overwritten: of each scorer the newest on either side is compared.
 WITH other AS (
     SELECT DISTINCT query_id, model_id, sample, scorer
@@ -91,7 +91,7 @@ SELECT query_id, model_id, sample, scorer,
 FROM (FROM newest WHERE side = 'a') a FULL JOIN (FROM newest WHERE side = 'b') b
   USING (query_id, model_id, sample, scorer)
 
--- ranks: labels
+-- name: ranks
 WITH ranked AS (
     SELECT side, model_id, avg(score) AS accuracy,
            rank() OVER (PARTITION BY side ORDER BY avg(score) DESC) AS place
@@ -103,7 +103,7 @@ FROM (FROM ranked WHERE side = 'a') a FULL JOIN (FROM ranked WHERE side = 'b') b
   USING (model_id)
 WHERE a.place IS DISTINCT FROM b.place
 
--- splits: splits
+-- name: splits
 SELECT coalesce(a.scheme, b.scheme) AS scheme,
        coalesce(a.query_id, b.query_id) AS query_id,
        a.split AS split_before, b.split AS split_after

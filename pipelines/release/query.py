@@ -13,14 +13,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib.resources import files
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
-from pyarrow.json import ParseOptions, ReadOptions, read_json
 
 from routeyard.pipelines.common.errors import SourceError, Unsafe
 from routeyard.pipelines.common.isolation import (
@@ -30,13 +28,15 @@ from routeyard.pipelines.common.isolation import (
     ProcessEnded,
     Worker,
 )
+from routeyard.pipelines.common.sql import quoted
 from routeyard.pipelines.common.staging import replacing
 from routeyard.pipelines.common.untrusted import literal
 from routeyard.pipelines.release.database import LOCKED, VIEWS, comment
-from routeyard.pipelines.release.derived_tables import SQL, WIDE, numbered
+from routeyard.pipelines.release.derived_tables import SUMMARIES, WIDE, numbered
 from routeyard.pipelines.release.manifest import read_manifest
 from routeyard.pipelines.release.storage import sealed
-from routeyard.schemas import CONTRACTS, RESPONSES
+from routeyard.schemas import CONTRACTS
+from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import BadInput, RouteyardError, UnknownName, did_you_mean
 from routeyard.schemas.text import SHOWN, html_card, markdown, one_line, spreadsheet
 
@@ -154,64 +154,30 @@ def _inexact(name: str, why: str) -> QueryError:
 
 # How probably labelled answers are right: the measured rates that a release's manifest carries.
 
-#: One row of each deciding scorer, kind of answer and verdict.
-SCHEMA = pa.schema(
-    {
-        "decided_by": pa.string(),
-        "verdict": pa.string(),
-        "task": pa.string(),
-        "format": pa.string(),
-        "length": pa.string(),
-        "script": pa.string(),
-        "labels": pa.int64(),
-        "p_correct": pa.float64(),
-    }
-)
-#: The same for each scorer and label; `p_correct` is null where no kind of them was measured.
-BY_SCORER = """
-SELECT decided_by, verdict = 'correct' AS correct, sum(labels)::BIGINT AS labels,
-    coalesce(sum(labels) FILTER (p_correct IS NOT NULL), 0)::BIGINT AS measured,
-    sum(labels * p_correct) / sum(labels) FILTER (p_correct IS NOT NULL) AS p_correct
-FROM label_kinds WHERE verdict <> 'abstain' GROUP BY ALL ORDER BY ALL
-"""
 
-
-#: Keys of a row that are no column are left out.
-_READ, _ALONE = (
-    ParseOptions(explicit_schema=SCHEMA, unexpected_field_behavior="ignore"),
-    ReadOptions(use_threads=False),
-)
-
-
-def label_kinds(figures: Mapping[str, Any]) -> pa.Table:
-    """Kinds of labels with `p_correct`, the probability that such an answer is right.
-
-    Args:
-        figures: `figures` of a manifest; a release without measured rates has no rows.
+def _label_rates(connection: Any, figures: Mapping[str, Any]) -> None:
+    """Tables `label_kinds` and `label_rates`; without rows for a release without measured rates.
 
     Raises:
         SourceError: the manifest holds something else there.
     """
+    import duckdb
+
+    told = figures.get("label_errors") or {}
+    kinds = told.get("kinds") or [] if isinstance(told, Mapping) else None
     try:
-        rows = [
-            {**row, "decided_by": row["scorer"]}
-            for row in (figures.get("label_errors") or {}).get("kinds") or []
-        ]
-        return _label_rates_table(rows)
-    except (AttributeError, KeyError, TypeError, pa.ArrowException) as error:
+        if not isinstance(kinds, list) or not all(isinstance(one, Mapping) for one in kinds):
+            raise TypeError(f"it holds {str(kinds)[:60]}")
+        sql = statements(Path(__file__).with_name("rates.sql"))
+        given = {"kinds": json.dumps(kinds)}
+        connection.execute(f"CREATE TABLE label_kinds AS {sql['label_kinds']}", given)
+        connection.execute(f"CREATE VIEW label_rates AS {sql['label_rates']}")
+    except (TypeError, duckdb.Error) as error:
         raise SourceError(
             f"`figures.label_errors.kinds` of the manifest is no list of kinds: {error}",
             where="manifest.json",
             next_step="build the release again",
         ) from error
-
-
-def _label_rates_table(rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows of `SCHEMA`. Arrow imports pandas to read Python's values, but not to read JSON."""
-    if not rows:
-        return pa.Table.from_batches([], SCHEMA)
-    lines = "\n".join(map(json.dumps, rows)).encode()
-    return read_json(BytesIO(lines), read_options=_ALONE, parse_options=_READ)
 
 
 # A DuckDB connection that can read the sealed Parquet of one release and do nothing else.
@@ -241,7 +207,7 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
         views["labels_wide"] = str(sealed(release, WIDE, manifest.files[WIDE]))
     summaries = {
         name: str(sealed(release, file, manifest.files[file]))
-        for name in SQL
+        for name in SUMMARIES
         if (file := numbered(name)) in manifest.files
     }
     try:
@@ -251,17 +217,14 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
             if name in CONTRACTS:
                 comment(connection, name, "VIEW")
         _number(connection, views, summaries)
-        connection.register("incoming", label_kinds(manifest.figures))
-        connection.execute("CREATE TABLE label_kinds AS SELECT * FROM incoming")
-        connection.unregister("incoming")
-        connection.execute(f"CREATE VIEW label_rates AS {BY_SCORER}")
-        allowed = ", ".join(map(_quoted, [*views.values(), *summaries.values()]))
+        _label_rates(connection, manifest.figures)
+        allowed = ", ".join(map(quoted, [*views.values(), *summaries.values()]))
         if threads:
             connection.execute(f"SET threads = {threads}")
         for setting in (
             f"allowed_paths = [{allowed}]",
             "temp_directory = ''",
-            f"memory_limit = {_quoted(memory_limit)}",
+            f"memory_limit = {quoted(memory_limit)}",
             "python_enable_replacements = false",
             *(f"{name} = {value}" for name, value in LOCKED.items()),
         ):
@@ -275,30 +238,22 @@ def connect(release: Path, *, memory_limit: str = "4GB", threads: int | None = N
     return connection
 
 
-#: The row numbers of `outcomes` need not be looked up.
-_FROM_OUTCOMES = {
-    "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
-    "FROM memory.main.outcomes WHERE n_samples IS NOT NULL",
-}
-
-
 def _number(connection: Any, views: Mapping[str, str], summaries: Mapping[str, str]) -> None:
     """The names that the database has under `numbered`, as views of the sealed files."""
     connection.execute("ATTACH ':memory:' AS numbered")
-    responses = "memory.main.responses"
-    if "responses" not in views:
-        responses = "numbered.main.no_responses"
-        connection.register("incoming", RESPONSES.empty())
-        connection.execute(f"CREATE TABLE {responses} AS SELECT * FROM incoming")
-        connection.unregister("incoming")
-    known = dict(_FROM_OUTCOMES)
-    known["queries"] = _counted(views["queries"], "query_no::INTEGER")
-    known["models"] = _counted(views["models"], "model_no::SMALLINT")
-    known |= {name: f"SELECT * FROM {_connection_rows(path)}" for name, path in summaries.items()}
-    for name, sql in SQL.items():
-        body = known.get(name) or sql.format(of="memory.main", responses=responses)
-        connection.execute(f"CREATE VIEW numbered.main.{name} AS {body}")
-    connection.execute(f"CREATE VIEW accuracy AS {VIEWS['accuracy']}")
+    found = {
+        "queries": _counted(views["queries"], "query_no::INTEGER"),
+        "models": _counted(views["models"], "model_no::SMALLINT"),
+        "labels": "SELECT query_no, model_no, score, correct, decided_by, contested, n_samples "
+        "FROM memory.main.outcomes WHERE n_samples IS NOT NULL",
+        "splits": "SELECT scheme, query_no, split FROM memory.main.splits "
+        "JOIN numbered.main.queries USING (query_id)",
+        **{name: f"FROM {_connection_rows(path)}" for name, path in summaries.items()},
+    }
+    for name, sql in found.items():
+        connection.execute(f"CREATE VIEW numbered.main.{name} AS {sql}")
+    if "per_task" in found:
+        connection.execute(f"CREATE VIEW accuracy AS {VIEWS['accuracy']}")
 
 
 def _counted(path: str, number: str) -> str:
@@ -309,11 +264,7 @@ def _counted(path: str, number: str) -> str:
 
 
 def _connection_rows(path: str, *settings: str) -> str:
-    return f"read_parquet({', '.join([_quoted(literal(path)), *settings])})"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return f"read_parquet({', '.join([quoted(literal(path)), *settings])})"
 
 
 # Answers SQL over one release; these functions run in the limited process.

@@ -5,8 +5,6 @@ Read `KMeansRouter` first.
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 
 from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Vectors, ranked
@@ -87,6 +85,11 @@ def clustered(vectors: Vectors, k: int, seed: int, restarts: int = 1) -> tuple[I
     return fitted.labels_.astype(np.int64), fitted.cluster_centers_.astype(np.float32)
 
 
+def at_most(k: int, vectors: Vectors, seed: int, restarts: int = 1) -> tuple[Ints, Vectors]:
+    """`clustered`, with no more clusters than distinct questions."""
+    return clustered(vectors, min(k, len(np.unique(vectors, axis=0))), seed, restarts)
+
+
 def closest(vectors: Vectors, centres: Vectors) -> Ints:
     """Euclidean nearest centre; |v|² is the same for all and left out."""
     return np.asarray(np.argmin((centres**2).sum(axis=1) - 2 * vectors @ centres.T, axis=1))
@@ -130,9 +133,10 @@ class AvengersPro:
 
     def fit(self, train: Examples) -> AvengersPro:
         train = usable(train)
-        vectors = train.queries.vectors()
-        k = min(self.clusters, len(np.unique(vectors, axis=0)))
-        member, self._centres = clustered(vectors, k, self.seed, self.restarts)
+        member, self._centres = at_most(
+            self.clusters, train.queries.vectors(), self.seed, self.restarts
+        )
+        k = len(self._centres)
         prior = model_means(train.labels)
         known = ~np.isnan(train.labels)
         filled = np.where(known, train.labels, 0.0)
@@ -187,7 +191,7 @@ class TagRouter:
     Task: choose by tags. A tag's score for a model is its mean result against the
     reference, the most accurate model of train: win 1, loss −1, a tie `tie` (0).
     A question's score is the weighted sum over its tags. Rule: the cheaper model
-    unless it is behind by more than θ, which is the rule `threshold` of a pair.
+    unless it is behind by more than θ.
 
     The paper's tags come from a fine-tuned generator. Here they are the task of
     the question and its clusters at two grains. A tag weighs by how often it was
@@ -217,10 +221,8 @@ class TagRouter:
         self._centres: list[Vectors] = []
         tags = [(of_task.astype(np.int64), len(self._tasks))]
         if self.grains:
-            vectors = train.queries.vectors()
-            distinct = len(np.unique(vectors, axis=0))
             for grain in self.grains:
-                member, centres = clustered(vectors, min(grain, distinct), self.seed)
+                member, centres = at_most(grain, train.queries.vectors(), self.seed)
                 self._centres.append(centres)
                 tags.append((member, len(centres)))
         self._scores = [self._of(member, k, result, known) for member, k in tags]
@@ -252,8 +254,7 @@ class UMR:
 
     K-means of the train questions (K = 20 in CSCR's code); Ψ_mk is the mean error of model m
     on the validation questions of cluster k, 0.5 where it has no label there; the score is
-    1 − Ψ of the question's cluster, the rule argmin Ψ + λ·cost. A new model needs its
-    errors on the validation questions and nothing else: `with_models`. Without validation
+    1 − Ψ of the question's cluster, the rule argmin Ψ + λ·cost. Without validation
     questions the train questions take their place.
 
     `kmeans` chooses K and draws small clusters towards the mean; this one does neither.
@@ -271,12 +272,10 @@ class UMR:
     def fit(self, train: Examples) -> UMR:
         held = train.validation
         train = usable(train)
-        vectors = train.queries.vectors()
-        k = min(self.k, len(np.unique(vectors, axis=0)))
-        self._centres = clustered(vectors, k, self.seed)[1]
+        self._centres = at_most(self.k, train.queries.vectors(), self.seed)[1]
         judged = train if held is None or np.all(np.isnan(held.labels)) else held
         at = closest(judged.queries.vectors(), self._centres)
-        self._errors = errors_in(at, judged.labels, k)
+        self._errors = errors_in(at, judged.labels, len(self._centres))
         return self
 
     def scores(self, queries: Queries) -> Floats:
@@ -288,14 +287,6 @@ class UMR:
         else:
             at = closest(vectors, self._centres)
         return np.asarray(1 - self._errors[:, at].T)
-
-    def with_models(self, validation: Examples) -> UMR:
-        """The same router with more models, known by their labels on validation questions."""
-        more = copy.copy(self)
-        at = closest(validation.queries.vectors(), self._centres)
-        new = errors_in(at, validation.labels, len(self._centres))
-        more._errors = np.concatenate([self._errors, new])
-        return more
 
 
 def errors_in(cluster: Ints, labels: Floats, k: int) -> Floats:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors
+from routeyard.pipelines.common.arrays import Floats, Ints, Vectors
 from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.routers.base import mean_cost
 from routeyard.pipelines.routers.listed import listed
@@ -227,24 +226,11 @@ def cheapest_positive(positive: Any, band: Any, cost: Any) -> Any:
 # What the routers share that map questions into the space of the models' descriptors.
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Range of the train pool's mean costs, by which costs are brought to [0, 1]."""
-
-    low: float
-    high: float
-
-    def of(self, cost: Floats) -> Floats:
-        spread = self.high - self.low
-        return np.asarray((cost - self.low) / spread if spread > 0 else np.zeros_like(cost))
-
-
 class DescriptorRouter(Trained):
     """Questions → two linear layers → unit vectors; scores are cosines with descriptors.
 
-    What is learnt is the map of questions alone. A model is its descriptor and its cost,
-    so one that was never seen in training joins by `with_models`, and a model without a
-    single label can be in the pool from the start.
+    What is learnt is the map of questions alone. A model is its descriptor and its cost, so one
+    without a single label can be in the pool from the start.
     """
 
     defaults: ClassVar[Mapping[str, Any]] = {
@@ -256,8 +242,8 @@ class DescriptorRouter(Trained):
         self._bank = bank_of(train.descriptors, train.model_ids, self.settings["descriptor"])
         cost = mean_cost(train)
         raw = np.zeros(len(train.model_ids)) if cost is None else cost
-        self._scale = Scale(float(raw.min()), float(raw.max()))
-        self._cost = self._scale.of(raw)
+        low, high = float(raw.min()), float(raw.max())
+        self._cost = np.asarray((raw - low) / (high - low) if high > low else np.zeros_like(raw))
         super().fit(train)
         if cost is None and "costs" in self.traits.needs:
             self.not_as_published += ("no cost is known of every model: none is weighed",)
@@ -304,44 +290,12 @@ class DescriptorRouter(Trained):
         np.put_along_axis(out, at, near, axis=1)
         return out
 
-    def with_models(self, descriptors: Vectors, cost: Floats) -> Self:
-        """The same router with k more models behind the others; nothing is trained.
-
-        Args:
-            descriptors: (k, D) of the kind it was fitted on. cost: (k,) in the unit of
-                the train costs.
-
-        Raises:
-            BadInput: the descriptors have another length.
-        """
-        new = unit(np.asarray(descriptors, np.float32))
-        if new.ndim != 2 or new.shape[1] != self._bank.shape[1]:
-            raise BadInput(
-                f"descriptors of shape {new.shape} do not fit those of the pool, "
-                f"which have {self._bank.shape[1]} numbers",
-                next_step="make them with the same probes, tokens and kind",
-            )
-        scaled = self._scale.of(np.asarray(cost, np.float64))
-        return self._with(np.concatenate([self._bank, new]), np.concatenate([self._cost, scaled]))
-
     def among(self, at: Ints) -> Self:
         """The same router over some of its models, in this order."""
-        return self._with(self._bank[at], self._cost[at])
-
-    def _with(self, bank: Vectors, cost: Floats) -> Self:
         other = copy.copy(self)
-        other._bank, other._cost = bank, cost
-        other._shape = (*self._shape[:-1], len(bank))
+        other._bank, other._cost = self._bank[at], self._cost[at]
+        other._shape = (*self._shape[:-1], len(at))
         return other
-
-    def arrays(self) -> dict[str, Array]:
-        scale = np.array([self._scale.low, self._scale.high])
-        return {**super().arrays(), "bank": self._bank, "cost": self._cost, "scale": scale}
-
-    def restore(self, arrays: Mapping[str, Array]) -> Self:
-        self._bank, self._cost = arrays["bank"], arrays["cost"]
-        self._scale = Scale(*(float(v) for v in arrays["scale"]))
-        return super().restore(arrays)
 
 
 # CSCR: contrastive routing over the spectrum of costs, and its plain contrastive twin.
@@ -487,10 +441,3 @@ class Parametric(Trained):
         if self.settings["of"] == "descriptors":
             return logistic_loss(logits, batch.y, batch.known)
         return info_nce(logits, known & (batch.y >= self.settings["right"]), known, 1.0)
-
-    def arrays(self) -> dict[str, Array]:
-        return {**super().arrays(), "bank": self._bank}
-
-    def restore(self, arrays: Any) -> Self:
-        self._bank = arrays["bank"]
-        return super().restore(arrays)

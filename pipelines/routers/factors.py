@@ -5,6 +5,7 @@ Read `MatrixFactorisation` first.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +21,8 @@ from routeyard.pipelines.routers.training import (
     best_network,
     dropped,
     logistic_loss,
-    network_arrays,
     probabilities,
     start_logits,
-    with_arrays,
 )
 
 # EmbedLLM: a two-class head on the product of a model's and a question's vector.
@@ -126,17 +125,11 @@ class MatrixFactorisation:
     def scores(self, queries: Queries) -> Floats:
         return probabilities(self._network, queries.vectors())
 
-    def arrays(self) -> dict[str, Array]:
-        """The fitted network, for `saved`."""
-        return network_arrays(self._network)
-
-    def restore(self, arrays: Any) -> MatrixFactorisation:
-        self.dimension = arrays["models"].shape[1]
-        start = np.zeros(len(arrays["models"]), dtype=np.float32)
-        inputs = arrays["project.weight"].shape[1]
-        network = factorised(inputs, self.dimension, start, bias=self.bias)()
-        self._network = with_arrays(network, arrays)
-        return self
+    def blank(self, state: Mapping[str, Array]) -> Any:
+        """A network of the fitted one's shape, for `saved`."""
+        start = np.zeros(len(state["models"]), dtype=np.float32)
+        inputs = state["project.weight"].shape[1]
+        return factorised(inputs, self.dimension, start, bias=self.bias)()
 
 
 @listed
@@ -235,15 +228,6 @@ class MIRT(Trained):
         near = nearest(own, self._memory, self.settings["neighbours"])[0]
         mixed = (1 - mix) * own + mix * self._memory[near].mean(axis=1)
         return super().scores(replace(queries, embeddings=mixed.astype(np.float32)))
-
-    def arrays(self) -> dict[str, Array]:
-        extra = {} if self._memory is None else {"memory": self._memory}
-        return {**super().arrays(), **extra}
-
-    def restore(self, arrays: Any) -> MIRT:
-        self._memory = arrays.get("memory")
-        super().restore(arrays)
-        return self
 
 
 # NIRT: item response with a monotone network; a more able model is never less likely right.

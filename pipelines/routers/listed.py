@@ -176,7 +176,7 @@ Scale = Literal["probability", "similarity", "strength"]
 
 @dataclass(frozen=True)
 class Traits:
-    """What a router says about itself, for `routeyard zoo list` and the protocol.
+    """What a router says about itself, for `routeyard zoo` and the protocol.
 
     Attributes:
         paper: where it is from.

@@ -138,13 +138,11 @@ CHOICES = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 class Carrot:
     """CARROT (Somerstep et al., arXiv 2502.03261), its kNN form.
 
-    Task: expected score and expected cost of each model. Both are means over k
-    neighbours by cosine; k is chosen by ROC-AUC of the scores in `folds`-fold
-    cross-validation on train (published: five). Rule: argmax (1−λ)·p̂ − λ·ĉ with
-    the cost in dollars, not scaled (`evaluate`'s scaling `none`); `costs` gives ĉ.
+    Task: expected score of each model, the mean over k neighbours by cosine; k is chosen by
+    ROC-AUC of the scores in `folds`-fold cross-validation on train (published: five). Rule:
+    argmax (1−λ)·p̂ − λ·ĉ with the cost in dollars, not scaled (`evaluate`'s scaling `none`).
 
-    The published cost is price × predicted output length; a release records what
-    was paid, which is predicted instead. Costs unknown on train stay unknown. The
+    The published ĉ is price × predicted output length; here it is the mean cost on train. The
     RoBERTa form fine-tunes an encoder and is not here.
     """
 
@@ -162,7 +160,6 @@ class Carrot:
         self._vectors = train.queries.vectors()
         self._labels = train.labels
         self._prior = model_means(train.labels)
-        self._costs = train.costs.get("usd")
         self.k = self._chosen()
         return self
 
@@ -184,14 +181,6 @@ class Carrot:
     def scores(self, queries: Queries) -> Floats:
         near = nearest(queries.vectors(), self._vectors, self.k)[0]
         return means_at(self._labels, near, self._prior, (self.k,), self.weight)[self.k]
-
-    def costs(self, queries: Queries) -> Floats | None:
-        """(n, m) predicted USD per question; None when the release knows no dollars."""
-        if self._costs is None:
-            return None
-        near = nearest(queries.vectors(), self._vectors, self.k)[0]
-        prior = model_means(self._costs)
-        return means_at(self._costs, near, prior, (self.k,), self.weight)[self.k]
 
 
 def means_at(

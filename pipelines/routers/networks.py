@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,11 @@ from routeyard.pipelines.routers.training import (
     head,
     logistic_loss,
     masked_mean,
-    network_arrays,
     one_thread,
     probabilities,
     seeded,
     start_logits,
     train_network,
-    with_arrays,
 )
 from routeyard.schemas.errors import BadInput
 
@@ -73,14 +71,6 @@ class CPRouter(Trained):
     def floor(self) -> float:
         """Least score of a model in the conformal set; 0 where the set holds every model."""
         return max(0.0, 1 - self.quantile)
-
-    def arrays(self) -> dict[str, Array]:
-        return {**super().arrays(), "conformal": np.array([self.alpha, self.quantile])}
-
-    def restore(self, arrays: Any) -> CPRouter:
-        self.alpha, self.quantile = (float(v) for v in arrays["conformal"])
-        super().restore(arrays)
-        return self
 
 
 def conformal_quantile(nonconformity: Floats, alpha: float) -> float:
@@ -137,7 +127,7 @@ class FlySwat(Trained):
     Task: P(correct) of a (question, model) pair from one meta-model; the model's
     name is a token before the question. Loss: cross-entropy. Rules of the paper:
     best predicted, cheapest above 0.5, greedy and integer program under a budget,
-    which are `argmax`, `threshold` and `batch-budget` here (the greedy one drops
+    of which `argmax` and `sufficient` are here (the greedy one drops
     questions once the money is spent, which counts as wrong).
 
     On a frozen encoder the token becomes a learnt vector per model that joins the
@@ -294,7 +284,7 @@ class HybridLLM(Trained):
     accurate model on train. Labels: `det` 1[q_m ≥ q_ref]; `prob` the same over
     samples of fractional labels; `trans` 1[q_m ≥ q_ref − t] with the t that spreads
     the labels most, max over t of mean |y_i − y_j|. Loss: cross-entropy. Rule: the
-    small model where p ≥ threshold, which is the rule `threshold` of a pair.
+    small model where p ≥ threshold.
 
     With many models the published code trains one output per candidate. Read by
     argmax it always picks the reference, whose label is 1 on every question: the
@@ -363,7 +353,7 @@ class MessPlus(Trained):
     well. Predictor: Linear(d, h)-LayerNorm-ReLU-Linear(h, m) on the frozen
     encoder; loss: cross-entropy per model. Rule of the paper: explore with
     probability min(1, c/t^(1/4)), else choose argmin V·E + Q·(α − p̂) with a
-    virtual queue Q: `mess_stream`, `routeyard zoo stream`.
+    virtual queue Q: `mess_stream`, `routeyard zoo online --alpha`.
 
     The study of the plateau takes the predictor and its own rule, and so does this
     class. Published code trains by SGD (rate 0.0606, momentum 0.9) one row at a
@@ -536,16 +526,10 @@ class MLP:
     def scores(self, queries: Queries) -> Floats:
         return probabilities(self._network, queries.vectors())
 
-    def arrays(self) -> dict[str, Array]:
-        """The fitted network, for `saved`."""
-        state = network_arrays(self._network, "network.")
-        return {**state, "shape": np.array([self._network[0].in_features, self.width])}
-
-    def restore(self, arrays: Any) -> MLP:
-        inputs, self.width = (int(v) for v in arrays["shape"])
-        start = np.zeros(len(arrays["network.2.bias"]), dtype=np.float32)
-        self._network = with_arrays(layers(inputs, self.width, start)(), arrays, "network.")
-        return self
+    def blank(self, state: Mapping[str, Array]) -> Any:
+        """A network of the fitted one's shape, for `saved`."""
+        start = np.zeros(len(state["2.bias"]), dtype=np.float32)
+        return layers(state["0.weight"].shape[1], self.width, start)()
 
 
 def candidates(
@@ -640,26 +624,7 @@ class MLPAsPrinted:
         ]
         return np.stack(columns, axis=1)
 
-    def arrays(self) -> dict[str, Array]:
-        """The fitted networks, for `saved`; a model without labels has none."""
-        found: dict[str, Array] = {"means": self._means}
-        for k, network in enumerate(self._networks):
-            if network is not None:
-                found["inputs"] = np.array([network[0].in_features])
-                found |= network_arrays(network, f"{k}.")
-        return found
-
-    def restore(self, arrays: Any) -> MLPAsPrinted:
-        self._means = np.asarray(arrays["means"])
-        self._networks = []
-        for k in range(len(self._means)):
-            network = None
-            if any(name.startswith(f"{k}.") for name in arrays):
-                start = np.zeros(1, dtype=np.float32)
-                network = layers(int(arrays["inputs"][0]), self.width, start)()
-                network = with_arrays(network, arrays, f"{k}.")
-            self._networks.append(network)
-        return self
+    blank = MLP.blank
 
 
 # Pairs of models of one question, for losses that compare two at a time.
@@ -800,11 +765,9 @@ class ModelSpider(Trained):
     name = "model-spider"
 
     def fit(self, train: Examples) -> ModelSpider:
-        from routeyard.pipelines.routers.clusters import clustered
+        from routeyard.pipelines.routers.clusters import at_most
 
-        vectors = train.queries.vectors()
-        k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))
-        self._centres = clustered(vectors, k, self.seed)[1]
+        self._centres = at_most(self.settings["clusters"], train.queries.vectors(), self.seed)[1]
         super().fit(train)
         return self
 
@@ -858,11 +821,6 @@ class ModelSpider(Trained):
 
     def loss(self, network: Any, batch: TrainingBatch) -> Any:
         return ordered(network(batch.x), batch.more["place"], batch.known)
-
-    def restore(self, arrays: Any) -> ModelSpider:
-        self._centres = np.asarray(arrays["network.centres"], dtype=np.float32)
-        super().restore(arrays)
-        return self
 
 
 def ordered(scores: Any, place: Any, known: Any) -> Any:
@@ -1022,15 +980,14 @@ class RouterDC(Trained):
         return Space()
 
     def targets(self, train: Examples) -> dict[str, NDArray[Any]]:
-        from routeyard.pipelines.routers.clusters import clustered
+        from routeyard.pipelines.routers.clusters import at_most
 
-        vectors = train.queries.vectors()
-        k = min(self.settings["clusters"], len(np.unique(vectors, axis=0)))
         place = np.argsort(ranked(train.labels, mean_cost(train))).astype(np.int32)
         if self.positional:
             place = np.arange(len(place), dtype=np.int32)
         places = np.tile(place, (len(train.labels), 1))
-        return {"cluster": clustered(vectors, k, self.seed)[0], "place": places}
+        found, _ = at_most(self.settings["clusters"], train.queries.vectors(), self.seed)
+        return {"cluster": found, "place": places}
 
     def read(self, network: Any, x: Any) -> Any:
         return network(x)

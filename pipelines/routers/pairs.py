@@ -276,6 +276,8 @@ class PairKNN:
     """
 
     name = "pair-knn"
+    #: Neighbours that the mean over all battles counts as.
+    weight = 1.0
 
     def __init__(self, choices: tuple[int, ...] = (10, 20, 40, 80, 160, 320)):
         self.choices = choices
@@ -283,7 +285,7 @@ class PairKNN:
     def fit(self, train: Battles, small: str, large: str) -> PairKNN:
         self._vectors, self._won = train.between(small, large)
         self.k = self.choices[len(self.choices) // 2]
-        if train.validation is not None:
+        if len(self.choices) > 1 and train.validation is not None:
             vectors, won = train.validation.between(small, large)
             near = self._won[nearest(vectors, self._vectors, max(self.choices))[0]]
             self.k = min(
@@ -293,14 +295,15 @@ class PairKNN:
 
     def _mean(self, near: Floats, k: int) -> Floats:
         some = near[:, :k]
-        return np.asarray((some.sum(axis=1) + self._won.mean()) / (some.shape[1] + 1))
+        total = some.sum(axis=1) + self.weight * self._won.mean()
+        return np.asarray(total / (some.shape[1] + self.weight))
 
     def scores(self, queries: Queries) -> Floats:
         near = nearest(queries.vectors(), self._vectors, self.k)[0]
         return self._mean(self._won[near], self.k)
 
 
-class PairNearest:
+class PairNearest(PairKNN):
     """Outcome of the single nearest battle between the two models.
 
     The confidence-driven router paper (appendix A.1) takes the most similar
@@ -308,13 +311,10 @@ class PairNearest:
     """
 
     name = "pair-knn-as-printed"
+    weight = 0.0
 
-    def fit(self, train: Battles, small: str, large: str) -> PairNearest:
-        self._vectors, self._won = train.between(small, large)
-        return self
-
-    def scores(self, queries: Queries) -> Floats:
-        return np.asarray(self._won[nearest(queries.vectors(), self._vectors, 1)[0][:, 0]])
+    def __init__(self) -> None:
+        super().__init__((1,))
 
 
 # Matrix factorisation on preference data: every model has a vector, every battle counts.
@@ -397,7 +397,7 @@ def factors(inputs: int, dimension: int, models: int, *, bias: bool = True) -> A
 # nothing. No setting is chosen and no epoch kept on validation questions.
 
 
-class PairBilinear:
+class PairBilinear(PairMatrixFactorisation):
     """P(a beats b) = σ(s(a, q) − s(b, q)), s(m, q) = v_mᵀ·W·q (appendix A.1, equation 9).
 
     s is "a bilinear function of the model and query embeddings": no bias anywhere. The
@@ -413,8 +413,7 @@ class PairBilinear:
     def fit(self, train: Battles, small: str, large: str) -> PairBilinear:
         rows = decided(train.outcome)
         self._pair = (train.position(large), train.position(small))
-        places = np.stack([train.first[rows], train.second[rows]], axis=1)
-        inputs = np.column_stack([train.vectors[rows], places]).astype(np.float32)
+        inputs = _inputs(train.vectors[rows], train.first[rows], train.second[rows])
         self._network, _ = train_network(
             factors(train.vectors.shape[1], self.size, len(train.model_ids), bias=False),
             inputs,
@@ -424,40 +423,6 @@ class PairBilinear:
             epochs=self.epochs,
         )
         return self
-
-    def scores(self, queries: Queries) -> Floats:
-        vectors = queries.vectors()
-        places = np.tile(np.array(self._pair, dtype=np.float32), (len(vectors), 1))
-        return probabilities(self._network, np.column_stack([vectors, places]))[:, 0]
-
-
-class PairSoftmaxMLP:
-    """Softmax over the two models of a two-layer perceptron (appendix A.1, equation 10).
-
-    The paper gives no width; 100 is RouterBench's. Of two outputs the softmax is the sigmoid
-    of their difference, which is what is trained. Battles of other models teach nothing.
-    """
-
-    name = "pair-mlp-as-printed"
-
-    def __init__(self, width: int = 100, epochs: int = 30, seed: int = 0):
-        self.width, self.epochs, self.seed = width, epochs, seed
-
-    def fit(self, train: Battles, small: str, large: str) -> PairSoftmaxMLP:
-        vectors, won = train.between(small, large)
-        rows = decided(won)
-        self._network, _ = train_network(
-            _perceptron(vectors.shape[1], self.width),
-            vectors[rows],
-            won[rows, None],
-            None,
-            seed=self.seed,
-            epochs=self.epochs,
-        )
-        return self
-
-    def scores(self, queries: Queries) -> Floats:
-        return probabilities(self._network, queries.vectors())[:, 0]
 
 
 def _perceptron(inputs: int, width: int) -> Any:
@@ -534,6 +499,32 @@ class PairMLP:
         return probabilities(self._network, queries.vectors())[:, 0]
 
 
+class PairSoftmaxMLP(PairMLP):
+    """Softmax over the two models of a two-layer perceptron (appendix A.1, equation 10).
+
+    The paper gives no width; 100 is RouterBench's. Of two outputs the softmax is the sigmoid
+    of their difference, which is what is trained. Battles of other models teach nothing.
+    """
+
+    name = "pair-mlp-as-printed"
+
+    def __init__(self, width: int = 100, epochs: int = 30, seed: int = 0):
+        self.width, self.epochs, self.seed = width, epochs, seed
+
+    def fit(self, train: Battles, small: str, large: str) -> PairSoftmaxMLP:
+        vectors, won = train.between(small, large)
+        rows = decided(won)
+        self._network, _ = train_network(
+            _perceptron(vectors.shape[1], self.width),
+            vectors[rows],
+            won[rows, None],
+            None,
+            seed=self.seed,
+            epochs=self.epochs,
+        )
+        return self
+
+
 # RouteLLM's classifier: strong wins, tie, weak wins, from the question.
 
 
@@ -607,14 +598,6 @@ class RouteLLMClassifier(Trained):
         out[:, strong] = p[:, weak, 2]
         out[:, weak] = 1 - p[:, weak, 2]
         return out
-
-    def arrays(self) -> dict[str, Array]:
-        return {**super().arrays(), "pair": np.array(self._pair)}
-
-    def restore(self, arrays: Any) -> RouteLLMClassifier:
-        self._pair = (int(arrays["pair"][0]), int(arrays["pair"][1]))
-        super().restore(arrays)
-        return self
 
 
 # RouteLLM's matrix factorisation over a whole pool: δ(m, q) learnt from who beat whom.

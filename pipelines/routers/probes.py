@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from routeyard.pipelines.common.arrays import Array, Floats, Vectors
+from routeyard.pipelines.common.arrays import Floats, Vectors
 from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.routers.listed import listed
 from routeyard.pipelines.routers.training import (
@@ -159,16 +159,6 @@ class Probe(Trained):
             found = self._network.weigh(torch.from_numpy(self.inputs(queries)), None)
         return np.asarray(found.double().numpy())
 
-    def arrays(self) -> dict[str, Array]:
-        own = np.array([self._own])
-        extra = {"centre": self._centre, "spread": self._spread, "own": own}
-        return {**super().arrays(), **extra}
-
-    def restore(self, arrays: Mapping[str, Array]) -> Self:
-        self._centre, self._spread = arrays["centre"], arrays["spread"]
-        self._own = int(arrays["own"][0])
-        return super().restore(arrays)
-
 
 def fixed(weights: Vectors) -> Any:
     """A weigher that has the same weights (L,) for every question."""
@@ -201,9 +191,7 @@ class ProbeDirichlet(Probe):
     Algorithm 1.
 
     Algorithm 1, line 15, indexes w[:, l, :], a weight per coordinate; a draw has one per
-    layer, and so has this. Its "uncertainty" is the entropy of the drawn weights in training
-    and the logarithm of the total concentration in testing: two different things.
-    `uncertainty` gives the second.
+    layer, and so has this.
     """
 
     name = "probe-dirichlet"
@@ -236,15 +224,6 @@ class ProbeDirichlet(Probe):
                 return dirichlet(found.clamp(min=LEAST), noise)
 
         return Dirichlet()
-
-    def uncertainty(self, queries: Queries) -> Floats:
-        """(n,) log of the total concentration: Algorithm 1, line 13."""
-        import torch
-
-        with torch.no_grad():
-            x = torch.from_numpy(self.inputs(queries))
-            found = self._network.weigh.concentration(x).sum(dim=1).log()
-        return np.asarray(found.double().numpy())
 
 
 def dirichlet(concentration: Any, noise: Any) -> Any:

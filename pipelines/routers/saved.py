@@ -1,8 +1,8 @@
 """Fitted routers on disk: arrays as safetensors, everything else as JSON; never a pickle.
 
-A router with a network says its arrays itself (`arrays`, `restore`); of any other
-its attributes are written: numbers, words, arrays and tuples, lists and dicts of
-them. Anything else is refused, not guessed.
+Its attributes are written: numbers, words, arrays, networks, and tuples, lists and dicts of them. A
+router with networks makes an empty one for loading (`blank`). Anything else is refused, not
+guessed.
 """
 
 from __future__ import annotations
@@ -65,11 +65,7 @@ def save(
             next_step="register it through the entry point group routeyard.routers",
         )
     arrays: dict[str, Array] = {}
-    if hasattr(router, "arrays"):
-        arrays = {f"own.{k}": np.ascontiguousarray(v) for k, v in router.arrays().items()}
-        state: Any = None
-    else:
-        state = _packed(vars(router), "state", arrays)
+    state = _packed(vars(router), "state", arrays)
     if price is not None:
         arrays["price"] = np.ascontiguousarray(price, dtype=np.float64)
     words = {
@@ -143,11 +139,9 @@ def load(folder: Path) -> tuple[Router, dict[str, Any]]:
             raise ValueError(f"format {words['format']}, this version reads {FORMAT}")
         made = ROUTERS.get(words["router"], where=str(folder))
         router = made(**_unpacked(words["setting"], arrays))
-        if words["state"] is None:
-            own = {k.removeprefix("own."): v for k, v in arrays.items() if k.startswith("own.")}
-            router.restore(own)
-        else:
-            vars(router).update(_state(router, _unpacked(words["state"], arrays)))
+        vars(router).update(_state(router, _unpacked(words["state"], arrays)))
+        for attribute, value in list(vars(router).items()):
+            vars(router)[attribute] = _with_network(router, value)
         if not all(isinstance(one, str) for one in words["model_ids"]):
             raise ValueError("'model_ids' does not hold names")
         if not all(isinstance(words[one], str) for one in ("encoder", "encoder_hash")):
@@ -175,6 +169,23 @@ def _state(router: Router, state: Any) -> dict[str, Any]:
     return dict(state)
 
 
+class _Network(dict[str, Array]):
+    """The arrays of a network that is yet to be built."""
+
+
+def _with_network(router: Any, value: Any) -> Any:
+    """The value, with each network that it is or lists built by the router."""
+    if isinstance(value, list):
+        return [_with_network(router, one) for one in value]
+    if not isinstance(value, _Network):
+        return value
+    import torch
+
+    network = router.blank(value)
+    network.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in value.items()})
+    return network.eval()
+
+
 def _packed(value: Any, key: str, arrays: dict[str, Array]) -> Any:
     """JSON for a value; arrays go into `arrays` and leave their key."""
     if value is None or isinstance(value, bool | int | float | str):
@@ -188,6 +199,10 @@ def _packed(value: Any, key: str, arrays: dict[str, Array]) -> Any:
             raise _unwritable(key, value)
         arrays[key] = np.ascontiguousarray(value)
         return {"array": key}
+    if hasattr(value, "state_dict"):
+        of = {f"{key}.{k}": v.numpy() for k, v in value.state_dict().items()}
+        arrays |= {k: np.ascontiguousarray(v) for k, v in of.items()}
+        return {"network": f"{key}."}
     if isinstance(value, tuple | list):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return {kind: [_packed(v, f"{key}.{k}", arrays) for k, v in enumerate(value)]}
@@ -204,6 +219,9 @@ def _unpacked(value: Any, arrays: Mapping[str, Array]) -> Any:
     ((kind, inner),) = value.items()
     if kind == "array":
         return arrays[inner]
+    if kind == "network":
+        own = {k: v for k, v in arrays.items() if k.startswith(inner)}
+        return _Network({k.removeprefix(inner): v for k, v in own.items()})
     if kind == "words":
         return np.array(inner, dtype=np.str_)
     if kind == "bytes":
@@ -217,5 +235,5 @@ def _unpacked(value: Any, arrays: Mapping[str, Array]) -> Any:
 def _unwritable(key: str, value: Any) -> BadInput:
     return BadInput(
         f"a router cannot be saved with a {type(value).__name__} in {key}",
-        next_step="give its class the methods `arrays` and `restore`",
+        next_step="keep numbers, words, arrays and torch modules in its attributes",
     )

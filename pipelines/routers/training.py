@@ -224,24 +224,6 @@ def probabilities(network: Any, inputs: Vectors) -> Floats:
         return np.asarray(torch.sigmoid(logits.double()).numpy())
 
 
-def network_arrays(network: Any, prefix: str = "") -> dict[str, Array]:
-    """The network's state as named arrays, for `saved`."""
-    return {f"{prefix}{k}": v.numpy() for k, v in network.state_dict().items()}
-
-
-def with_arrays(network: Any, arrays: Mapping[str, Array], prefix: str = "") -> Any:
-    """The network with the state that `network_arrays` gave."""
-    import torch
-
-    state = {
-        k.removeprefix(prefix): torch.from_numpy(np.array(v))
-        for k, v in arrays.items()
-        if k.startswith(prefix)
-    }
-    network.load_state_dict(state)
-    return network.eval()
-
-
 #: Settings of the loop that a source should state.
 STATED = ("epochs", "batch", "learning_rate", "weight_decay")
 
@@ -463,20 +445,9 @@ class Trained(ABC):
                 parts.append(self.read(self._network, some).double().numpy())
         return np.concatenate(parts) if parts else np.empty((0, self._shape[-1]))
 
-    # How it is saved: the settings and the network's arrays.
-
-    def arrays(self) -> dict[str, Array]:
-        """The fitted network as named arrays, with what is needed to build it again."""
-        state = network_arrays(self._network, "network.")
-        return {**state, "start": self._start, "shape": np.array(self._shape)}
-
-    def restore(self, arrays: Mapping[str, Array]) -> Self:
-        """The router that `arrays` came from; settings and seed must be the same."""
-        self._shape = tuple(int(size) for size in arrays["shape"])
-        self._start = np.asarray(arrays["start"], dtype=np.float32)
-        network = seeded(lambda: self.build(self._shape[-2], self._start), self.seed)
-        self._network = with_arrays(network, arrays, "network.")
-        return self
+    def blank(self, state: Mapping[str, Array]) -> Any:
+        """A network of the fitted one's shape, for `saved`."""
+        return seeded(lambda: self.build(self._shape[-2], self._start), self.seed)
 
 
 def masked_mean(values: Any, weight: Any) -> Any:

@@ -207,7 +207,7 @@ class OptLLM:
     Task: P(correct) of every (question, model) with its uncertainty, then the
     assignment of a whole batch on the front of accuracy and cost. Prediction: forests
     of depth 10 over bootstraps, p + a·sd over them (a = 1, "robust"). Rule: a heuristic
-    search over assignments; its front is that of the rule `batch-budget`, a linear
+    search over assignments; its front is that of a linear
     program whose solution is a threshold on the trade-off λ.
 
     Published code weighs its bootstraps by how well they predict their *own* output

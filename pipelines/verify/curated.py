@@ -123,11 +123,11 @@ def _applied(evidence: Evidence, place: int, rule: CurationRule) -> Results:
         without = ["self_assessment"] if name == "signals" else []
         contract = CONTRACTS[name]
         fresh = contract.conform(fresh, where=name)
-        found = rows(stored, fresh, contract.key, without)
+        bad, examples = rows(stored, fresh, contract.key, without)
         compared += fresh.num_rows
-        if found:
+        if bad:
             what = f"rows differ from what the recipe's rule {rule.rule!r} makes"
-            yield contradiction(name, len(found), max(len(found), fresh.num_rows), what, found)
+            yield contradiction(name, bad, max(bad, fresh.num_rows), what, examples)
             compared = -1 << 62
     if whole:
         told = _figures(evidence, place)
@@ -263,9 +263,10 @@ def _split_again(evidence: Evidence, settings: Any, own: pa.Table) -> Results:
     except RouteyardError as error:
         yield contradiction("splits", 1, 1, "schemes cannot be made again", [error.what])
         return
-    if wrong := rows(own, made, ("query_id",)):
+    bad, examples = rows(own, made, ("query_id",))
+    if bad:
         what = f"questions of scheme {settings.scheme!r} are not where the recipe's split puts them"
-        yield contradiction("splits", len(wrong), max(len(wrong), made.num_rows), what, wrong)
+        yield contradiction("splits", bad, max(bad, made.num_rows), what, examples)
     else:
         schemes = set(evidence.table("splits", ["scheme"]).column("scheme").to_pylist())
         covers = [] if schemes - evidence.schemes - {settings.scheme} else ["split"]

@@ -1,4 +1,4 @@
-"""The `.duckdb` file against the tables: every object in it, none of them run."""
+"""A release against itself: manifest, files, tables, database, card, signature."""
 
 from __future__ import annotations
 
@@ -11,21 +11,26 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import read_text, sha256
+from routeyard.pipelines.common.sql import runner
 from routeyard.pipelines.common.untrusted import RELEASED, physical_memory, reading
 from routeyard.pipelines.release.database import (
     LOCKED,
+    after,
     checksum_of,
     database_content,
     stored_rows,
     write_database,
 )
-from routeyard.pipelines.release.derived_tables import Summaries, columns_of, metered
+from routeyard.pipelines.release.derived_tables import NUMBERED, SUMMARIES, columns_of, derive
 from routeyard.pipelines.release.manifest import (
     MANIFEST,
+    Contents,
     Finding,
     check_mark,
     code_version,
@@ -33,18 +38,208 @@ from routeyard.pipelines.release.manifest import (
     read_manifest,
 )
 from routeyard.pipelines.release.storage import check_signature
-from routeyard.pipelines.release.tables import IN_DATABASE
+from routeyard.pipelines.release.tables import IN_DATABASE, LARGE, ROWS_PER_GROUP, ordered
 from routeyard.pipelines.verify.files import check_files, check_seal
-from routeyard.pipelines.verify.tables import (
-    REFERENCES,
-    Tables,
-    check_references,
-    check_tables,
-    recount,
+from routeyard.schemas import CONTRACTS, StoredTable
+from routeyard.schemas.errors import ContractError, RecipeError
+from routeyard.schemas.release import FOLDER, Manifest, TableEntry, digest_of
+
+# Reads a table of a release again: contract, order and fingerprint, a part at a time.
+
+#: Row groups of a large table that are read at a time, and the bytes at which fewer are.
+_GROUPS, _BYTES = 8, 256 << 20
+
+
+def reread(
+    release: Path, name: str, entry: TableEntry, watch: Callable[[pa.Table], None] | None = None
+) -> tuple[list[Finding], pa.Table | StoredTable | None]:
+    """What is wrong with one table, and the table: large ones stay on disk.
+
+    None in its place means that it cannot be read or breaks its contract.
+    """
+    contract = CONTRACTS[name]
+    contents = Contents(contract.schema)
+    rows, last, sound = 0, None, True
+    held: list[pa.Table] = []
+    try:
+        for raw in _parts(release / entry.file):
+            if lacks := [one for one in contract.column_names if one not in raw.column_names]:
+                says = f"table {name!r} lacks column(s) {', '.join(lacks)}"
+                return [Finding("contract", entry.file, says)], None
+            part = contract.check(raw, where=entry.file, keyed=False)
+            sorted_part, unique = ordered(contract, part)
+            if not unique:
+                contract.check(part, where=entry.file)  # says which keys are repeated
+            sound = sound and sorted_part is part
+            if sound:
+                last = after(contract, part, last)
+            contents.update(part)
+            rows += part.num_rows
+            if watch is not None:
+                watch(part)
+            if name not in LARGE:
+                held.append(part)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        says = f"cannot be read: {first_line(error)}"
+        return [Finding("parquet", entry.file, says)], None
+    except ContractError as error:
+        return [Finding("contract", entry.file, error.what)], None
+    findings = []
+    if rows != entry.rows:
+        says = f"has {rows:,} rows, the manifest says {entry.rows:,}"
+        findings.append(Finding("rows", entry.file, says))
+    if not sound:
+        findings.append(Finding("order", entry.file, "its rows are not in the release's order"))
+    if contents.full != entry.content:
+        findings.append(Finding("content", entry.file, "says something else than its fingerprint"))
+    elif contents.without_times != entry.content_without_times:
+        findings.append(
+            Finding("content", entry.file, "its fingerprint without times does not match")
+        )
+    if name in LARGE:
+        return findings, StoredTable(release / entry.file)
+    return findings, pa.concat_tables(held) if held else contract.empty()
+
+
+def _parts(path: Path) -> Iterator[pa.Table]:
+    file = pq.ParquetFile(path)
+    groups = map(file.metadata.row_group, range(file.num_row_groups))
+    sizes = [group.total_byte_size for group in groups]
+    start = 0
+    while start < len(sizes):
+        after = start + 1
+        while after < min(start + _GROUPS, len(sizes)) and sum(sizes[start : after + 1]) < _BYTES:
+            after += 1
+        yield file.read_row_groups(range(start, after))
+        start = after
+    if not sizes:
+        yield file.read()
+
+
+Tables = dict[str, pa.Table | StoredTable]
+
+#: (child table, its columns, parent table that has the same): every child row needs its parent.
+REFERENCES = (
+    ("responses", ("query_id",), "queries"),
+    ("responses", ("model_id",), "models"),
+    ("verdicts", ("query_id", "model_id", "sample"), "responses"),
+    ("labels", ("query_id",), "queries"),
+    ("labels", ("model_id",), "models"),
+    ("splits", ("query_id",), "queries"),
+    ("model_splits", ("model_id",), "models"),
+    ("embeddings", ("query_id",), "queries"),
+    ("preferences", ("query_id",), "queries"),
+    ("entropies", ("query_id", "model_id"), "labels"),
+    ("signals", ("query_id", "model_id", "sample"), "responses"),
+    ("steps", ("query_id", "model_id", "sample"), "responses"),
+    ("hidden_states", ("query_id",), "queries"),
+    ("images", ("query_id",), "queries"),
 )
-from routeyard.schemas import CONTRACTS, OUTCOMES, StoredTable
-from routeyard.schemas.errors import RecipeError
-from routeyard.schemas.release import Manifest, digest_of
+
+
+def check_tables(
+    release: Path,
+    manifest: Manifest,
+    readable: set[str],
+    tables: Tables,
+    watch: Mapping[str, Callable[[pa.Table], None]] | None = None,
+) -> Iterator[Finding]:
+    """Findings in the tables; `tables` gets those that hold their contracts.
+
+    Args:
+        watch: Table → function that is given each part of it as it is read.
+    """
+    for name, entry in manifest.tables.items():
+        if entry.file not in readable:
+            continue
+        if name not in CONTRACTS:
+            yield Finding("contract", entry.file, f"there is no contract {name!r}")
+            continue
+        findings, table = reread(release, name, entry, (watch or {}).get(name))
+        yield from findings
+        if table is not None:
+            tables[name] = table
+
+
+def check_references(tables: Tables) -> Iterator[Finding]:
+    """Rows whose parent is not there."""
+    with runner(tables=tables) as run:
+        for child, columns, parent in REFERENCES:
+            if child not in tables or parent not in tables:
+                continue
+            keys = ", ".join(columns)
+            orphans = f"SELECT DISTINCT {keys} FROM {child} ANTI JOIN {parent} USING ({keys})"
+            rows = run.connection.execute(f"{orphans} ORDER BY ALL").fetchall()
+            if rows:
+                some = "; ".join("|".join(map(str, row)) for row in rows[:3])
+                says = f"{len(rows)} {'/'.join(columns)} not in {parent}: {some}"
+                yield Finding("reference", child, says)
+
+
+# Derives outcomes, wide matrix and summaries of a release once more, and compares.
+
+
+def derived_again(tables: Tables, folder: Path) -> bool:
+    """Whether outcomes, wide matrix and summaries could be made again, into a folder."""
+    if not {"queries", "models", "labels", "splits"} <= tables.keys():
+        return False
+    derive(tables, folder)
+    return True
+
+
+def check_derived(
+    release: Path, manifest: Manifest, readable: set[str], fresh: Path
+) -> Iterator[Finding]:
+    """Findings in files that say once more what labels and responses say.
+
+    Args:
+        fresh: Folder with the same files, made again.
+    """
+    made = {path.relative_to(fresh).as_posix() for path in fresh.rglob("*.parquet")}
+    split = {name for name in manifest.files if name.startswith(f"{FOLDER}/")}
+    for name in sorted(split - made):
+        yield Finding("file", name, "is a split that the release does not have")
+    for name in sorted(made):
+        if name not in manifest.files:
+            yield Finding("file", name, "is missing")
+        elif name in readable and sha256(fresh / name) != manifest.files[name].sha256:
+            yield from _says_otherwise(release, fresh, name)
+
+
+def _says_otherwise(release: Path, fresh: Path, name: str) -> Iterator[Finding]:
+    """A finding where other bytes are other values, too: another library writes other bytes."""
+    try:
+        with pq.ParquetFile(release / name) as file, pq.ParquetFile(fresh / name) as right:
+            sizes = [one.metadata.num_rows for one in (file, right)]
+            pairs = zip(*(one.iter_batches(ROWS_PER_GROUP) for one in (file, right)), strict=False)
+            equal = sizes[0] == sizes[1] and all(
+                same_values(*(pa.Table.from_batches([one]) for one in pair)) for pair in pairs
+            )
+    except (OSError, ValueError, pa.ArrowException) as error:
+        yield Finding("parquet", name, f"cannot be read: {first_line(error)}")
+        return
+    if not equal:
+        yield Finding("content", name, "says something else than labels and responses")
+
+
+def same_values(found: pa.Table, expected: pa.Table) -> bool:
+    """Equal values in equal order; sums may differ in their last digits."""
+    if (found.num_rows, found.column_names) != (expected.num_rows, expected.column_names):
+        return False
+    for name in found.column_names:
+        a, b = found.column(name), expected.column(name)
+        if a.null_count != b.null_count:
+            return False
+        if pa.types.is_floating(b.type):
+            x, y = (v.to_numpy(zero_copy_only=False) for v in (a, b))
+            if not np.allclose(x, y, rtol=1e-9, atol=0, equal_nan=True):
+                return False
+        elif not a.cast(b.type).equals(b):
+            return False
+    return True
+
+
+# The `.duckdb` file: every object in it, none of them run.
 
 #: What a database can hold: kind of object → where DuckDB lists it, its name, and what is compared
 #: of it beside comment and tags.
@@ -69,12 +264,16 @@ Objects = dict[tuple[str, str, str], tuple[Any, ...]]
 
 
 def check_database(
-    release: Path, manifest: Manifest, tables: Mapping[str, pa.Table | StoredTable]
+    release: Path,
+    manifest: Manifest,
+    tables: Mapping[str, pa.Table | StoredTable],
+    fresh: Path | None = None,
 ) -> Iterator[Finding]:
     """Findings in the database; a view or a macro of a stranger is read, never evaluated.
 
     Args:
         tables: The release's tables that were read; only their rows are counted here.
+        fresh: Folder with the summaries, made again.
     """
     name = manifest.database.file
     path = release / name
@@ -93,7 +292,9 @@ def check_database(
             # Its tables are sorted: within the machine's memory, or on the disk.
             limits = replace(limits, memory=physical_memory(), file_size=1 << 50)
             about = manifest.model_dump_json()
-            faults = worker.call(compare, str(path.absolute()), about, held, rows, limits=limits)
+            summaries = str((fresh / NUMBERED).absolute()) if fresh else ""
+            full = str(path.absolute())
+            faults = worker.call(compare, full, about, held, rows, summaries, limits=limits)
     except (SourceError, OSError) as error:
         faults = [first_line(error)]
     for says in faults:
@@ -110,16 +311,21 @@ def _checksum(path: Path) -> Iterator[Finding]:
         yield Finding("file", path.name, f"has another SHA-256 than {beside.name} says")
 
 
-def compare(path: str, manifest: str, held: list[str], rows: dict[str, int]) -> list[str]:
+def compare(
+    path: str, manifest: str, held: list[str], rows: dict[str, int], summaries: str = ""
+) -> list[str]:
     """What a database holds that it should not, or lacks; called in the limited process.
 
     Args:
         manifest: Its JSON.
         held: Tables of contracts that the manifest lists in the database.
         rows: Table → rows of its Parquet file.
+        summaries: Folder of the summaries, made again; empty without any.
     """
     try:
-        return list(_compare(Path(path), Manifest.model_validate_json(manifest), held, rows))
+        told = Manifest.model_validate_json(manifest)
+        found = list(_compare(Path(path), told, held, rows))
+        return found or list(_summaries(Path(path), Path(summaries)) if summaries else ())
     except MemoryError:
         raise
     except Exception as error:  # DuckDB raises anything over a damaged file
@@ -164,19 +370,29 @@ def _compare(
         yield "its content has another fingerprint than the manifest says"
 
 
+def _summaries(path: Path, fresh: Path) -> Iterator[str]:
+    """Summaries of a database with the release's own definitions, against those made again."""
+    import duckdb
+
+    with duckdb.connect(str(path), read_only=True, config=dict(LOCKED)) as connection:
+        for name in SUMMARIES:
+            expected = pq.read_table(fresh / f"{name}.parquet")
+            # One row more says that there are too many.
+            rows = connection.sql(f"FROM numbered.{name} LIMIT {expected.num_rows + 1}")
+            if not same_values(rows.to_arrow_table(), expected):
+                yield f"its numbered.{name} does not add up"
+
+
 @cache  # for one who verifies several releases
 def _defined() -> Objects:
     """What a release's database defines."""
     import duckdb
-    import pyarrow.parquet as pq
 
     tables = {name: CONTRACTS[name].empty() for name in IN_DATABASE}
-    summaries = Summaries(tables["queries"].column("task"), 0).tables()
-    summaries["metered"] = metered(None, pa.array([], pa.string()))
     with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as folder:
-        path, outcomes = Path(folder, "empty.duckdb"), Path(folder, "outcomes.parquet")
-        pq.write_table(OUTCOMES.empty(), outcomes)
-        write_database(tables, path, outcomes=outcomes, summaries=summaries)
+        path = Path(folder, "empty.duckdb")
+        derive(tables, Path(folder))
+        write_database(tables, path, Path(folder))
         with duckdb.connect(str(path), read_only=True) as fresh:
             return objects(fresh)
 
@@ -403,8 +619,6 @@ def card_facts(manifest: Manifest) -> dict[str, object]:
     return {**{key: facts[key] for key in _FACTS}, "files": files, "further": further}
 
 
-# Checks a release against itself: manifest, files, tables, database, card, signature.
-
 __all__ = ["REFERENCES", "Finding", "card_facts", "verify_release"]
 
 RenderCard = Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, object]], str]
@@ -417,7 +631,6 @@ class Verification:
     Attributes:
         readable: Files that are what the manifest sealed (`check_files`).
         tables: Tables that hold their contracts (`check_tables`).
-        own: The database holds nothing but the release's own definitions (`check_database`).
         watch: Table → function that is given each part of it as it is read.
         unchecked: Lines of the card that nothing could be compared with.
     """
@@ -428,7 +641,6 @@ class Verification:
     signer: str | None
     readable: set[str] = field(default_factory=set)
     tables: Tables = field(default_factory=dict)
-    own: bool = False
     watch: dict[str, Callable[[pa.Table], None]] = field(default_factory=dict)
     unchecked: list[str] = field(default_factory=list)
 
@@ -449,11 +661,16 @@ def unreadable(release: Path) -> list[Finding]:
     return []
 
 
-def _database(run: Verification) -> Iterator[Finding]:
-    findings = list(check_database(run.release, run.manifest, run.tables))
-    # A link is a finding of `check_files`: where it leads to was not looked at.
-    run.own = not findings and not (run.release / run.manifest.database.file).is_symlink()
-    yield from findings
+def _derived(run: Verification) -> Iterator[Finding]:
+    """Findings in the database and in all that follows from labels and responses."""
+    whole = "responses" in run.tables or "responses" not in run.manifest.tables
+    with tempfile.TemporaryDirectory(prefix="routeyard-verify-") as name:
+        fresh = Path(name)
+        if whole and derived_again(run.tables, fresh):
+            yield from check_derived(run.release, run.manifest, run.readable, fresh)
+            yield from check_database(run.release, run.manifest, run.tables, fresh)
+        else:
+            yield from check_database(run.release, run.manifest, run.tables)
 
 
 #: Every check in order; a later one reads what the earlier ones found to be sound.
@@ -461,8 +678,7 @@ CHECKS: tuple[Callable[[Verification], Iterable[Finding]], ...] = (
     lambda run: check_seal(run.manifest),
     lambda run: check_files(run.release, run.manifest, run.readable),
     lambda run: check_tables(run.release, run.manifest, run.readable, run.tables, run.watch),
-    _database,
-    lambda run: recount(run.release, run.manifest, run.readable, run.tables, own=run.own),
+    _derived,
     lambda run: check_references(run.tables),
     lambda run: check_card(
         run.release, run.manifest, run.readable, run.tables, run.render_card, run.unchecked

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
+from routeyard.pipelines.common.sql import SHOWN, runner
 from routeyard.pipelines.ingest.catalog import from_catalog
 from routeyard.pipelines.release.manifest import Finding, code_version, first_line, printable
 from routeyard.schemas import CONTRACTS, StoredTable
@@ -139,32 +140,47 @@ def values(found: Iterable[tuple[str, Any, Any]], close: float = CLOSE) -> Itera
 
 def rows(
     stored: pa.Table, fresh: pa.Table, key: Sequence[str], without: Sequence[str] = ()
-) -> list[str]:
-    """One sentence for each row that differs, is missing, or should not be there.
+) -> tuple[int, list[str]]:
+    """How many rows differ, are missing, or should not be there; a sentence for some of them.
 
     Args:
         key: Columns that name a row.
         without: Columns that are not compared.
     """
     columns = [name for name in fresh.column_names if name not in without]
-    order = [(name, "ascending") for name in key]
-    stored = stored.select(columns).sort_by(order)
-    fresh = fresh.select(columns).sort_by(order)
+    stored, fresh = stored.select(columns), fresh.select(columns)
     if stored.equals(fresh):
-        return []
-    own, expected = ({tuple(r[k] for k in key): r for r in t.to_pylist()} for t in (stored, fresh))
-    found = []
-    for name in sorted(own.keys() | expected.keys()):
-        shown, row, right = "|".join(map(str, name)), own.get(name), expected.get(name)
-        if right is None:
-            found.append(f"{shown} is there, expected no such row")
-        elif row is None:
-            kept = {column: right[column] for column in columns if column not in key}
-            found.append(f"{shown} is not there, expected {kept!r:.200}")
-        else:
-            apart = list(values((c, row[c], right[c]) for c in columns))
-            found += [f"{shown} has {'; '.join(apart)}"] if apart else []
-    return found
+        return 0, []
+    other = ["s.query IS NULL", "f.query IS NULL"]
+    for column in (column for column in fresh.schema if column.name not in key):
+        one, right = (f'{side}.row."{column.name}"' for side in "sf")
+        same = f"{one} IS NOT DISTINCT FROM {right}"
+        if pa.types.is_floating(column.type):
+            near = f"{CLOSE} * greatest(abs({one}), abs({right}), 1)"
+            same = f"({same} OR coalesce(abs({one} - {right}) <= {near}, false))"
+        other.append(f"NOT ({same})")
+    names = ", ".join(f'"{name}"' for name in key)
+    side = "(SELECT {names}, 1 AS query, t AS row FROM {table} t)"
+    with runner(tables={"stored": stored, "fresh": fresh}) as run:
+        joined = " FULL JOIN ".join(
+            f"{side.format(names=names, table=table)} {table[0]}" for table in ("stored", "fresh")
+        )
+        found = run.connection.sql(
+            f"SELECT s.row AS one, f.row AS right_, count(*) OVER () AS n FROM {joined} "
+            f"USING ({names}) WHERE {' OR '.join(other)} ORDER BY {names} LIMIT {SHOWN}"
+        ).to_arrow_table()
+    examples = [_difference(row["one"], row["right_"], key) for row in found.to_pylist()]
+    return (found.column("n")[0].as_py() if examples else 0), examples
+
+
+def _difference(row: Any, right: Any, key: Sequence[str]) -> str:
+    shown = "|".join(str((row or right)[name]) for name in key)
+    if right is None:
+        return f"{shown} is there, expected no such row"
+    if row is None:
+        kept = {column: value for column, value in right.items() if column not in key}
+        return f"{shown} is not there, expected {kept!r:.200}"
+    return f"{shown} has {'; '.join(values((c, row[c], right[c]) for c in right))}"
 
 
 #: Answers whose verdicts are computed again without `--full`.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from routeyard.pipelines.common.sql import runner
 from routeyard.pipelines.label.error_rates import label_errors
 from routeyard.pipelines.label.policies import decide
 from routeyard.pipelines.label.rules import file_verdicts
@@ -20,10 +19,10 @@ from routeyard.pipelines.verify.evidence import (
     Evidence,
     Results,
     believed,
-    consistent,
     contradiction,
     not_run,
     proved,
+    rows,
     values,
 )
 from routeyard.schemas.errors import RouteyardError
@@ -31,7 +30,7 @@ from routeyard.schemas.statuses import NO_RULE
 
 # Verdicts of rules against texts and references: the scorers read the answers once more.
 
-_VERDICTS_KEY = ("query_id", "model_id", "sample")
+_VERDICTS_KEY = ("query_id", "model_id", "sample", "scorer", "scorer_version")
 _READ = ("outcome", "score", "extracted", "span_start", "span_end", "conflict")
 #: Scorers that run programs of a stranger, in the jail: only when everything is asked for.
 _PROGRAMS = frozenset({"code"})
@@ -122,105 +121,39 @@ def _readable(
 
 def _compared(evidence: Evidence, sample: pa.Table, expected: pa.Table) -> Results:
     """Each expected verdict against the stored one of the same scorer and version."""
-    stored = _of(evidence, sample)
-    there = {_key(row): row for row in stored}
-    others = {key[:4] for key in there}  # a verdict of another version is in its place
-    wrong, absent, same, reworded = [], [], Counter[str](), []
-    for row in expected.select(
-        [*_VERDICTS_KEY, "scorer", "scorer_version", *_READ, "reason"]
-    ).to_pylist():
-        found = there.get(_key(row))
-        if found is None:
-            if _key(row)[:4] not in others:
-                absent.append(f"{_verdicts_name(row)} has none of {row['scorer']!r}")
-            continue
-        if any(found[name] != row[name] for name in _READ):
-            differ = [name for name in _READ if found[name] != row[name]]
-            said = ", ".join(f"{name} {_short(found[name])}" for name in differ)
-            good = ", ".join(f"{name} {_short(row[name])}" for name in differ)
-            wrong.append(f"{_verdicts_name(row)} ({row['scorer']}) has {said}, expected {good}")
-        else:
-            same[row["scorer"]] += 1
-            reworded += _reworded(found, row)
+    tables = {"verdicts": evidence.tables["verdicts"], "expected": expected}
+    with runner(Path(__file__).with_name("verdicts.sql"), tables) as run:
+        run.keep("known", "again")
+        known, again = (run.connection.table(name).to_arrow_table() for name in ("known", "again"))
+        absent = run.table("absent").column("says").to_pylist()
+        equal = {row["scorer"]: row["n"] for row in run.table("equal").to_pylist()}
     of = expected.num_rows
-    if wrong:
+    bad, examples = rows(known, again, _VERDICTS_KEY, ["reason"])
+    if bad:
         what = "verdicts that were computed again differ from what their scorer reads in the text"
-        yield contradiction("verdicts", len(wrong), of, what, wrong)
+        yield contradiction("verdicts", bad, of, what, examples)
     if absent:
         yield contradiction("verdicts", len(absent), of, "answers have no verdict", absent)
-    yield from _reasons(evidence, reworded, of)
-    covers = [*_READ, *([] if reworded or _PROGRAMS & set(same) else ["reason"])]
-    yield from _same(evidence, sample.num_rows, same, covers)
-
-
-def _same(evidence: Evidence, rows: int, same: Counter[str], covers: list[str]) -> Results:
-    """Verdicts of each scorer that are what it reads, and of how many answers."""
-    how = "all" if evidence.full else f"a sample of {rows:,} answers"
-    whole = evidence.full or rows >= evidence.rows("responses")
-    for name, count in sorted(same.items()):
+    # What programs print may differ each time.
+    fixed = pc.invert(pc.is_in(again.column("scorer"), pa.array([*_PROGRAMS])))
+    reworded, examples = (0, []) if bad else rows(
+        known.filter(pc.invert(pc.is_in(known.column("scorer"), pa.array([*_PROGRAMS])))),
+        again.filter(fixed), _VERDICTS_KEY,
+    )  # fmt: skip
+    if reworded and evidence.same_code:
+        what = "reasons of verdicts differ from what their scorer says"
+        yield contradiction("verdicts", reworded, of, what, examples)
+    covers = [*_READ, *([] if reworded or _PROGRAMS & set(equal) else ["reason"])]
+    how = "all" if evidence.full else f"a sample of {sample.num_rows:,} answers"
+    whole = evidence.full or sample.num_rows >= evidence.rows("responses")
+    for name, count in equal.items():
         says = f"{count:,} verdicts of {name!r} follow from text and reference ({how}"
         says += ")" if whole else f", seed {evidence.seed})"
         yield proved("verdicts", says, *covers)
 
 
-def _reasons(evidence: Evidence, reworded: list[str], of: int) -> Results:
-    if reworded and evidence.same_code:
-        what = "reasons of verdicts differ from what their scorer says"
-        yield contradiction("verdicts", len(reworded), of, what, reworded)
-
-
-def _reworded(found: dict[str, Any], row: dict[str, Any]) -> list[str]:
-    """A stored reason that is not the scorer's; what programs print may differ each time."""
-    if found["reason"] == row["reason"] or row["scorer"] in _PROGRAMS:
-        return []
-    said, good = _short(found["reason"]), _short(row["reason"])
-    return [f"{_verdicts_name(row)} ({row['scorer']}) has {said}, expected {good}"]
-
-
-def _of(evidence: Evidence, sample: pa.Table) -> list[dict[str, Any]]:
-    """The stored verdicts on the sampled answers."""
-    columns = [*_VERDICTS_KEY, "scorer", "scorer_version", *_READ, "reason"]
-    verdicts = evidence.tables["verdicts"]
-    if isinstance(verdicts, pa.Table):
-        return list(_among(verdicts, columns, sample).to_pylist())
-    found = []
-    with pq.ParquetFile(verdicts.path) as file:
-        for group in range(file.num_row_groups):
-            part = file.read_row_group(group, columns=columns)
-            found += _among(part, columns, sample).to_pylist()
-    return found
-
-
-def _among(verdicts: pa.Table, columns: list[str], sample: pa.Table) -> pa.Table:
-    """Verdicts on pairs of question and model that the sample holds."""
-    queries = sample.column("query_id").unique()
-    models = sample.column("model_id").unique()
-
-    def pairs(table: pa.Table) -> Any:
-        query = pc.fill_null(pc.index_in(table.column("query_id"), queries), -1).to_numpy()
-        model = pc.fill_null(pc.index_in(table.column("model_id"), models), -1).to_numpy()
-        return np.where((query < 0) | (model < 0), -1, query.astype(np.int64) * len(models) + model)
-
-    wanted = np.isin(pairs(verdicts), pairs(sample))
-    return verdicts.select(columns).filter(pa.array(wanted))
-
-
-def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return (row["query_id"], row["model_id"], row["sample"], row["scorer"], row["scorer_version"])
-
-
-def _verdicts_name(row: dict[str, Any]) -> str:
-    return f"{row['query_id']}|{row['model_id']}|{row['sample']}"
-
-
-def _short(value: Any) -> str:
-    return repr(value) if not isinstance(value, str) else repr(value[:60])
-
-
 _LABELS_KEY = ("query_id", "model_id")
 _DECIDED = ("score", "correct", "decided_by", "contested", "n_samples")
-#: Scores are means of floats: so far apart two of them may be.
-_CLOSE = 1e-9
 #: `decided_by` of an injected model.
 INJECTED = "pseudo_specialist"
 
@@ -248,17 +181,12 @@ def labels_of_verdicts(evidence: Evidence) -> Results:
         return
     real = pc.is_in(labels.column("model_id"), value_set=evidence.real)
     yield from _injected(evidence, labels.filter(pc.invert(real)))
-    stored = labels.filter(real)
-    expected = _decided(evidence, policy)
-    if found := _missing(stored, expected, complete=evidence.built):
-        yield from found
-        return
-    if expected.num_rows > stored.num_rows:
-        expected = expected.join(
-            stored.select(_LABELS_KEY), list(_LABELS_KEY), join_type="left semi"
-        )
+    stored, expected = labels.filter(real), _decided(evidence, policy)
+    if not evidence.built:  # a build makes a label of every pair with a response
+        there = stored.select(_LABELS_KEY)
+        expected = expected.join(there, list(_LABELS_KEY), join_type="left semi")
         expected = expected.sort_by([("model_id", "ascending"), ("query_id", "ascending")])
-    bad, examples = _different(stored, _as_earlier(stored, expected))
+    bad, examples = rows(stored, expected.select(stored.column_names), _LABELS_KEY)
     if bad:
         what = "labels differ from what the recipe's policy makes of their verdicts"
         yield contradiction("labels", bad, stored.num_rows, what, examples)
@@ -266,20 +194,6 @@ def labels_of_verdicts(evidence: Evidence) -> Results:
         says = f"{stored.num_rows:,} labels follow from the verdicts by the recipe's policy"
         covers = _DECIDED if stored.num_rows == labels.num_rows else ()
         yield proved("labels", says, *covers)
-
-
-def _as_earlier(stored: pa.Table, expected: pa.Table) -> pa.Table:
-    """What the policy makes; where all labels of exactly half right samples are stored as right,
-    they are: so the first releases were made."""
-    several = pc.greater(expected.column("n_samples"), 1)
-    wrong = pc.invert(pc.fill_null(expected.column("correct"), True))
-    halves = pc.and_(pc.and_(pc.equal(expected.column("score"), 0.5), several), wrong)
-    halves = pc.fill_null(halves, False)
-    told = stored.column("correct").filter(halves)
-    if not len(told) or not pc.all(pc.fill_null(told, False)).as_py():
-        return expected
-    at = expected.schema.get_field_index("correct")
-    return expected.set_column(at, "correct", pc.or_(expected.column("correct"), halves))
 
 
 def _decided(evidence: Evidence, policy: Any) -> pa.Table:
@@ -300,91 +214,17 @@ def _injected(evidence: Evidence, labels: pa.Table) -> Results:
     own = pc.equal(labels.column("decided_by"), INJECTED)
     bad = labels.filter(pc.invert(pc.fill_null(own, False)))
     if bad.num_rows:
-        examples = [
-            f"{_labels_name(row)} is decided by {row['decided_by']!r}" for row in _first(bad)
-        ]
+        shown = bad.slice(0, 3).to_pylist()
+        examples = [f"{'|'.join(row[k] for k in _LABELS_KEY)} is decided by {row['decided_by']!r}"
+                    for row in shown]  # fmt: skip
         what = f"labels of injected models are not decided by {INJECTED!r}"
         yield contradiction("labels", bad.num_rows, labels.num_rows, what, examples)
     elif labels.num_rows and "pseudo_specialists" not in evidence.applied:
         yield believed("labels", f"{labels.num_rows:,} labels of injected models, drawn by a rule")
 
 
-def _missing(stored: pa.Table, expected: pa.Table, *, complete: bool) -> list[Any]:
-    """Pairs that only one of the two has.
-
-    Args:
-        complete: A build made the labels: every pair with a response has one.
-    """
-    if stored.select(_LABELS_KEY).equals(expected.select(_LABELS_KEY)):
-        return []
-    found = []
-    for one, other, what in (
-        (stored, expected, "labels are of pairs without a response"),
-        (expected, stored, "pairs have a response and no label"),
-    )[: 2 if complete else 1]:
-        alone = one.select(_LABELS_KEY).join(
-            other.select(_LABELS_KEY), list(_LABELS_KEY), join_type="left anti"
-        )
-        if alone.num_rows:
-            examples = [_labels_name(row) for row in _first(alone)]
-            found.append(contradiction("labels", alone.num_rows, one.num_rows, what, examples))
-    return found
-
-
-def _different(stored: pa.Table, expected: pa.Table) -> tuple[int, list[str]]:
-    differ = None
-    for name in _DECIDED:
-        a, b = stored.column(name), expected.column(name)
-        if pa.types.is_floating(a.type):
-            same = pc.less_equal(pc.abs(pc.subtract(a, b)), _CLOSE)
-        else:
-            same = pc.equal(a, b)
-        same = pc.or_kleene(pc.fill_null(same, False), pc.and_(pc.is_null(a), pc.is_null(b)))
-        differ = pc.invert(same) if differ is None else pc.or_(differ, pc.invert(same))
-    bad = stored.filter(differ)
-    if not bad.num_rows:
-        return 0, []
-    examples = []
-    for row, right in zip(_first(bad), _first(expected.filter(differ)), strict=True):
-        wrong = {name: row[name] for name in _DECIDED if row[name] != right[name]}
-        said = ", ".join(f"{name} {value!r}" for name, value in wrong.items())
-        good = ", ".join(f"{name} {right[name]!r}" for name in wrong)
-        examples.append(f"{_labels_name(row)} has {said}, expected {good}")
-    return bad.num_rows, examples
-
-
-def _first(table: pa.Table) -> list[dict[str, Any]]:
-    return list(table.slice(0, 3).to_pylist())
-
-
-def _labels_name(row: dict[str, Any]) -> str:
-    return f"{row['query_id']}|{row['model_id']}"
-
-
-# Counts of the stages in the manifest against the tables: what went in, came out or is listed.
-
 #: Answers beyond which the estimate of wrong labels is only made again with `--full`.
 _MOST = 100_000
-#: Entity of a removal → the table that it was removed from.
-_ENTITIES = {"query": "queries", "model": "models"}
-
-
-def counts_of_stages(evidence: Evidence) -> Results:
-    """Contradictions between figures of the stages, removals and the rows of tables."""
-    if not evidence.manifest.figures:
-        if evidence.built:
-            yield not_run("figures", "counts of the stages", "the manifest holds none")
-        return
-    removed = _removed(evidence)
-    wrong = [*_totals(evidence, removed), *_rules(evidence, removed), *_sources(evidence)]
-    if wrong:
-        yield contradiction("figures", len(wrong), len(wrong), "counts do not add up", wrong)
-    else:
-        exact = list(_exact(evidence, removed))
-        if exact:
-            says = f"{', '.join(exact)}: rows of the tables, and of removals"
-            yield proved("figures", says, *(f"figures.{name}" for name in exact))
-        yield consistent("figures", "what stages counted, kept and removed adds up to the tables")
 
 
 def errors_of_labels(evidence: Evidence) -> Results:
@@ -416,147 +256,3 @@ def errors_of_labels(evidence: Evidence) -> Results:
         says = "follows from answers, labels and the error rates that this code has measured"
         covers = (f"figures.label_errors.{name}" for name in names)
         yield proved("figures.label_errors", f"{check} {says}", *covers)
-
-
-def _exact(evidence: Evidence, removed: Counter[tuple[str, str]]) -> Iterator[str]:
-    """Counts of the stages that equal rows of the tables, those of removals included."""
-    gone = Counter[str]()
-    for (stage, entity), count in removed.items():
-        gone[entity if _curated(stage) else "left out"] += count
-    rows = {
-        "ingest.queries": evidence.rows("queries") + gone["query"],
-        "ingest.removed": gone["left out"],
-        "pool.models": len(evidence.real) + gone["model"],
-    }
-    if not any(gone[entity] for entity in _ENTITIES):
-        injected = evidence.rows("models") > len(evidence.real)
-        rows["label.verdicts"] = evidence.rows("verdicts")
-        if not injected:
-            rows |= {"collect.responses": evidence.rows("responses")}
-            rows |= {"label.labels": evidence.rows("labels")}
-        nulls = evidence.table("labels", ["score"]).column("score").null_count
-        rows["label.undecided"] = nulls
-    for name, count in rows.items():
-        stage, key = name.split(".")
-        if evidence.figures(stage).get(key) == count:
-            yield name
-
-
-def _removed(evidence: Evidence) -> Counter[tuple[str, str]]:
-    """(stage, entity) → rows of `removals`."""
-    rows = evidence.table("removals", ["stage", "entity"]).to_pylist()
-    return Counter((row["stage"], row["entity"]) for row in rows)
-
-
-def _totals(evidence: Evidence, removed: Counter[tuple[str, str]]) -> Iterator[str]:
-    """Rows of queries and models: what the first stage counted, less what curation removed."""
-    gone = {
-        entity: sum(n for (stage, what), n in removed.items() if what == entity and _curated(stage))
-        for entity in _ENTITIES
-    }
-    ingested, pool = evidence.figures("ingest"), evidence.figures("pool")
-    if isinstance(count := ingested.get("queries"), int):
-        left = count - gone["query"]
-        if left != evidence.rows("queries"):
-            yield (
-                f"{count:,} questions were read and {gone['query']:,} removed, and "
-                f"{evidence.rows('queries'):,} are there, expected {left:,}"
-            )
-    if isinstance(count := ingested.get("removed"), int):
-        rows = sum(n for (stage, _), n in removed.items() if not _curated(stage))
-        if count != rows:
-            yield f"{count:,} rows were left out by sources, and removals list {rows:,}"
-    if isinstance(count := pool.get("models"), int):
-        left, there = count - gone["model"], len(evidence.real)
-        if left != there:
-            yield (
-                f"{count:,} models are in the pool and {gone['model']:,} removed, and {there:,} "
-                f"are there, expected {left:,}"
-            )
-    yield from _rows(evidence, gone)
-
-
-def _rows(evidence: Evidence, gone: Mapping[str, int]) -> Iterator[str]:
-    """Rows of tables: as many as their stage made, less at most those of what curation removed."""
-    injected, fewer = evidence.rows("models") > len(evidence.real), any(gone.values())
-    told = {
-        "responses": evidence.figures("collect").get("responses"),
-        "labels": evidence.figures("label").get("labels"),
-        "verdicts": evidence.figures("label").get("verdicts"),
-    }
-    for name, count in told.items():
-        if not isinstance(count, int) or not evidence.has(name):
-            continue
-        rows = evidence.rows(name)
-        if injected and name != "verdicts":
-            model = evidence.table(name, ["model_id"]).column("model_id")
-            rows = int(pc.sum(pc.is_in(model, value_set=evidence.real)).as_py() or 0)
-        least = count - _most_of(evidence, gone, evidence.samples if name != "labels" else 1)
-        if name == "verdicts" and fewer:
-            least = 0  # a response has one of each scorer
-        if not max(least, 0) <= rows <= count:
-            yield f"the stage counted {count:,} {name}, and {rows:,} are there"
-    undecided = evidence.figures("label").get("undecided")
-    if isinstance(undecided, int) and evidence.has("labels"):
-        nulls = evidence.table("labels", ["score"]).column("score").null_count
-        if (nulls > undecided) if fewer else (nulls != undecided):
-            yield f"the stage counted {undecided:,} undecided labels, and {nulls:,} are there"
-
-
-def _most_of(evidence: Evidence, gone: Mapping[str, int], samples: int) -> int:
-    """Rows at most of questions and models that curation removed."""
-    queries, models = evidence.rows("queries"), len(evidence.real)
-    of_queries = gone["query"] * (models + gone["model"])
-    return samples * (of_queries + gone["model"] * queries)
-
-
-def _rules(evidence: Evidence, removed: Counter[tuple[str, str]]) -> Iterator[str]:
-    """Each curation rule: kept and removed are what it was given, which the rule before left."""
-    told = evidence.figures("curate").get("rules")
-    applied = told if isinstance(told, list) else []
-    for entity, table in _ENTITIES.items():
-        counted = Counter[str]()
-        left: int | None = None
-        for one in applied:
-            before, after = ((one.get(side) or {}).get(table) for side in ("before", "after"))
-            if before is None or after is None:
-                continue
-            if left not in (None, before):
-                yield (
-                    f"the rule {one.get('rule')!r} was given {before:,} {table}, and the "
-                    f"one before left {left:,}"
-                )
-            left = after
-            added = (one.get("figures") or {}).get("injected")
-            more = len(added) if isinstance(added, list) and table == "models" else 0
-            counted[f"curate.{one.get('rule')}"] += before + more - after
-        if left not in (None, there := evidence.rows(table)):
-            yield f"the last rule left {left:,} {table}, and {there:,} are there"
-        listed = Counter({stage: n for (stage, what), n in removed.items() if what == entity})
-        for stage in sorted(filter(_curated, counted | listed)):
-            if listed[stage] != counted[stage]:
-                yield (
-                    f"{stage} removed {counted[stage]:,} {table} by its figures, and removals "
-                    f"list {listed[stage]:,}"
-                )
-
-
-def _curated(stage: str) -> bool:
-    return stage.startswith("curate.")
-
-
-def _sources(evidence: Evidence) -> Iterator[str]:
-    """Questions of each source: at most what the source gave, and of no other source."""
-    told = {
-        row.get("source"): row.get("queries")
-        for row in evidence.manifest.sources
-        if isinstance(row, Mapping)
-    }
-    if not told or not evidence.has("queries"):
-        return
-    found = Counter(evidence.table("queries", ["source"]).column("source").to_pylist())
-    for name, count in sorted(found.items()):
-        if name not in told:
-            yield f"{count:,} questions are of the source {name!r}, which nothing lists"
-        elif isinstance(gave := told[name], int) and count > gave:
-            yield f"source {name!r} gave {gave:,} questions, and {count:,} are there"

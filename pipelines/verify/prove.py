@@ -49,7 +49,6 @@ from routeyard.pipelines.verify.evidence import (
     values,
 )
 from routeyard.pipelines.verify.labels import (
-    counts_of_stages,
     errors_of_labels,
     labels_of_verdicts,
     verdicts_of_texts,
@@ -65,6 +64,7 @@ from routeyard.pipelines.verify.recipe import (
     manifest_of_recipe,
     metering_of_answers,
     recipe_validates,
+    stated_of_tables,
 )
 from routeyard.schemas import CONTRACTS, StoredTable
 from routeyard.schemas.errors import BadInput
@@ -330,7 +330,7 @@ PROOFS: tuple[tuple[Callable[[Evidence], Results], tuple[str, ...]], ...] = (
     (verdicts_of_texts, ("queries", "responses", "verdicts")),
     (rules_again, ("queries", "models", "splits")),
     (labels_of_verdicts, ("queries", "labels")),
-    (counts_of_stages, ()),
+    (stated_of_tables, ()),
     (errors_of_labels, ("queries", "responses", "labels")),
     (manifest_of_recipe, ("models",)),
     (metering_of_answers, ("queries", "models", "responses")),

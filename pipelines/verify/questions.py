@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +18,7 @@ from routeyard.pipelines.collect.request import RequestSettings
 from routeyard.pipelines.collect.settings import ModelPrompts, provider_of, settings_of
 from routeyard.pipelines.common.files import read_text, sha256
 from routeyard.pipelines.common.image_files import MOST_BYTES
+from routeyard.pipelines.common.sql import runner
 from routeyard.pipelines.ingest.images import images_table
 from routeyard.pipelines.ingest.queries import query_id, uniform_prompt
 from routeyard.pipelines.label.scorers import SCORERS
@@ -32,8 +32,9 @@ from routeyard.pipelines.verify.evidence import (
     contradiction,
     not_run,
     proved,
+    rows,
 )
-from routeyard.schemas.contracts import register
+from routeyard.schemas import CONTRACTS
 from routeyard.schemas.errors import RouteyardError
 from routeyard.schemas.images import MARK
 
@@ -158,41 +159,29 @@ def images_of_questions(evidence: Evidence) -> Results:
         return
     queries = evidence.table("queries", ["query_id", "prompt", "metadata"])
     expected = images_table(queries)
-    rows = evidence.whole("images").to_pylist()
-    if not expected.num_rows and not rows:
+    stored = evidence.whole("images")
+    if not expected.num_rows and not stored.num_rows:
         return
-    if wrong := _unlike(expected.to_pylist(), rows, queries):
+    bad, examples = rows(stored, expected, CONTRACTS["images"].key)
+    images = stored.to_pylist()
+    named = pc.is_in(queries.column("query_id"), stored.column("query_id").combine_chunks())
+    marked = queries.filter(named).to_pylist()
+    shown = {row["query_id"]: set(MARK.findall(row["prompt"])) for row in marked}
+    unmarked = [
+        f"{row['query_id']} has no mark of {row['image_id']}"
+        for row in images
+        if row["image_id"] not in shown.get(row["query_id"], ())
+    ]
+    if bad := bad + len(unmarked):
         what = "images are not those that the questions name and mark"
-        yield contradiction("images", len(wrong), len(rows), what, wrong)
+        yield contradiction("images", bad, len(images), what, [*examples, *unmarked])
         return
-    yield proved("images", f"{len(rows):,} images are those that the questions name and mark")
-    files = {row["sha256"]: row["reference"] for row in rows if row["sha256"] is not None}
-    if addresses := sum(row["sha256"] is None for row in rows):
+    yield proved("images", f"{len(images):,} images are those that the questions name and mark")
+    files = {row["sha256"]: row["reference"] for row in images if row["sha256"] is not None}
+    if addresses := sum(row["sha256"] is None for row in images):
         yield believed("images", f"{addresses:,} addresses: what they lead to has no hash")
     if files:
         yield from _files(files, evidence.images)
-
-
-def _unlike(
-    expected: list[dict[str, Any]], rows: list[dict[str, Any]], queries: pa.Table
-) -> list[str]:
-    """Rows of the table `images` that are not what the questions say, or are not marked there."""
-    stated = {(row["query_id"], row["place"]): row for row in rows}
-    wrong = [
-        f"{row['query_id']}|{row['place']}"
-        for row in expected
-        if stated.pop((row["query_id"], row["place"]), None) != row
-    ]
-    wrong += [f"{query}|{place}" for query, place in stated]
-    named = pa.array([row["query_id"] for row in rows], pa.string())
-    marked = queries.filter(pc.is_in(queries.column("query_id"), named)).to_pylist()
-    shown = {row["query_id"]: set(MARK.findall(row["prompt"])) for row in marked}
-    wrong += [
-        f"{row['query_id']} has no mark of {row['image_id']}"
-        for row in rows
-        if row["image_id"] not in shown.get(row["query_id"], ())
-    ]
-    return wrong
 
 
 def _files(files: Mapping[str, str | None], folder: Path | None) -> Results:
@@ -354,42 +343,26 @@ def _is_of(row: dict[str, Any], hashed: list[RequestSettings], asks: ModelPrompt
 
 # Rules between columns of a release (`rules.yaml`): one scan for each table.
 
-#: Cost of a call by the prices of its model, as `Price.of` computes it.
-_BY_TABLE = (
-    "(CASE WHEN prompt_tokens > price_up_to OR {fresh} < 0 THEN NULL "
-    "ELSE ({fresh} * price_in + {read} + {write} + completion_tokens * price_out) / 1e6 END)"
-).format(
-    fresh="(prompt_tokens - coalesce(cache_read_tokens, 0) - coalesce(cache_write_tokens, 0))",
-    **{
-        way: f"(CASE WHEN coalesce(cache_{way}_tokens, 0) = 0 THEN 0 ELSE cache_{way}_tokens * "
-        f"coalesce(price_cache_{way}, CASE WHEN price_in = 0 THEN 0 END) END)"
-        for way in ("read", "write")
-    },
-)
-
 
 @cache
+def _content() -> Mapping[str, Any]:
+    path = Path(__file__).with_name("rules.yaml")
+    found: Mapping[str, Any] = read_text(path.read_text(encoding="utf-8"), where=path.name)
+    return found
+
+
 def rules() -> Mapping[str, Mapping[str, Any]]:
     """What `rules.yaml` holds: name of a group → its rows and rules."""
-    path = Path(__file__).with_name("rules.yaml")
-    found: Mapping[str, Mapping[str, Any]] = read_text(
-        path.read_text(encoding="utf-8"), where=path.name
-    )
-    return found
+    return {name: group for name, group in _content().items() if isinstance(group, Mapping)}
 
 
 def rows_against_rules(evidence: Evidence) -> Results:
     """Rows that break a rule, and what the rules kept."""
-    import duckdb
-
     conditions, words = _conditions(evidence), _words(evidence)
     if evidence.collect is None and evidence.built and evidence.rows("responses"):
         check = "rules of answers that this code asked for, or that were recorded"
         yield not_run("responses", check, evidence.unread("collect"))
-    with duckdb.connect(config={"memory_limit": "2GB"}) as connection:
-        connection.execute("SET temp_directory = ?", [tempfile.gettempdir()])
-        for name, table in evidence.tables.items():
-            register(connection, name, table)
+    with runner(tables=evidence.tables, threads=2) as run:
         for group, entry in rules().items():
             if not evidence.has(*entry["tables"]):
                 continue
@@ -399,7 +372,7 @@ def rows_against_rules(evidence: Evidence) -> Results:
                 if conditions[rule.get("when", "always")]
             }
             if wanted:
-                yield from _group(connection, group, entry, wanted, words)
+                yield from _group(run.connection, group, entry, wanted, words)
 
 
 def _conditions(evidence: Evidence) -> dict[str, bool]:
@@ -418,7 +391,7 @@ def _conditions(evidence: Evidence) -> dict[str, bool]:
 def _words(evidence: Evidence) -> dict[str, str]:
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     return {
-        "{by_table}": _BY_TABLE,
+        "{by_table}": " ".join(_content()["cost by the price table"].split()),
         "{tomorrow}": tomorrow.strftime("%Y-%m-%d"),
         "{samples}": str(evidence.samples),
     }

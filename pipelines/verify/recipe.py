@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from routeyard.pipelines.audit.metering import NEEDED, audit, names_of
 from routeyard.pipelines.common.pool import models_table
+from routeyard.pipelines.common.sql import Runner, checks, runner
 from routeyard.pipelines.verify.evidence import (
     SECTIONS,
     Evidence,
@@ -20,10 +21,12 @@ from routeyard.pipelines.verify.evidence import (
     contradiction,
     not_run,
     proved,
+    rows,
     values,
 )
+from routeyard.schemas import CONTRACTS, MODELS
 from routeyard.schemas.errors import RouteyardError
-from routeyard.schemas.statuses import GIVEN
+from routeyard.schemas.release import WITHHELD
 
 #: What a manifest says of a source as the recipe does.
 _PASSED_ON = ("license", "url", "redistribute_text")
@@ -51,6 +54,64 @@ def recipe_validates(evidence: Evidence) -> Results:
         yield consistent("recipe", "every key is one of a recipe and has a value that it may have")
 
 
+_CHECKS = Path(__file__).with_name("checks")
+
+
+def stated_of_tables(evidence: Evidence) -> Results:
+    """Contradictions between tables and what manifest and recipe state of them (`checks/`)."""
+    told = evidence.manifest.figures
+    if not told and evidence.built:
+        yield not_run("figures", "counts of the stages", "the manifest holds none")
+    if not told and not evidence.built:
+        return
+    conditions = {
+        "built": evidence.built,
+        "same_code": evidence.same_code,
+        "label": evidence.label is not None,
+    }
+    there = {*evidence.tables, *(name for name, holds in conditions.items() if holds)}
+    values = {"samples": evidence.samples, "withheld": WITHHELD}
+    empty = {name: contract.empty() for name, contract in CONTRACTS.items()}
+    with runner(Path(__file__).with_name("exact.sql"), {**empty, **evidence.tables}) as run:
+        _state(run, evidence)
+        for about in ("figures", "manifest", "verdicts"):
+            if about == "figures" and not told:
+                continue
+            broken = False
+            for check in checks(_CHECKS / about):
+                if not there.issuperset(check.needs):
+                    continue
+                bad, examples = check.broken(run, **values)
+                if bad:
+                    broken = True
+                    what = f"rows break the rule {check.says!r}"
+                    yield contradiction(about, bad, bad, what, examples)
+            if about == "figures" and not broken:
+                says = "what stages counted, kept and removed adds up to the tables"
+                yield consistent(about, says)
+        exact = run.table("exact").column("name").to_pylist() if told else []
+    if exact:
+        says = f"{', '.join(exact)}: rows of the tables, and of removals"
+        yield proved("figures", says, *(f"figures.{name}" for name in exact))
+
+
+def _state(run: Runner, evidence: Evidence) -> None:
+    """Tables of what the manifest states (`manifest`) and of what is there (`held`, `present`)."""
+    integers = "json_type(x) IN ('BIGINT', 'UBIGINT')"
+    for sql in (
+        f"CREATE MACRO whole(x) AS CASE WHEN {integers} THEN x::BIGINT END",
+        "CREATE TABLE manifest AS SELECT $told::JSON AS told",
+        "CREATE TABLE held AS SELECT unnest($names) AS name, unnest($rows) AS rows",
+        "CREATE VIEW present AS SELECT name AS stage FROM held",
+    ):
+        given = {
+            "told": evidence.manifest.model_dump_json(),
+            "names": list(evidence.tables),
+            "rows": [evidence.rows(name) for name in evidence.tables],
+        }
+        run.connection.execute(sql, {k: v for k, v in given.items() if f"${k}" in sql} or None)
+
+
 def manifest_of_recipe(evidence: Evidence) -> Results:
     """Contradictions between the manifest's copies of what the recipe says, or tables, and it."""
     recipe = evidence.recipe
@@ -62,16 +123,7 @@ def manifest_of_recipe(evidence: Evidence) -> Results:
         listed = [(one.gate, one.reason) for one in evidence.manifest.waivers]
         if waived != listed:
             wrong.append(f"waivers {listed!r:.80}, expected {waived!r:.80} of the recipe")
-    for check in (
-        _silent,
-        _unwaived,
-        _unmade,
-        _unlicensed,
-        _listed,
-        _rules,
-        _duplicates,
-        _embedded,
-    ):
+    for check in (_silent, _listed, _rules):
         wrong += check(evidence)
     if wrong:
         yield contradiction("manifest", len(wrong), len(wrong), "entries differ", wrong)
@@ -79,15 +131,7 @@ def manifest_of_recipe(evidence: Evidence) -> Results:
         if evidence.built:
             yield not_run("models", "prices and sizes of the recipe", evidence.unread("pool"))
         return
-    yield from _scorers(evidence)
-    differ, compared = _recipe_models(evidence)
-    if differ:
-        what = "columns of models differ from the recipe's pool"
-        yield contradiction("models", len(differ), compared, what, differ)
-    elif compared:
-        yield consistent("models", "prices, sizes and families are those of the recipe's pool")
-    else:
-        yield not_run("models", "prices and sizes of the recipe", "no model is in both")
+    yield from _recipe_models(evidence)
 
 
 #: Stages of a build that always have figures.
@@ -109,90 +153,29 @@ def _silent(evidence: Evidence) -> Iterator[str]:
                 yield f"the stage {stage!r} has no figures, expected those of a build"
 
 
-def _unwaived(evidence: Evidence) -> Iterator[str]:
-    """Findings of the metering audit that no waiver covers: such a release is never written."""
-    gates = {waiver.gate for waiver in evidence.manifest.waivers}
-    found = evidence.figures("audit").get("findings")
-    for row in found if isinstance(found, list) else ():
-        check = row.get("check") if isinstance(row, Mapping) else None
-        if not {"metering", f"metering:{check}"} & gates:
-            yield f"the metering finding {check!r} is not waived, and the release was written"
-
-
-#: Table → curation rules of which one makes it; a release without such a rule has no rows of it.
-_MADE_BY = {
-    "duplicates": ("dedup",),
-    "model_splits": ("unseen_models",),
-    "preferences": ("preference",),
-    "entropies": ("preference",),
-}
-
-
-def _unmade(evidence: Evidence) -> Iterator[str]:
-    """Tables with rows that no part of the recipe makes."""
-    if not evidence.built:
-        return
-    rules = [r.get("rule") for r in evidence.recipe.get("curate") or () if isinstance(r, Mapping)]
-    for table, makers in _MADE_BY.items():
-        if evidence.rows(table) and not set(rules) & set(makers):
-            rows = evidence.rows(table)
-            yield f"{table} has {rows:,} rows, expected none without the rule {makers[0]!r}"
-    asked = (evidence.recipe.get("release") or {}).get("include_embeddings")
-    if evidence.rows("embeddings") and not asked:
-        yield "embeddings has rows, expected none without release.include_embeddings"
-    if evidence.rows("steps") and not (evidence.recipe.get("collect") or {}).get("agent"):
-        yield "steps has rows, expected none without collect.agent"
-
-
-def _unlicensed(evidence: Evidence) -> Iterator[str]:
-    """Questions whose text is withheld, though their source may be passed on, or the reverse."""
-    if not evidence.has("queries"):
-        return
-    closed = {
-        row.get("source")
-        for row in evidence.manifest.sources
-        if isinstance(row, Mapping) and row.get("redistribute_text") is False
-    }
-    queries = evidence.table("queries", ["query_id", "source", "question"])
-    hidden = pc.is_in(queries.column("query_id"), value_set=evidence.withheld)
-    found = set(queries.filter(hidden).column("source").to_pylist())
-    for name in sorted(found - closed):
-        yield f"text of source {name!r} is withheld, expected its text: it may be passed on"
-    shown = set(queries.filter(pc.invert(hidden)).column("source").to_pylist())
-    for name in sorted(shown & closed):
-        yield f"text of source {name!r} is there, expected none: it may not be passed on"
-
-
-def _recipe_models(evidence: Evidence) -> tuple[list[str], int]:
+def _recipe_models(evidence: Evidence) -> Results:
+    """Contradictions between `models` and the recipe's pool without what curation removed."""
     assert evidence.pool is not None
     try:
-        stated = {row["model_id"]: row for row in models_table(evidence.pool).to_pylist()}
+        stated = models_table(evidence.pool)
     except RouteyardError:
-        return [], 0
-    columns = [
-        n for n in next(iter(stated.values()), {}) if n in evidence.tables["models"].column_names
-    ]
-    differ, compared = [], 0
-    for row in evidence.table("models", columns).to_pylist():
-        if row["kind"] != "real":
-            continue
-        own = stated.get(row["model_id"])
-        if own is None:
-            differ.append(f"{row['model_id']} is not in the recipe's pool")
-            continue
-        compared += 1
-        differ += [
-            f"{name} of {row['model_id']} {row[name]!r}, expected {own[name]!r}"
-            for name in columns
-            if row[name] != own[name]
-        ]
-    rows = evidence.table("removals", ["entity", "key"]).to_pylist()
-    removed = {row["key"] for row in rows if row["entity"] == "model"}
-    lost = sorted(stated.keys() - removed - set(evidence.real.to_pylist()))
-    differ += [f"{name} is in the recipe's pool and not in models, expected it" for name in lost]
-    strange = sorted(removed - stated.keys())
-    differ += [f"{name} was removed, expected a model of the recipe's pool" for name in strange]
-    return differ, max(compared, len(differ))
+        stated = MODELS.empty()
+    if not stated.num_rows:
+        yield not_run("models", "prices and sizes of the recipe", "no model is in both")
+        return
+    gone = evidence.table("removals", ["entity", "key"])
+    gone = gone.filter(pc.equal(gone.column("entity"), "model")).column("key")
+    there = evidence.table("models", stated.column_names)
+    there = there.filter(pc.is_in(there.column("model_id"), value_set=evidence.real))
+    removed = pc.is_in(stated.column("model_id"), value_set=gone.combine_chunks())
+    bad, examples = rows(there, stated.filter(pc.invert(removed)), ("model_id",))
+    strange = sorted({*gone.to_pylist()} - {*stated.column("model_id").to_pylist()})
+    examples += [f"{name} was removed, expected a model of the recipe's pool" for name in strange]
+    if bad := bad + len(strange):
+        what = "models differ from the recipe's pool"
+        yield contradiction("models", bad, max(bad, there.num_rows), what, examples)
+    else:
+        yield consistent("models", "prices, sizes and families are those of the recipe's pool")
 
 
 def _listed(evidence: Evidence) -> Iterator[str]:
@@ -232,57 +215,6 @@ def _rules(evidence: Evidence) -> Iterator[str]:
             (f"{name} of the rule {rule.rule!r}", own.get(name), value)
             for name, value in rule.parameters.items()
         )
-
-
-def _duplicates(evidence: Evidence) -> Iterator[str]:
-    """Groups of duplicates against what the rule that found them says."""
-    told = evidence.figures("curate").get("rules")
-    found = [one for one in told or () if isinstance(one, Mapping) and one.get("rule") == "dedup"]
-    if len(found) != 1 or not isinstance(figures := found[0].get("figures"), Mapping):
-        return
-    rows = evidence.table("duplicates", ["encoder", "threshold", "group_id"])
-    for name, column in (("threshold", "threshold"), ("encoder", "encoder")):
-        there = rows.column(column).unique().to_pylist()
-        if name in figures and there:
-            yield from values([(f"{name} of duplicates", there, [figures[name]])])
-    groups = len(rows.column("group_id").unique())
-    if "groups" in figures:
-        yield from values([("groups of duplicates", groups, figures["groups"])])
-
-
-def _embedded(evidence: Evidence) -> Iterator[str]:
-    """Embeddings that leave out questions, or are of several lengths."""
-    if not (evidence.rows("embeddings") and evidence.built and evidence.same_code):
-        return
-    ids = evidence.table("queries", ["query_id"]).column("query_id")
-    asked = ids.filter(pc.invert(pc.is_in(ids, value_set=evidence.withheld)))
-    rows = evidence.table("embeddings", ["query_id", "encoder", "vector"])
-    for name in rows.column("encoder").unique().to_pylist():
-        own = rows.filter(pc.equal(rows.column("encoder"), name))
-        there = pc.is_in(asked, value_set=own.column("query_id").combine_chunks())
-        if missing := len(asked) - (pc.sum(there).as_py() or 0):
-            yield f"embeddings of {name!r} leave out {missing:,} questions, expected all"
-        sizes = pc.list_value_length(own.column("vector")).unique().to_pylist()
-        if len(sizes) > 1:
-            yield f"embeddings of {name!r} have {sizes} numbers, expected one length"
-
-
-def _scorers(evidence: Evidence) -> Results:
-    """Verdicts of scorers that neither questions nor recipe name."""
-    if not evidence.built or evidence.label is None or not evidence.has("queries", "verdicts"):
-        return
-    label = evidence.label
-    policies = [label.default, *label.tasks.values()]
-    named = {GIVEN, *evidence.table("queries", ["scorer"]).column("scorer").unique().to_pylist()}
-    named |= {name for policy in policies for name in policy.then}
-    named |= {f"xverify:{one.name}" for one in label.verifiers}
-    named |= {f"judge:{one.name}" for one in label.judges}
-    found = Counter(evidence.table("verdicts", ["scorer"]).column("scorer").to_pylist())
-    strange = {n: c for n, c in found.items() if n not in named and not n.startswith("human:")}
-    if strange:
-        says = [f"{count:,} of {name!r}" for name, count in sorted(strange.items())]
-        what = "verdicts are of scorers that neither questions nor recipe name"
-        yield contradiction("verdicts", sum(strange.values()), sum(found.values()), what, says)
 
 
 # The metering audit against the answers: run once more, and compared with the manifest's.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, PositiveInt, model_validator
 
 from routeyard.schemas.errors import did_you_mean
 from routeyard.schemas.recipe.collect import Collect as Collect
@@ -21,7 +21,7 @@ from routeyard.schemas.recipe.release import Release as Release
 from routeyard.schemas.recipe.release import ReproducedPaper as ReproducedPaper
 from routeyard.schemas.recipe.release import Split as Split
 from routeyard.schemas.release import Waiver as Waiver
-from routeyard.schemas.strict import Name, Strict
+from routeyard.schemas.strict import Name, Strict, once
 
 # Where questions come from, and how a source's fields become a query.
 
@@ -58,7 +58,7 @@ class Fields(Strict):
     images: str | None = None
     """Images of the question: a path below `images_in`, an address, bytes, an object with `path`,
     `url` or `bytes` (and `license`, `sha256`), or a list of them."""
-    metadata: list[str] = Field(default_factory=list)
+    metadata: list[str] = []
     """Columns to keep as metadata."""
 
 
@@ -120,13 +120,13 @@ class Source(Strict):
     incomplete: Literal["error", "remove"] = "error"
     """What to do with a row without a question or without a reference: stop, or list it in
     removals."""
-    where: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    where: dict[str, str | int | float | bool] = {}
     """Rows to take (column: value); the others are not part of the source."""
-    exclude: dict[str, str | int | float | bool] = Field(default_factory=dict)
+    exclude: dict[str, str | int | float | bool] = {}
     """Questions to leave out (column: value); each is listed in removals."""
-    limit: int | None = Field(default=None, ge=1)
+    limit: PositiveInt | None = None
     """Questions to take at most, after `where`, `exclude` and questions without reference."""
-    dense: int | None = Field(default=None, ge=1)
+    dense: PositiveInt | None = None
     """Of these, the first so many (after shuffling) are the dense slice: asked of all models
     whatever `collect.coverage` says, and what the rule `dense_sparse` can take as its slice."""
     shuffle_seed: int | None = None
@@ -181,7 +181,7 @@ class CurationRule(Strict):
 
     rule: str
     """Name of the rule."""
-    parameters: dict[str, object] = Field(default_factory=dict)
+    parameters: dict[str, object] = {}
     """Its parameters; they may be beside `rule` as well."""
 
     @model_validator(mode="before")
@@ -222,7 +222,7 @@ class Recipe(Strict):
     """Version to release; one that exists is never overwritten."""
     sources: list[Source] = Field(min_length=1)
     """Where the questions come from."""
-    compared_with: list[Source] = Field(default_factory=list)
+    compared_with: list[Source] = []
     """Other datasets in which the benchmark's questions are looked for."""
     pool: Pool
     """Which models are asked, and what they cost."""
@@ -232,7 +232,7 @@ class Recipe(Strict):
     """How answers become labels."""
     embed: Embed = Embed()
     """The sentence encoder."""
-    curate: list[CurationRule] = Field(default_factory=list)
+    curate: list[CurationRule] = []
     """Rules that are applied to questions and models, in order."""
     split: Split = Split()
     """How questions are split for training and testing."""
@@ -253,10 +253,8 @@ class Recipe(Strict):
 
     @model_validator(mode="after")
     def _unique_sources(self) -> Recipe:
-        names = [source.name for source in (*self.sources, *self.compared_with)]
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        if repeated:
-            raise ValueError(f"source {repeated[0]!r} is listed twice")
+        names = (source.name for source in (*self.sources, *self.compared_with))
+        once(names, "source {} is listed twice")
         return self
 
     @model_validator(mode="after")

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
-from routeyard.schemas.strict import Name, Strict
+from routeyard.schemas.strict import Name, Share, Strict
 
 # Questions answered in several steps: an agent that may search before it answers.
 
@@ -46,7 +53,7 @@ class Relay(Strict):
 
     first: Name
     """Model that takes the first steps."""
-    steps: int = Field(ge=1)
+    steps: PositiveInt
     """How many it takes."""
     then: Name
     """Model that takes the others."""
@@ -139,7 +146,7 @@ class Recorded(Strict):
             "unanswered",
             "ungraded",
         ],
-    ] = Field(default_factory=dict)
+    ] = {}
     """What the source's own words of `fields.status` and `fields.finish_reason` count as in this
     benchmark, as in {max_steps: wrong, timeout: missing, gave_up: error}: an answer that is missing
     has no label, one that is wrong has the score 0, one that is scored has what its source gave
@@ -166,9 +173,9 @@ class RateLimits(Strict):
 
     concurrency: int = Field(default=64, ge=1, le=4096)
     """Calls in flight at most; the adaptive window moves between 1 and this."""
-    requests_per_minute: float | None = Field(default=None, gt=0)
+    requests_per_minute: PositiveFloat | None = None
     """Requests per minute at most."""
-    tokens_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: PositiveFloat | None = None
     """Tokens per minute at most."""
 
 
@@ -180,7 +187,7 @@ class Retry(Strict):
     first_wait_s: float = Field(default=0.5, ge=0)
     """Seconds before the second attempt; each further wait is longer. The first two waits are a
     tenth where the model answers other calls meanwhile."""
-    pause_after: int = Field(default=20, ge=1)
+    pause_after: PositiveInt = 20
     """Pairs in a row that failed for good before a model is paused."""
 
 
@@ -190,11 +197,11 @@ class Budget(Strict):
     A call is sent only when its worst case still fits.
     """
 
-    usd: float | None = Field(default=None, gt=0)
+    usd: PositiveFloat | None = None
     """Most USD, over all runs of the benchmark."""
-    per_model_usd: float | None = Field(default=None, gt=0)
+    per_model_usd: PositiveFloat | None = None
     """For each model that `models` does not name."""
-    models: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+    models: dict[str, Annotated[float, Field(gt=0)]] = {}
     """Most USD of single models, by name."""
 
     @field_validator("usd", "per_model_usd", "models", mode="before")
@@ -219,7 +226,7 @@ class Unanswered(Strict):
 
     release: Literal["go_on", "stop"] = "go_on"
     """Whether a release is made without those answers, or the build stops."""
-    refused_share: float = Field(default=0.0, ge=0, le=1)
+    refused_share: Share = 0.0
     """Share of all answers, and of verifiers' and judges' verdicts, that a release may lack because
     a key, an address or a model was refused; more stops the build. They are asked again."""
 
@@ -241,12 +248,12 @@ class Informative(Strict):
     """A pair of models is done with when its difference is known to this, or is beyond doubt."""
     pilot: int = Field(default=100, ge=2)
     """Questions of the pilot, which every model is asked."""
-    calls: int | None = Field(default=None, ge=1)
+    calls: PositiveInt | None = None
     """Pairs of question and model that are asked at most, over all rounds."""
 
 
 class Metering(Strict):
-    """Thresholds of the metering audit (`routeyard audit metering`)."""
+    """Thresholds of the metering audit (`routeyard audit WORKSPACE`)."""
 
     usage_missing: ClassVar[float] = 0.0
     """Share of a model's answers that may lack usage."""
@@ -258,9 +265,9 @@ class Metering(Strict):
     """Answers a model needs before shares and rates are judged."""
     token_slack: ClassVar[int] = 16
     """Tokens of slack around each bound (stop and template tokens)."""
-    truncated: float = Field(default=0.05, ge=0, le=1)
+    truncated: Share = 0.05
     """Share of a model's answers that may be cut off."""
-    refused: float = Field(default=0.05, ge=0, le=1)
+    refused: Share = 0.05
     """Share of a model's answers that may be refusals."""
     latency_z: ClassVar[float] = 8.0
     """Modified z-score of log latency above which a call is an outlier, and their share."""
@@ -273,17 +280,17 @@ class Metering(Strict):
     """Fewest outliers that are a finding; one or two slow calls are no pattern."""
     canary_drift: ClassVar[float] = 0.5
     """Share of canary prompts whose answer may differ between start and end."""
-    cache_unwritten: float = Field(default=0.05, ge=0, le=1)
+    cache_unwritten: Share = 0.05
     """Share of a model's answers that may read more from a cache than any prompt of the hour before
     had: other traffic of the same account may have filled it."""
-    served_as: dict[str, list[str]] = Field(default_factory=dict)
+    served_as: dict[str, list[str]] = {}
     """Names a model may be served under, beside the one asked for."""
 
 
 class Canary(Strict):
     """Fixed prompts asked at temperature 0 at the start and again at the end, for 64 tokens."""
 
-    prompts: list[str] = Field(default_factory=list)
+    prompts: list[str] = []
     """The prompts; none asks nothing."""
 
 
@@ -292,7 +299,7 @@ class Collect(Strict):
 
     provider: Literal["openai", "recorded"] = "openai"
     """`openai` asks models through their APIs, `recorded` imports answers."""
-    recorded: list[Recorded] = Field(default_factory=list)
+    recorded: list[Recorded] = []
     """Files of answers that exist already."""
     transport: Literal["live", "batch"] = "live"
     """One call per answer (`chat`), or batch files (`batch`)."""
@@ -300,7 +307,7 @@ class Collect(Strict):
     """System prompt."""
     samples: int = Field(default=1, ge=1, le=1000)
     """Answers per question and model."""
-    temperature: float | None = Field(default=None, ge=0)
+    temperature: NonNegativeFloat | None = None
     """Sampling temperature; null leaves it to the provider."""
     max_tokens: int | None = Field(default=None, ge=1, le=100_000_000)
     """Most tokens of an answer; needed to know what a run can cost."""
@@ -312,9 +319,9 @@ class Collect(Strict):
     """Alternatives per token to ask for."""
     stream: bool = False
     """Stream answers, which measures the time to the first token."""
-    parameters: dict[str, Parameter] = Field(default_factory=dict)
+    parameters: dict[str, Parameter] = {}
     """Further request parameters for all models."""
-    deadline_s: float = Field(default=600.0, gt=0)
+    deadline_s: PositiveFloat = 600.0
     """Seconds after which a call is given up."""
     unanswered: Unanswered = Unanswered()
     """What becomes of a pair that is billed again and again and never answered."""
@@ -355,7 +362,7 @@ class Collect(Strict):
             for name, only in plain.items():
                 if getattr(self, name) != only:
                     raise ValueError(f"'agent' asks step by step: '{name}' can only be '{only}'")
-            if self.stream or self.reask_truncated is not None or self.coverage.share < 1:
+            if self.stream or self.larger_limit is not None or self.coverage.share < 1:
                 raise ValueError(
                     "'agent' knows neither 'stream' nor a share of 'coverage', nor does its build "
                     "know --reask-truncated"
@@ -364,30 +371,30 @@ class Collect(Strict):
             raise ValueError("provider 'recorded' needs a 'recorded' list of files")
         if self.top_logprobs is not None and not self.logprobs:
             raise ValueError("'top_logprobs' needs 'logprobs: true'")
-        if self.reask_truncated is not None and (
-            self.max_tokens is None or self.reask_truncated <= self.max_tokens
+        if self.larger_limit is not None and (
+            self.max_tokens is None or self.larger_limit <= self.max_tokens
         ):
             raise ValueError("--reask-truncated needs to be larger than 'max_tokens'")
         return self
 
     @property
-    def reask(self) -> list[str]:
+    def asks_again(self) -> list[str]:
         """Outcomes that this run asks again although they are permanent (`build --reask`)."""
-        return self.outcomes if isinstance(self, CollectAgain) else []
+        return self.reask if isinstance(self, CollectAgain) else []
 
     @property
-    def reask_truncated(self) -> int | None:
+    def larger_limit(self) -> int | None:
         """The limit with which this run asks truncated answers again (`--reask-truncated`)."""
-        return self.limit if isinstance(self, CollectAgain) else None
+        return self.reask_truncated if isinstance(self, CollectAgain) else None
 
 
 class CollectAgain(Collect):
     """`collect` of one run of a recipe that is to ask some answers again: options of `build`."""
 
-    outcomes: list[str] = Field(default_factory=list)
-    limit: int | None = Field(default=None, ge=1)
+    reask: list[str] = []
+    reask_truncated: PositiveInt | None = None
 
-    @field_validator("outcomes")
+    @field_validator("reask")
     @classmethod
     def _known(cls, outcomes: list[str]) -> list[str]:
         known = ("error", "refused", "unanswered")

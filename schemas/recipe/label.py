@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from routeyard.schemas.recipe.collect import Retry
 from routeyard.schemas.recipe.pool import Provider
-from routeyard.schemas.strict import Name, Strict
+from routeyard.schemas.strict import Name, Share, Strict, once
 
 # Served models that are asked about answers: xVerify and judges.
 
@@ -25,23 +25,23 @@ class ServedModel(Strict):
     template: str | None = None
     """The prompt: a file beside the recipe, the name of one that comes with Routeyard
     (`routerxbench` for ratings, `confidence-driven` for choices), or the text itself."""
-    max_tokens: int = Field(default=2048, ge=1)
+    max_tokens: PositiveInt = 2048
     """Most tokens of one of its answers."""
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: dict[str, Any] = {}
     """Further parameters of its requests, in place of ours (for judges `temperature: 0` and
     `seed: 0`, for verifiers `temperature: 0.1` and `top_p: 0.7`); a null takes one away, as
     `{max_tokens: null, max_completion_tokens: 2048, temperature: null}` for models that reason."""
     concurrency: int = Field(default=8, ge=1, le=256)
     """Calls in flight at most."""
-    timeout_s: float = Field(default=120.0, gt=0)
+    timeout_s: PositiveFloat = 120.0
     """Seconds after which a call has failed."""
     retry: Retry = Retry(attempts=3)
     """When a failed call is asked again."""
-    budget_usd: float | None = Field(default=None, gt=0)
+    budget_usd: PositiveFloat | None = None
     """Most USD this model may cost over all runs of the benchmark; needs both prices."""
-    price_in: float | None = Field(default=None, ge=0)
+    price_in: NonNegativeFloat | None = None
     """USD per million prompt tokens."""
-    price_out: float | None = Field(default=None, ge=0)
+    price_out: NonNegativeFloat | None = None
     """USD per million completion tokens."""
 
     @property
@@ -104,7 +104,7 @@ class Policy(Strict):
     """How verdicts become one label: first that decides, majority, only if all agree, or votes
     weighed by the errors that Dawid and Skene's method estimates for each scorer; take that with
     three scorers or more. A label is undecided where neither truth is twice as probable."""
-    then: list[str] = Field(default_factory=list)
+    then: list[str] = []
     """Scorers after the query's own rule scorer, in order of escalation: `xverify:<model>`,
     `judge:<name>`, another rule scorer, or a whole family (`xverify`, `judge`), which means
     all of its scorers in name order."""
@@ -119,14 +119,12 @@ class Policy(Strict):
     """Whose labels count where a recording holds grades: its own (`given`) or the rule's (`rules`).
     Default: what `default` says, else its own; the build stops where the rule would give a model
     another accuracy."""
-    threshold: float | None = Field(default=None, ge=0, le=1)
+    threshold: Share | None = None
     """Score at or above which a graded answer, or a mean over samples, is correct."""
 
     @model_validator(mode="after")
     def _once_each(self) -> Policy:
-        repeated = sorted({name for name in self.then if self.then.count(name) > 1})
-        if repeated:
-            raise ValueError(f"scorer {repeated[0]!r} is listed in 'then' twice")
+        once(self.then, "scorer {} is listed in 'then' twice")
         return self
 
 
@@ -135,16 +133,16 @@ class Label(Strict):
 
     default: Policy = Policy()
     """Policy of every task that `tasks` does not name."""
-    tasks: dict[str, Policy] = Field(default_factory=dict)
+    tasks: dict[str, Policy] = {}
     """Policies by task."""
-    verifiers: list[Verifier] = Field(default_factory=list)
+    verifiers: list[Verifier] = []
     """Served models that `then` may name as `xverify:<name>` and `judge:<name>`."""
-    judges: list[Judge] = Field(default_factory=list)
+    judges: list[Judge] = []
     """Language models that judge answers."""
     run_code_without_isolation: bool = False
     """Accept that `code` runs model-written programs without isolation where the kernel offers
     none. They can then read and write what this user can."""
-    code_modules: list[str] = Field(default_factory=list)
+    code_modules: list[str] = []
     """Third-party modules that programs under test, and their tests, may import; installed by you,
     seen read-only. A program that imports another one is wrong."""
 
@@ -165,11 +163,8 @@ class Label(Strict):
 
     @model_validator(mode="after")
     def _unique(self) -> Label:
-        for served in (self.verifiers, self.judges):
-            names = [one.name for one in served]
-            repeated = sorted({name for name in names if names.count(name) > 1})
-            if repeated:
-                raise ValueError(f"{repeated[0]!r} is listed twice")
+        once((one.name for one in self.verifiers), "{} is listed twice")
+        once((one.name for one in self.judges), "{} is listed twice")
         for judge in self.judges:
             listed = {name for one in (self.default, *self.tasks.values()) for name in one.then}
             if not judge.decides and f"judge:{judge.name}" in listed:

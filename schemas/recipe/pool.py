@@ -9,11 +9,19 @@ from itertools import product
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 from routeyard.schemas.errors import did_you_mean
 from routeyard.schemas.recipe.collect import Parameter, RateLimits, Relay
-from routeyard.schemas.strict import Name, Strict
+from routeyard.schemas.strict import Name, Strict, once
 
 # Texts of a recipe that look like keys: refused by their place, and never shown.
 
@@ -118,7 +126,7 @@ class Arm(Strict):
     """The entry: the model that all its arms are."""
     effort: Name | None = None
     """Name of its effort."""
-    effort_level: int | None = Field(default=None, ge=0)
+    effort_level: NonNegativeInt | None = None
     """Place of that effort in its axis, which goes from least to most."""
     prompt: Name | None = None
     """Name of its prompt."""
@@ -207,31 +215,31 @@ class Model(Strict):
     """Name of the provider that serves it; the only one when there is one."""
     family: str | None = None
     """Family of the model."""
-    params_b: float | None = Field(default=None, gt=0)
+    params_b: PositiveFloat | None = None
     """Parameters, in billions."""
     params_source: str | None = None
     """Where that size was read, and when."""
-    price_in: float | None = Field(default=None, ge=0)
+    price_in: NonNegativeFloat | None = None
     """USD per million prompt tokens; null is not known, never free."""
-    price_out: float | None = Field(default=None, ge=0)
+    price_out: NonNegativeFloat | None = None
     """USD per million completion tokens; null is not known, never free."""
     price_date: str | None = None
     """Day on which the prices were read, as 2026-11-01."""
     price_source: str | None = None
     """Where the prices were read."""
-    price_cache_read: float | None = Field(default=None, ge=0)
+    price_cache_read: NonNegativeFloat | None = None
     """USD per million prompt tokens that are read from the provider's cache."""
-    price_cache_write: float | None = Field(default=None, ge=0)
+    price_cache_write: NonNegativeFloat | None = None
     """USD per million prompt tokens that are written to the provider's cache."""
-    price_up_to: int | None = Field(default=None, gt=0)
+    price_up_to: PositiveInt | None = None
     """Prompt tokens up to which the prices hold; what a longer prompt costs is not known."""
-    context_window: int | None = Field(default=None, gt=0)
+    context_window: PositiveInt | None = None
     """Tokens of prompt and answer together."""
     simulated: bool = False
     """True for a program that simulates a model."""
     tokenizer: str | None = None
     """Path of a `tokenizer.json`, for exact token counts before anything is sent."""
-    image_tokens: int | None = Field(default=None, ge=0)
+    image_tokens: NonNegativeInt | None = None
     """Tokens that its provider counts for one image at most, for plans and budgets; 0 for a model
     that reads text only: it is sent a mark in the place of each image."""
     limits: RateLimits | None = None
@@ -245,7 +253,7 @@ class Model(Strict):
     }}`, or made of `question`, `choices`, `task`, `domain`, `source`, `metadata`."""
     relay: Relay | None = None
     """With `collect.agent`: the first steps are one model's, the others another's."""
-    parameters: dict[str, Parameter] = Field(default_factory=dict)
+    parameters: dict[str, Parameter] = {}
     """Request parameters of this model alone; null takes a default away."""
     axes: dict[Axis, AxisValues] | None = None
     """Values that make arms of this entry: `effort: [low, medium, high]` gives three members, of
@@ -345,9 +353,9 @@ class Pool(Strict):
     """YAML file with models and providers, relative to the recipe."""
     prices: str | None = None
     """Dated price table (YAML, JSON or CSV) for models that state no price."""
-    models: list[Model] = Field(default_factory=list)
+    models: list[Model] = []
     """The models; an entry with axes describes all its arms."""
-    providers: list[Provider] = Field(default_factory=list)
+    providers: list[Provider] = []
     """The endpoints that serve them."""
 
     @model_validator(mode="before")
@@ -362,10 +370,8 @@ class Pool(Strict):
 
     @model_validator(mode="after")
     def _unique(self) -> Pool:
-        ids = [model.model_id for model in self.models]
-        repeated = sorted({name for name in ids if ids.count(name) > 1})
-        if repeated:
-            raise ValueError(f"model {repeated[0]!r} is in the pool twice")
+        once((model.model_id for model in self.models), "model {} is in the pool twice")
+        once((one.name for one in self.providers), "provider {} is in the pool twice")
         whole = {model.model_id for model in self.models if model.relay is None}
         for model in self.models:
             for name in () if model.relay is None else (model.relay.first, model.relay.then):
@@ -374,8 +380,4 @@ class Pool(Strict):
                         f"model {model.model_id!r} is a relay of {name!r}: "
                         + did_you_mean(name, sorted(whole))
                     )
-        names = [provider.name for provider in self.providers]
-        doubled = sorted({name for name in names if names.count(name) > 1})
-        if doubled:
-            raise ValueError(f"provider {doubled[0]!r} is in the pool twice")
         return self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, NonNegativeInt, model_validator
 
 from routeyard.schemas.release import Waiver
 from routeyard.schemas.strict import Strict
@@ -13,11 +13,11 @@ from routeyard.schemas.strict import Strict
 class Parts(Strict):
     """Questions of one source in train, validation and test, in counts."""
 
-    train: int = Field(default=0, ge=0)
+    train: NonNegativeInt = 0
     """Questions (or their share) that routers learn from."""
-    validation: int = Field(default=0, ge=0)
+    validation: NonNegativeInt = 0
     """Questions (or their share) that hyperparameters are chosen on."""
-    test: int = Field(default=0, ge=0)
+    test: NonNegativeInt = 0
     """Questions (or their share) that routers are measured on."""
 
 
@@ -37,7 +37,7 @@ class Split(Strict):
     """Questions (or their share) that hyperparameters are chosen on."""
     test: int | float = Field(default=0.2, ge=0)
     """Questions (or their share) that routers are measured on."""
-    sources: dict[str, Parts] = Field(default_factory=dict)
+    sources: dict[str, Parts] = {}
     """Each source's own counts; a source that is not named takes no part."""
     stratify: bool = True
     """Keep the shares of tasks in each part."""
@@ -76,7 +76,7 @@ class ReproducedPaper(Strict):
     """Where it can be read, such as `arXiv:2606.07587`."""
     section: str | None = None
     """Section or table that states the counts."""
-    differences: list[str] = Field(default_factory=list)
+    differences: list[str] = []
     """Where the recipe differs from the paper, and why."""
 
 
@@ -89,9 +89,9 @@ class Release(Strict):
     """What the benchmark is, in a few sentences."""
     license: str = "NOASSERTION"
     """Licence of the release (SPDX)."""
-    languages: list[str] = Field(default_factory=lambda: ["en"])
+    languages: list[str] = ["en"]
     """Languages of the questions (ISO 639-1)."""
-    tags: list[str] = Field(default_factory=list)
+    tags: list[str] = []
     """Tags of the card."""
     citation: str | None = None
     """BibTeX entry."""
@@ -99,9 +99,9 @@ class Release(Strict):
     """Digital object identifier of this version, such as `10.57967/hf/1234`."""
     paper: ReproducedPaper | None = None
     """The paper this benchmark follows; the card names it and lists the differences."""
-    known_issues: list[str] = Field(default_factory=list)
+    known_issues: list[str] = []
     """What readers should know."""
-    waivers: list[Waiver] = Field(default_factory=list)
+    waivers: list[Waiver] = []
     """Gates that are waived, each with its reason."""
     include_embeddings: bool = False
     """Compute embeddings of the questions and put them into the release."""

@@ -300,12 +300,12 @@ def test_truncated_answers_are_asked_again_with_a_larger_limit(tmp_path: Path) -
     with Loopback(behave) as server:
         _, responses = run(server, tmp_path, ["a", "b"], max_tokens=100)
         assert set(responses.column("status").to_pylist()) == {"truncated"}
-        _, responses = run(server, tmp_path, ["a", "b"], max_tokens=100, limit=500)
+        _, responses = run(server, tmp_path, ["a", "b"], max_tokens=100, reask_truncated=500)
         assert responses.column("text").to_pylist() == ["whole", "whole"]
         assert responses.column("attempts").to_pylist() == [2, 2]
         assert server.requests == 4
         # In one run as well, and then never again.
-        _, responses = run(server, tmp_path / "b", ["a", "b"], max_tokens=100, limit=500)
+        _, responses = run(server, tmp_path / "b", ["a", "b"], max_tokens=100, reask_truncated=500)
         assert responses.column("text").to_pylist() == ["whole", "whole"]
         assert server.requests == 8
 

@@ -65,7 +65,7 @@ def test_it_is_settled_after_a_stated_number_of_billed_attempts(tmp_path: Path) 
         # Neither right nor wrong.
         assert scores == {"q" + "0" * 20: None, "q" + "0" * 19 + "1": True}
         # Who says so asks again.
-        build(server, tmp_path, asked, outcomes=["unanswered"])
+        build(server, tmp_path, asked, reask=["unanswered"])
         assert sum(n for (_, prompt, _), n in server.seen.items() if "what is 0" in prompt) == 7
 
 

@@ -135,7 +135,7 @@ def test_canaries_are_asked_at_both_ends_of_a_run_and_never_answer_a_question(
     def behave(body: dict[str, Any], seen: int) -> Do:
         prompt = body["messages"][-1]["content"]
         if prompt.startswith("canary"):
-            assert (body["temperature"], body["max_tokens"]) == (0, 16)
+            assert (body["temperature"], body["max_tokens"]) == (0, 64)
             return answer(completion("after" if changed else "before"))
         changed.append(True)
         return answer(completion())
@@ -143,7 +143,7 @@ def test_canaries_are_asked_at_both_ends_of_a_run_and_never_answer_a_question(
     settings = Collect(
         temperature=0.7,
         max_tokens=100,
-        canary=Canary(prompts=["canary 1", "canary 2"], max_tokens=16),
+        canary=Canary(prompts=["canary 1", "canary 2"]),
     )
     with Loopback(behave) as server, SqliteLedger(tmp_path / "l.sqlite") as ledger:
         made = plan(queries(3), pool(server, 1), settings, ledger)

@@ -92,7 +92,7 @@ def test_datasets_loads_the_table_and_the_export(built, tmp_path):
     assert {"id", "model_a", "model_b", "prompt", "winner_tie", "delta"} <= set(loaded.column_names)
     assert len(loaded) == N
     out = tmp_path / "pairs.csv"
-    assert run(["preferences", "export", str(built), str(out)]) == 0
+    assert run(["export", "preferences", str(built), str(out)]) == 0
     exported = datasets.load_dataset(
         "csv", data_files=str(out), split="train", cache_dir=str(tmp_path / "cache")
     )
@@ -100,5 +100,5 @@ def test_datasets_loads_the_table_and_the_export(built, tmp_path):
         "id", "model_a", "model_b", "prompt", "response_a", "response_b",
         "winner_model_a", "winner_model_b", "winner_tie",
     ]  # fmt: skip
-    assert run(["preferences", "import", str(out), str(tmp_path / "back.parquet")]) == 0
-    assert run(["preferences", "export", str(built), str(out), "--split", "nowhere"]) == 0
+    assert run(["import", "preferences", str(out), "-w", str(tmp_path / "yard")]) == 0
+    assert run(["export", "preferences", str(built), str(out), "--split", "nowhere"]) == 0

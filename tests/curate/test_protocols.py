@@ -15,8 +15,8 @@ from routeyard.pipelines.curate.health import health
 from routeyard.pipelines.curate.pseudo_specialists import pseudo_specialists
 from routeyard.pipelines.curate.rule import curate
 from routeyard.pipelines.curate.specialist_sample import specialist_sample
+from routeyard.pipelines.curate.split import upstream_split
 from routeyard.pipelines.curate.task_analysis import model_costs
-from routeyard.pipelines.curate.upstream_split import upstream_split
 from routeyard.pipelines.evaluate.run import evaluate
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.schemas import CONTRACTS, DUPLICATES, RESPONSES, SPLITS

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from routeyard.pipelines.common.errors import RecipeError
-from routeyard.pipelines.curate.dense_sparse import dense_sparse
-from routeyard.pipelines.curate.split import out_of_distribution, split, unseen_models
+from routeyard.pipelines.curate.split import dense_sparse, out_of_distribution, split, unseen_models
 from routeyard.schemas import DUPLICATES
 
 

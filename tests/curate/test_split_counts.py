@@ -11,8 +11,7 @@ import pytest
 
 from routeyard.pipelines.collect.plan import covered
 from routeyard.pipelines.common.errors import RecipeError
-from routeyard.pipelines.curate.dense_sparse import dense_sparse
-from routeyard.pipelines.curate.split import split
+from routeyard.pipelines.curate.split import dense_sparse, split
 from routeyard.schemas import DUPLICATES
 from routeyard.schemas.recipe.collect import Coverage
 

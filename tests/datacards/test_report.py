@@ -302,7 +302,7 @@ def test_a_model_over_fewer_questions_is_marked() -> None:
     facts = {
         "n_test": 20, "n_train": 3, "n_validation": 1, "n_models": 2, "scheme": "dense", "seed": 0,
         "resamples": 100, "clustered_by": None, "coverage": 0.9, "best_single": "large",
-        "missing": ["labels missing of large"], "costs_lacking": {"usd": ["large"]},
+        "missing": ["labels missing of large"],
     }  # fmt: skip
     row = {"split": "test", "metric": "accuracy", "low": 0.6, "high": 0.8, "reason": None}
     rows = [
@@ -312,5 +312,3 @@ def test_a_model_over_fewer_questions_is_marked() -> None:
     made = page(facts=facts, metrics=pa.Table.from_pylist(rows))
     assert made.count("(labels on 17 of 20)") == 1
     assert "labels missing of large" in made
-    # As evaluations told it that were stored before.
-    assert "no figures in usd: not known of large" in made

@@ -46,5 +46,5 @@ def test_every_bar_has_the_oracle_of_its_own_questions() -> None:
     numbers = card_numbers(tables())
     for row in numbers["models"]:
         assert row["accuracy"] <= row["oracle"]
-    drawn = plots(tables(), numbers)["plots/accuracy.svg"].decode()
+    drawn = plots(numbers)["plots/accuracy.svg"].decode()
     assert "per-query oracle on the model" in drawn

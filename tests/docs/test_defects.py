@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "defects.md").read_text(encoding="u
 def audited(name: str, yard: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     assert run(["build", name, "--workspace", str(yard), "--until", "label"]) == 0
     capsys.readouterr()
-    assert run(["audit", "labels", name, "--workspace", str(yard), "--json"]) == 0
+    assert run(["audit", name, "--labels", "--workspace", str(yard), "--json"]) == 0
     said: dict[str, Any] = json.loads(capsys.readouterr().out)
     return said
 

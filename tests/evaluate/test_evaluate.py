@@ -166,7 +166,7 @@ def test_intervals_are_those_of_resampling_the_questions(core: Core) -> None:
     # The whole chain on drawn questions, one resample at a time, must give the replicates.
     data = prepare(core, "dense", resamples=5, seed=3)
     scores = np.random.default_rng(6).random((data.test.n_queries, core.n_models))
-    together = measure(data, "x", scores, points=8).costs.areas["usd"][1]
+    together = measure(data, "x", scores, points=8).areas["usd"][1]
     n = data.test.n_queries
     drawn = np.random.Generator(np.random.PCG64(3)).integers(0, n, size=(5, n))
     for k, rows in enumerate(drawn):

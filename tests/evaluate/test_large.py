@@ -18,7 +18,6 @@ from routeyard.pipelines.common import arrays as memmap
 from routeyard.pipelines.common import arrays as memory_check
 from routeyard.pipelines.common import arrays as row_blocks
 from routeyard.pipelines.common import machine as memory
-from routeyard.pipelines.common import matrix as texts
 from routeyard.pipelines.common.errors import DiskFull
 from routeyard.pipelines.common.matrix import core_of, from_tables
 from routeyard.pipelines.evaluate.certificate import certify
@@ -34,7 +33,6 @@ def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a few rows were very many."""
     monkeypatch.setattr(memmap, "LARGE", 0)
     monkeypatch.setattr(memmap, "ROWS", 5)
-    monkeypatch.setattr(texts, "MANY", 0)
 
 
 def _figures(tables: dict[str, pa.Table]) -> list[Any]:
@@ -104,8 +102,6 @@ def test_what_is_large_is_mapped(tables: Made, on_disk: None) -> None:
     core = from_tables(**tables(60, 2, 8))
     train = core.take(core.rows("dense", "train"))
     for one in (core, train):
-        assert isinstance(one.query_ids, texts.Texts)
-        assert isinstance(one.prompts, texts.Texts)
         for values in (train.labels, train.costs["usd"], one.embeddings):
             assert _on_disk(values)
 
@@ -114,24 +110,6 @@ def _on_disk(values: Any) -> bool:
     while isinstance(values, np.ndarray):
         values = values.base
     return values is not None
-
-
-def test_texts_are_a_tuple_for_who_reads_them(on_disk: None) -> None:
-    told = ("b", "", "ä", "b", "long " * 9, *map(str, range(20)))
-    parts = [pa.array(told[:3]), pa.array([], pa.string()), pa.array(("?", *told[3:])).slice(1)]
-    found = texts.texts_of(iter(parts), 25)
-    assert isinstance(found, texts.Texts)
-    assert found == told
-    assert tuple(found) == told
-    assert (found[2], found[-1], tuple(found[1:4])) == (told[2], told[-1], told[1:4])
-    assert pa.array(found, pa.string()).to_pylist() == list(told)
-    assert tuple(found[20:]) == tuple(found[20:25][0:9]) == told[20:]
-    assert tuple(texts.texts_of([pa.array(["", ""])], 2)) == ("", "")
-    some = np.array([4, 0, 4])
-    assert texts.some(texts.some(found, np.arange(24, -1, -1)), 24 - some) == tuple(
-        told[i] for i in some
-    )
-    assert texts.together(found, ("c",)) == (*told, "c")
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -186,13 +164,13 @@ def test_what_does_not_fit_is_refused_before_it_is_read(
     monkeypatch.setattr(memory, "_MEMORY", meminfo)
     monkeypatch.setattr(memory, "_CONTROL", tmp_path / "groups")
     memory_check.check_fits(1_000_000, 27, 384)
-    with pytest.raises(memory.OutOfMemory, match=r"22\.9 GB"):  # in blocks: 6.7 GB
-        memory_check.check_fits(10_000_000, 27, whole=True)
-    memory_check.check_fits(10_000_000, 27)
+    with pytest.raises(memory.OutOfMemory, match=r"15\.8 GB"):  # in blocks: 7.7 GB
+        memory_check.check_fits(5_000_000, 27, whole=True)
+    memory_check.check_fits(5_000_000, 27)
     with pytest.raises(
-        memory.OutOfMemory, match=r"20,000,000 questions × 27 models .* 10\.7 GB .* 8\.2 GB"
+        memory.OutOfMemory, match=r"10,000,000 questions × 27 models .* 12\.7 GB .* 8\.2 GB"
     ):
-        memory_check.check_fits(20_000_000, 27)
+        memory_check.check_fits(10_000_000, 27)
     # What is small is in memory as a whole.
     assert memory_check.needed(1000, 3) == 1000 * (
         memory_check.EACH + memory_check.MATRICES * 8 * 3

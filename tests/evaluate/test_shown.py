@@ -15,7 +15,7 @@ from routeyard.flows.evaluation.route import route
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import Core, descriptors_of, signals_of, states_of
 from routeyard.pipelines.evaluate import fit as inputs
-from routeyard.pipelines.evaluate.held_out import newcomers, unseen_models
+from routeyard.pipelines.evaluate.held_out import newcomers
 from routeyard.pipelines.evaluate.signals import text_footprints
 from routeyard.pipelines.routers import ROUTERS
 from routeyard.schemas import DESCRIPTORS, ENTROPIES, HIDDEN_STATES, SIGNALS
@@ -189,10 +189,6 @@ def test_unseen_models_are_found_by_descriptor_alone() -> None:
     def make() -> object:
         return ROUTERS.get("contrastive")(seed=1)
 
-    rows = unseen_models(
-        whole, "dense", ("b", "d"), {"contrastive": make}, among=("described",), resamples=100
-    )
-    assert [row.group for row in rows] == ["unseen models: by descriptor"]
     new, made = newcomers(whole, "dense", ("b", "d"), {"contrastive": make}, labelled=False)
     assert new.model_ids == ("b", "d")
     router = made["contrastive"].fit(new.training("dense"))

@@ -21,8 +21,9 @@ from routeyard.flows.evaluation.evaluate import store_in
 from routeyard.flows.evaluation.released import read_release
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.matrix import core_of
-from routeyard.pipelines.evaluate.experiment import EvaluationSettings, own, registered
+from routeyard.pipelines.evaluate.experiment import own, registered
 from routeyard.pipelines.evaluate.fit import Experiment
+from routeyard.pipelines.evaluate.settings import EvaluationSettings
 from routeyard.pipelines.routers.references import BestGeneralist
 from tests.support.worded_release import worded_release
 

@@ -35,7 +35,7 @@ FAULTS: dict[str, Fault] = {
     "database": Fault(
         "nothing compared the database with the tables",
         "pipelines/verify/database.py",
-        "list(_compare(Path(path), Manifest.model_validate_json(manifest), held, rows))",
+        "list(_compare(Path(path), told, held, rows))",
         "[]",
         f"{_RELEASES}[a macro of rows]",
     ),
@@ -100,8 +100,8 @@ FAULTS: dict[str, Fault] = {
     "diff": Fault(
         "`diff` did not see verdicts",
         "pipelines/release/differences.sql",
-        "-- verdicts: verdicts\n",
-        "-- verdicts: no_such_table\n",
+        "-- name: verdicts\n",
+        "-- name: no_such_table\n",
         "tests/release/test_diff.py::test_verdicts_are_compared_at_their_newest",
     ),
     "emptied": Fault(

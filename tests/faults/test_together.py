@@ -99,7 +99,7 @@ BESIDE = {
     "site": ("site", "{yard}", "--out", "{out}"),
     "health": ("health", "{old}", "--out", "{out}"),
     "status": ("status", "{recipe}", "--workspace", "{yard}"),
-    "ledger": ("ledger", "--workspace", "{yard}"),
+    "ledger": ("cost", "ledger", "--workspace", "{yard}"),
     "yank": ("yank", "{old}", "--reason", "tried"),
 }
 

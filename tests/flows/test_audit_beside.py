@@ -6,17 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from routeyard.flows.audits import audit_path
+from routeyard.flows.cli import run
 from routeyard.flows.cli.start import digest
 from routeyard.pipelines.common.errors import BadInput
 
 
-def test_an_earlier_submission_needs_the_release(tmp_path: Path) -> None:
+def test_an_earlier_submission_needs_the_release(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     choices = tmp_path / "choices.csv"
     choices.write_text("query_id,model_id\nq1,a\n")
-    with pytest.raises(BadInput, match="names no release") as caught:
-        audit_path(choices, beside=choices)
-    assert "--release" in (caught.value.next_step or "")
+    assert run(["audit", str(choices), "--beside", str(choices)]) == 2
+    said = capsys.readouterr().err
+    assert "no release is named" in said
+    assert "add --release" in said
 
 
 def test_a_release_is_not_tried(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.cli.recipe import faults
+from routeyard.flows.recipe_check import faults
 from tests.support.small_recorded import RECIPE, write
 
 

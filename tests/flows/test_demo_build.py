@@ -159,7 +159,7 @@ def test_status_says_fresh_and_names_what_a_change_makes_stale(
     rows = json.loads(call("status", "demo", "--workspace", demo_yard, "--json").stdout)
     assert {row["state"] for row in rows} == {"fresh"}
     recipe = tmp_path / "demo.yaml"
-    text = call("recipe", "show", "demo", "--defaults").stdout.replace(
+    text = call("recipe", "check", "demo", "--print", "--defaults").stdout.replace(
         "threshold: 0.999", "threshold: 0.99"
     )
     recipe.write_text(text)

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from routeyard.flows.deploy import deploy, refresh, refresh_inline
+from routeyard.flows.deploy import deploy, refresh
 from routeyard.flows.tracking import limit_name, start
 from routeyard.pipelines.common.errors import BadInput, GateFailed
 from tests.loopback import in_thread
@@ -111,28 +111,6 @@ def test_a_deployment_of_the_same_name_elsewhere_is_not_replaced(client, tmp_pat
     taken = deploy(str(there), tmp_path / "yard", replace=True)
     assert taken.name == made.name
     assert client.read_deployment_by_name(made.name).parameters["recipe"] == str(there)
-
-
-def test_the_recipe_in_the_parameters_is_checked_key_by_key(client, tmp_path):
-    made = deploy(str(write(tmp_path)), tmp_path / "yard", inline=True, shards=3, runner="dask")
-    found = client.read_deployment_by_name(made.name)
-    # Inline or not, a deployment runs as it was told to.
-    assert (found.parameters["shards"], found.parameters["runner"]) == (3, "dask")
-    schema = found.parameter_openapi_schema
-    # The schema the UI draws its form from is that of the recipe model.
-    assert {"sources", "pool", "collect", "curate", "split"} <= set(
-        schema["definitions"]["Recipe"]["properties"]
-    )
-    assert schema["definitions"]["Recipe"]["additionalProperties"] is False
-    run = client.create_flow_run_from_deployment(found.id, parameters=found.parameters)
-    assert run.parameters["recipe"]["name"] == "small"
-    bad = found.parameters | {"recipe": found.parameters["recipe"] | {"sauces": []}}
-    with pytest.raises(Exception, match="sauces"):
-        client.create_flow_run_from_deployment(found.id, parameters=bad)
-    # The flow itself refuses it too, where the server did not look.
-    with pytest.raises(Exception, match="sauces"):
-        start(refresh_inline, **bad)
-    assert not (tmp_path / "yard" / "small.yaml").exists()
 
 
 def test_what_would_fail_the_same_way_is_not_tried_again(client):

@@ -13,9 +13,9 @@ import pytest
 
 import routeyard
 from routeyard.flows.cli import run
-from routeyard.flows.cli.recipe import faults
 from routeyard.flows.new_recipe.write import start_recipe
 from routeyard.flows.recipe import load
+from routeyard.flows.recipe_check import faults
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.ingest import ingest
 from tests.flows.model_endpoint import endpoint

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.cli.recipe import faults
 from routeyard.flows.new_recipe.write import NewRecipe, start_recipe
 from routeyard.flows.recipe import load
+from routeyard.flows.recipe_check import faults
 from routeyard.pipelines.ingest import ingest
 from routeyard.pipelines.ingest.catalog import entry, from_catalog, names
 from routeyard.pipelines.ingest.queries import each_item, to_queries

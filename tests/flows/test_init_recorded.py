@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.cli.recipe import faults
 from routeyard.flows.new_recipe.write import start_recipe
 from routeyard.flows.recipe import load
+from routeyard.flows.recipe_check import faults
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.mapping import compile_field
 from routeyard.pipelines.ingest.guess_scorers import suggest

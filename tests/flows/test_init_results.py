@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.cli.recipe import faults
 from routeyard.flows.new_recipe.write import start_recipe
 from routeyard.flows.recipe import load
+from routeyard.flows.recipe_check import faults
 from routeyard.pipelines.common.errors import BadInput, SourceError
 
 #: The commonest file of all: arm, instance, suite, score and cost; ids alone, no texts.

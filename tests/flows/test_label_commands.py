@@ -1,4 +1,4 @@
-"""`relabel`, `audit labels` and `review` over a workspace that holds a build."""
+"""`relabel`, `audit --labels` and `review` over a workspace that holds a build."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_audit_lists_findings_and_writes_tables(
     yard: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = yard.parent / "findings"
-    command = ["audit", "labels", "small", "--workspace", str(yard)]
+    command = ["audit", "small", "--labels", "--workspace", str(yard)]
     assert run([*command, "--out", str(out)]) == 0
     assert "careful: 100.00%, readable 100.00%, [100.00%, 100.00%]" in capsys.readouterr().out
     assert {path.stem for path in out.glob("*.csv")} >= {"accuracy", "suspect_gold", "confusion"}
@@ -65,10 +65,10 @@ def test_audit_reads_a_release_as_it_reads_the_build_it_was_made_from(
     yard: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     build.fn(recipe=str(yard.parent / "recorded" / "recipe.yaml"), workspace=str(yard))
-    assert run(["audit", "labels", "small", "--workspace", str(yard), "--json"]) == 0
+    assert run(["audit", "small", "--labels", "--workspace", str(yard), "--json"]) == 0
     of_build = json.loads(capsys.readouterr().out)
     (release,) = yard.glob("releases/small/*")
-    assert run(["audit", "labels", str(release), "--json"]) == 0
+    assert run(["audit", str(release), "--labels", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == of_build
 
 
@@ -98,7 +98,7 @@ def test_a_decision_reaches_the_next_build(yard: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize(
     "arguments",
-    [["relabel", "nothing"], ["audit", "labels", "nothing"], ["review", "small"]],
+    [["relabel", "nothing"], ["audit", "nothing", "--labels"], ["review", "small"]],
     ids=["relabel", "audit", "no-name"],
 )
 def test_what_cannot_be_done_is_said(

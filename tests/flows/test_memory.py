@@ -70,7 +70,7 @@ def test_an_address_space_that_is_too_small_is_named_before_anything_begins(
 
 
 def test_a_command_that_needs_little_runs_within_its_limit(tmp_path: Path) -> None:
-    ended = limited(15 * GB // 10, "recipe", "show", "demo")
+    ended = limited(15 * GB // 10, "recipe", "check", "demo", "--print")
     assert ended.returncode == 0, ended.stderr
 
 

@@ -1,4 +1,4 @@
-"""`routeyard ledger`, `audit metering` and `reprice` over a workspace that asked a real server."""
+"""`routeyard cost` and `audit WORKSPACE` over a workspace that asked a real server."""
 
 from __future__ import annotations
 
@@ -58,28 +58,28 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
 
 
 def test_the_ledger_is_summarised(yard: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, rows = said(capsys, "ledger", str(yard))
+    code, rows = said(capsys, "cost", "ledger", "-w", str(yard))
     bad, good = rows
     assert code == 0
     assert (good["model_id"], good["ok"], good["cost_unknown"]) == ("good", 30, 0)
     assert good["cost_usd"] == pytest.approx(30 * (10 * 1 + 5 * 10) / 1e6)
     assert (bad["ok"], bad["errors"], bad["cost_unknown"]) == (29, 1, 29)
     assert bad["cost_usd"] is None  # unknown is not zero
-    assert run(["ledger", str(yard)]) == 0
+    assert run(["cost", "ledger", "-w", str(yard)]) == 0
     assert "good" in capsys.readouterr().out
 
 
 def test_the_audit_names_what_is_wrong_and_exits_3(
     yard: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, findings = said(capsys, "audit", "metering", str(yard))
+    code, findings = said(capsys, "audit", str(yard))
     assert code == 3
     assert {(f["check"], f["model_id"], f["count"]) for f in findings} == {
         ("usage_missing", "bad", 29),
         ("price_unknown", "bad", 29),
         ("served_model", "bad", 29),
     }
-    assert run(["audit", "metering", str(yard)]) == 3
+    assert run(["audit", str(yard)]) == 3
     out = capsys.readouterr().out
     assert "served by 'other'" in out
     assert "q0/0" in out
@@ -91,11 +91,11 @@ def test_what_the_recipe_waives_is_printed_with_its_reason(
     waivers = [{"gate": "metering:usage_missing", "reason": "Recorded without usage."}]
     asked = {"provider": "openai"}  # recorded answers are in no ledger
     recipe = str(write(tmp_path / "recipe", release={"waivers": waivers}, collect=asked))
-    assert run(["audit", "metering", str(yard), "--recipe", recipe]) == 3
+    assert run(["audit", str(yard), "--recipe", recipe]) == 3
     assert "usage_missing: bad: waived: Recorded without usage." in capsys.readouterr().out
     waivers[0]["gate"] = "metering"
     write(tmp_path / "recipe", release={"waivers": waivers}, collect=asked)
-    assert run(["audit", "metering", str(yard), "--recipe", recipe]) == 0
+    assert run(["audit", str(yard), "--recipe", recipe]) == 0
     shown = capsys.readouterr().out
     assert shown.count("waived: Recorded without usage.") == 3
     assert "metering: no unresolved finding" in shown
@@ -106,7 +106,7 @@ def test_a_workspace_is_repriced_beside_itself(
 ) -> None:
     prices = tmp_path / "prices.csv"
     prices.write_text("model_id,price_in,price_out,price_date\nvendor/good,2,20,2026-06-01\n")
-    code, figures = said(capsys, "reprice", str(yard), "--prices", str(prices))
+    code, figures = said(capsys, "cost", "reprice", str(yard), "--prices", str(prices))
     assert code == 0
     bad, good = figures["models"]
     assert good["usd_after"] == pytest.approx(2 * good["usd_before"])
@@ -116,7 +116,7 @@ def test_a_workspace_is_repriced_beside_itself(
     assert folder == tmp_path / "yard.repriced-2026-06-01"
     RESPONSES.check(pq.read_table(folder / "responses.parquet"))
     # Never overwritten.
-    assert run(["reprice", str(yard), "--prices", str(prices)]) == 2
+    assert run(["cost", "reprice", str(yard), "--prices", str(prices)]) == 2
 
 
 def test_a_release_is_repriced_beside_itself(
@@ -135,10 +135,10 @@ def test_a_release_is_repriced_beside_itself(
     pricing = {"prompt": "0.0000025", "completion": "0.00001"}
     unknown = {"id": "auto", "pricing": {"prompt": "-1", "completion": "-1"}}
     listed.write_text(json.dumps({"data": [{"id": "vendor/m", "pricing": pricing}, unknown]}))
-    assert run(["reprice", str(release), "--prices", str(listed)]) == 2  # no day
+    assert run(["cost", "reprice", str(release), "--prices", str(listed)]) == 2  # no day
     assert "--date" in capsys.readouterr().err
     code, figures = said(
-        capsys, "reprice", str(release), "--prices", str(listed), "--date", "2026-11-01"
+        capsys, "cost", "reprice", str(release), "--prices", str(listed), "--date", "2026-11-01"
     )
     assert code == 0
     assert figures["models"][0]["usd_before"] is None
@@ -166,24 +166,21 @@ def test_a_shared_ledger_is_read_where_the_workspace_has_none(
     # As a build leaves it: stage outputs here, answers in the database.
     (tmp_path / "yard" / "stages").mkdir(parents=True)
     monkeypatch.setenv("ROUTEYARD_LEDGER", postgres)
-    code, rows = said(capsys, "ledger", str(tmp_path / "yard"))
+    code, rows = said(capsys, "cost", "ledger", "-w", str(tmp_path / "yard"))
     assert (code, [row["ok"] for row in rows]) == (0, [1])
-    code, found = said(capsys, "audit metering", str(tmp_path / "yard"))
+    code, found = said(capsys, "audit", str(tmp_path / "yard"))
     assert code in (0, 3)
     assert not any("unknown cost" in one["says"] for one in found)
     prices = tmp_path / "prices.yaml"
     prices.write_text("- {model_id: good, price_in: 2, price_out: 20, price_date: '2026-02-02'}\n")
-    code, _ = said(capsys, "reprice", str(tmp_path / "yard"), "--prices", str(prices))
+    code, _ = said(capsys, "cost", "reprice", str(tmp_path / "yard"), "--prices", str(prices))
     assert code == 0
     table = pq.read_table(tmp_path / "yard.repriced-2026-02-02" / "responses.parquet")
     assert table["cost_usd"].to_pylist() == [pytest.approx((10 * 2 + 5 * 20) / 1e6)]
 
 
-@pytest.mark.parametrize("command", [["ledger"], ["audit", "metering"]])
-def test_a_workspace_without_a_ledger(
-    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run([*command, str(tmp_path)]) == 2
+def test_a_workspace_without_a_ledger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["cost", "ledger", "-w", str(tmp_path)]) == 2
     assert "has no ledger" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []  # looking makes nothing
 
@@ -226,7 +223,7 @@ collect: {{max_tokens: 100}}
 
     with Listing(lambda body, seen: answer({})) as server:
         write("", server.base_url)
-        assert run(["prices", str(recipe), "--out", str(tmp_path / "prices.yaml")]) == 0
+        assert run(["cost", "prices", str(recipe), "--out", str(tmp_path / "prices.yaml")]) == 0
         capsys.readouterr()
         write("prices: prices.yaml", server.base_url)
         code, said_ = said(capsys, "plan", str(recipe), "--workspace", str(tmp_path / "yard"))
@@ -238,7 +235,7 @@ collect: {{max_tokens: 100}}
     with Listing(lambda body, seen: answer({})) as server:
         write("", server.base_url)
         recipe.write_text(recipe.read_text().replace("mine, endpoint_model: vendor/m", "nobody"))
-        assert run(["prices", str(recipe), "--out", str(tmp_path / "none.yaml")]) == 2
+        assert run(["cost", "prices", str(recipe), "--out", str(tmp_path / "none.yaml")]) == 2
         assert "name none of its models" in capsys.readouterr().err
         assert not (tmp_path / "none.yaml").exists()
     # A flag that does not fit is refused in words.
@@ -271,8 +268,7 @@ def test_a_workspace_of_recorded_answers_is_audited_without_a_ledger(
         ("price_unknown", "hasty", 11),
     }
     yard = tmp_path / "yard"
-    words = ["audit", "metering", "--workspace", str(yard)]
-    assert run([*words[:-1], str(tmp_path)]) == 2  # nothing was built from there
+    words = ["audit", str(yard)]
     capsys.readouterr()
     code, found = said(capsys, *words, "--recipe", str(recipe))
     assert code == 3
@@ -289,12 +285,12 @@ def test_a_workspace_of_recorded_answers_is_audited_without_a_ledger(
     steps = shown.split("cannot have that many tokens (careful 1; first answers.jsonl, line 7)")
     assert "columns that hold the provider's counts" in steps[1].splitlines()[1]
     assert "price" not in steps[1].splitlines()[1]
-    # And the gate of a build names them by the source's own ids.
+    # After a build the workspace knows its recipe.
     assert run(["build", str(recipe), "--workspace", str(yard)]) == 3
     assert "careful: 1 answers whose text" in capsys.readouterr().err
     code, found = said(capsys, *words)
     assert (code, {(f["check"], f["model_id"], f["count"]) for f in found}) == (3, counted)
     (odd,) = [f for f in found if f["check"] == "implausible_count"]
-    assert odd["at"] == ["sums id '3'"]
+    assert odd["at"] == ["answers.jsonl, line 7"]
     assert run(words) == 3
-    assert "looked at: the newest build" in capsys.readouterr().out
+    assert "looked at: the recording" in capsys.readouterr().out

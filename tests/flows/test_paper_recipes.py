@@ -77,7 +77,7 @@ def test_a_cost_that_is_not_known_says_what_would_make_it_known(
     # Both models of this one have a list price.
     unpriced = name != "confidence_pairs"
     assert ("not known without the model's 'price_in'" in shown) == unpriced
-    assert ("routeyard prices RECIPE --out" in shown) == unpriced
+    assert ("routeyard cost prices RECIPE --out" in shown) == unpriced
 
 
 def test_nine_by_300k_holds_the_dense_slice_and_a_third_of_the_pool_beyond(

@@ -28,7 +28,7 @@ def test_a_build_up_to_ingest_keeps_what_was_recorded_of_later_stages(
     assert json.loads(record.read_text()) == whole
     for command in (
         ["relabel", "small", "-w", yard],
-        ["audit", "labels", "small", "-w", yard],
+        ["audit", "small", "--labels", "-w", yard],
         ["review", "small", "-w", yard, "--csv", str(tmp_path / "queue.csv")],
     ):
         assert run(command) == 0, (command, capsys.readouterr().err)

@@ -1,4 +1,4 @@
-"""The progress display: a table on a terminal, lines elsewhere."""
+"""The progress display: live lines on a terminal, lines now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ def test_lines_without_a_terminal() -> None:
     assert second.endswith("paused: the provider refuses model or key")
 
 
-def test_a_table_on_a_terminal() -> None:
+def test_live_lines_and_their_sum_on_a_terminal() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=120)
     with collecting(console) as show:
         show(snapshot(tallies(), 10.0, finished=False))
     assert "projected" in out.getvalue()
     assert "500/1,000" in out.getvalue()
+    assert "all: 500/2,000, $1.0000 spent" in out.getvalue()
 
 
 def test_words_for_time() -> None:

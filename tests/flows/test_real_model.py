@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import os
 import time
 from pathlib import Path
 
@@ -15,19 +16,28 @@ import yaml
 
 from routeyard.flows.demo.real import (
     VARIANTS,
+    ChatRequest,
     RealPool,
-    at_hand,
     binding,
     recipe_of_what_is_here,
     source,
 )
 from routeyard.flows.demo.server import HttpReply
 from routeyard.flows.recipe import load
+from routeyard.pipelines.common.encoders import home
 from routeyard.pipelines.common.errors import BadInput
 from tests.flows.test_demo_server import post
 
 ROOT = Path(__file__).parents[2]
-HERE = importlib.util.find_spec("llama_cpp") is not None and at_hand()
+
+
+def weights_at_hand() -> bool:
+    """Whether nothing would be fetched."""
+    kept = home("smollm2-gguf") / "model.gguf"
+    return bool(os.environ.get("ROUTEYARD_REAL_GGUF")) or kept.is_file()
+
+
+HERE = importlib.util.find_spec("llama_cpp") is not None and weights_at_hand()
 real = pytest.mark.skipif(
     not HERE, reason="needs `pip install '.[real]'` and one `routeyard demo --real` before"
 )
@@ -100,45 +110,51 @@ def test_each_member_asks_a_model_that_is_served() -> None:
 
 
 def test_top_p_draws_from_the_fewest_tokens_that_have_the_share() -> None:
-    from routeyard.flows.demo.real import Sampling, _draw
+    from routeyard.flows.demo.real import draw
 
     shares = np.array([0.1, 0.5, 0.15, 0.25])
     for top_p, kept in ((0.5, {1}), (0.51, {1, 3}), (0.75, {1, 3}), (1.0, {0, 1, 2, 3})):
-        drawn = Sampling(top_p=top_p)
         random = np.random.default_rng(0)
-        assert {_draw(np.log(shares), drawn, random) for _ in range(200)} == kept
+        assert {draw(np.log(shares), None, top_p, random) for _ in range(200)} == kept
     # The share is of what the temperature makes of the logits: 0.5 becomes 0.34.
-    warm = Sampling(temperature=3.0, top_p=0.5)
     random = np.random.default_rng(0)
-    assert {_draw(np.log(shares), warm, random) for _ in range(200)} == {1, 3}
+    assert {draw(np.log(shares), 3.0, 0.5, random) for _ in range(200)} == {1, 3}
 
 
 @real
 @pytest.mark.slow
 def test_an_answer_depends_on_what_is_asked_alone(tmp_path: Path) -> None:
-    from routeyard.flows.demo.real import Chat, Sampling, TooLong, variant
+    from routeyard.flows.demo.real import Chat, ChatMessage, ChatRequest, TooLong, variant
 
-    chat = Chat(variant("smollm2-135m-q4_1", tmp_path))
-    long = [{"role": "user", "content": "Count to ten. " * 30 + "What comes after nine?"}]
-    other = [{"role": "user", "content": "Count to ten. " * 30 + "What is the capital of France?"}]
-    drawn = Sampling(temperature=1.0, max_tokens=24, seed=5, top_logprobs=3)
-    first = chat.answer(long, drawn)
+    name = "smollm2-135m-q4_1"
+    chat = Chat(variant(name, tmp_path))
+
+    def asked(question: str, **how: object) -> dict:
+        said = [{"role": "user", "content": question}]
+        request = {"model": name, "messages": said, "logprobs": True, "max_tokens": 24, **how}
+        done = chat.answer(ChatRequest.model_validate(request))
+        del done["usage"]["prompt_tokens_details"]
+        return done
+
+    long = "Count to ten. " * 30 + "What comes after nine?"
+    other = "Count to ten. " * 30 + "What is the capital of France?"
+    drawn = {"temperature": 1.0, "seed": 5, "top_logprobs": 3}
+    first = asked(long, **drawn)
     # A prompt before it shares its beginning: what is kept of that must change nothing.
-    said = chat.answer(other, drawn)
-    assert chat.answer(long, drawn) == first
-    assert said.text != first.text
-    assert chat.answer(long, Sampling(1.0, 24, seed=6)).text != first.text
-    for token in first.logprobs:
+    said = asked(other, **drawn)
+    assert asked(long, **drawn) == first
+    texts = [one["choices"][0]["message"]["content"] for one in (first, said)]
+    assert texts[0] != texts[1]
+    assert asked(long, **{**drawn, "seed": 6})["choices"][0]["message"]["content"] != texts[0]
+    for token in first["choices"][0]["logprobs"]["content"]:
         assert token["logprob"] <= token["top_logprobs"][0]["logprob"] <= 0
-    greedy = chat.answer(other, Sampling(0.0, 24, stop=("\n",)))
-    assert "Paris" in greedy.text
-    likely = chat.log_likelihood(other, "The capital of France is Paris")
-    assert chat.log_likelihood(other, "The capital of France is Rome") < likely < 0
+    greedy = asked(other, temperature=0, stop="\n")
+    assert "Paris" in greedy["choices"][0]["message"]["content"]
     # What a message says is never read as markup.
-    plain = chat.prompt([{"role": "user", "content": "<|im_end|>"}])
+    plain = chat.prompt([ChatMessage(role="user", content="<|im_end|>")])
     assert plain.count(chat.prompt([])[0]) == 2
     with pytest.raises(TooLong):
-        chat.answer(long, Sampling(max_tokens=5000))
+        asked(long, max_tokens=5000)
 
 
 @real
@@ -171,11 +187,9 @@ def test_requests_to_one_model_are_answered_in_the_order_they_came(
     # A lock between threads is not fair: one lane's requests waited until another had no more.
     done: list[str] = []
 
-    def answer(
-        pool: RealPool, name: str, messages: list, sampling: object, wants: bool
-    ) -> HttpReply:
+    def answer(pool: RealPool, asked: ChatRequest) -> HttpReply:
         time.sleep(0.002)
-        done.append(messages[0]["content"])
+        done.append(asked.messages[0].content)
         return HttpReply(200, {})
 
     monkeypatch.setattr(RealPool, "_answer", answer)

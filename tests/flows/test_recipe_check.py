@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from routeyard.flows.cli import run
-from routeyard.flows.cli.recipe import faults
 from routeyard.flows.recipe import load, shipped
+from routeyard.flows.recipe_check import faults
 from routeyard.pipelines.common.errors import RouteyardError
 from routeyard.schemas.recipe.reference import json_schema, reference
 
@@ -184,7 +184,7 @@ def test_every_key_has_a_meaning_in_schema_and_reference() -> None:
 def test_the_command_that_the_readme_names_prints_every_key(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    # Trap: `recipe show` needs a recipe, and prints its keys only.
+    # Trap: `recipe check --print` needs a recipe, and prints its keys only.
     said = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     named = re.search(r"`routeyard ([^`]+)`\s+prints\s+every\s+key", said)
     assert named

@@ -12,11 +12,10 @@ from types import ModuleType
 import pytest
 import yaml
 
-from routeyard.flows.deploy import refresh, refresh_inline
+from routeyard.flows.deploy import refresh
 from routeyard.flows.status import status
 from routeyard.flows.tracking import start
 from routeyard.pipelines.common.errors import BadInput, GateFailed
-from routeyard.schemas.recipe import Recipe
 from tests.support.small_recorded import write
 
 
@@ -168,15 +167,3 @@ def test_a_scorer_of_another_version_makes_its_verdicts_stale(tmp_path, monkeypa
     done = run(recipe, tmp_path)
     assert "label" in done["rebuilt"]
     assert not {"ingest", "pool", "collect"} & set(done["rebuilt"])
-
-
-def test_a_recipe_from_the_ui_is_kept_beside_the_workspace(tmp_path):
-    path = write(tmp_path)
-    recipe = Recipe.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    (tmp_path / "yard").mkdir()
-    for found in tmp_path.iterdir():
-        if found.is_file() and found != path:
-            (tmp_path / "yard" / found.name).write_bytes(found.read_bytes())
-    done = start(refresh_inline, recipe=recipe, workspace=str(tmp_path / "yard"))
-    assert done["status"] == "released"
-    assert (tmp_path / "yard" / f"{recipe.name}.yaml").is_file()

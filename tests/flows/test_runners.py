@@ -10,8 +10,6 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -121,44 +119,6 @@ def untimed(release: Path) -> dict[str, Any]:
 def test_threads_and_dask_give_identical_files(tmp_path: Path, server: None) -> None:
     recipe = str(write(tmp_path))
     assert digests(on_dask(recipe, tmp_path / "d")) == digests(on_threads(recipe, tmp_path / "t"))
-
-
-@pytest.mark.slow
-def test_dedup_over_parts_is_one_search_on_both_runners(tmp_path: Path, server: None) -> None:
-    import numpy as np
-
-    from benchmarks.near_duplicates.dedup_shards import write_shards
-    from routeyard.flows.tasks.dedup_shards import run_dedup_shards
-    from routeyard.pipelines.curate.search import near_duplicate_pairs
-
-    draw = np.random.default_rng(3)
-    base = draw.normal(size=(3000, 16)).astype(np.float32)
-    close = base[:900] + draw.normal(scale=0.05, size=(900, 16)).astype(np.float32)
-    vectors = np.concatenate([base, close, base[100:150]])[draw.permutation(3950)]
-    shards = write_shards(vectors, 4, tmp_path / "in")
-    whole = near_duplicate_pairs(vectors, 0.999)
-    assert 50 < len(whole.left) < 850  # some of the close ones are within the threshold
-    assert (whole.first != np.arange(len(vectors))).sum() == 50
-    for runner in ("threads", "dask"):
-        found = run_dedup_shards(shards, str(tmp_path / runner), parts=5, runner=runner)
-        for name in ("first", "left", "right", "similarity"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(whole, name), err_msg=name)
-
-
-@pytest.mark.slow
-def test_dedup_of_300_000_vectors_on_dask_is_one_search() -> None:
-    command = "dedup_shards --n 300000 --runner dask --shards 8 --parts 8 --json"
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", *command.split()],
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["equal"]
-    assert found["parts"] == 8
-    assert found["pairs"] > 10_000
 
 
 @pytest.mark.slow

@@ -114,7 +114,7 @@ def test_the_audit_and_the_review_compare_by_it(
     yard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "audit"
-    assert run(["audit", "labels", "strict", "--workspace", str(yard), "--out", str(out)]) == 0
+    assert run(["audit", "strict", "--labels", "--workspace", str(yard), "--out", str(out)]) == 0
     with (out / "stored_labels.csv").open() as file:
         rows = list(csv.DictReader(file))
     # 0.6 is right by the 0.5 of stored scores: then nothing would differ.

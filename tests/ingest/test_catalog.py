@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 import yaml
 
+from docs import catalogue as pages
 from routeyard.flows.cli import run
 from routeyard.pipelines.common.errors import SourceError, UnknownName
 from routeyard.pipelines.ingest import ingest
 from routeyard.pipelines.ingest.catalog import _PARTS, domains, entry, from_catalog, names
-from routeyard.pipelines.ingest.catalog import readme as pages
 from routeyard.pipelines.ingest.queries import each_item, to_queries
 from routeyard.pipelines.ingest.sources import check
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.pipelines.label.scorers.scorer import ScoringInput
 from routeyard.schemas.recipe import Source
 
-FOLDER = Path(pages.__file__).parent
+FOLDER = pages.FOLDER
 
 
 def taken(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -93,7 +93,7 @@ def test_mt_bench_has_both_turns_and_mmlu_its_subjects() -> None:
 @pytest.mark.parametrize("domain", domains())
 def test_the_page_of_a_domain_is_made_from_its_entries(domain: str) -> None:
     page = (FOLDER / domain / "README.md").read_text(encoding="utf-8")
-    assert page == pages.readme(domain), "run `python -m routeyard.pipelines.ingest.catalog.readme`"
+    assert page == pages.readme(domain), "run `python docs/catalogue.py`"
 
 
 def test_the_right_answer_does_not_always_stand_first() -> None:
@@ -136,11 +136,11 @@ def test_each_item_of_a_list_is_a_question_and_a_text_is_no_list(tmp_path: Path)
 def test_a_check_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = tmp_path / "good.csv", tmp_path / "bad.csv"
     good.write_text("question,answer,level\nWhat is 1+1?,#### 2,easy\n", encoding="utf-8")
-    assert run(["sources", "check", "gsm8k", "--file", str(good)]) == 0
-    assert run(["sources", "check", "gsm8k", "--file", str(good.parent / "goo*.csv")]) == 0
+    assert run(["sources", "gsm8k", "--check", "--file", str(good)]) == 0
+    assert run(["sources", "gsm8k", "--check", "--file", str(good.parent / "goo*.csv")]) == 0
     assert "not in the catalog: level" in capsys.readouterr().out
     bad.write_text("problem,answer\nWhat is 1+1?,#### 2\n", encoding="utf-8")
-    assert run(["sources", "check", "gsm8k", "--file", str(bad)]) == 3
+    assert run(["sources", "gsm8k", "--check", "--file", str(bad)]) == 3
     said = capsys.readouterr().out
     assert "not in the data: question" in said
     assert "not in the catalog: problem" in said
@@ -151,14 +151,14 @@ def test_a_reference_that_its_scorer_cannot_use_is_said(
 ) -> None:
     path = tmp_path / "letters.csv"
     path.write_text("question,answer\nWhich one?,#### none at all\n", encoding="utf-8")
-    assert run(["sources", "check", "gsm8k", "--file", str(path)]) == 3
+    assert run(["sources", "gsm8k", "--check", "--file", str(path)]) == 3
     assert "cannot use the reference" in capsys.readouterr().out
 
 
 def test_list_and_show_mark_unconfirmed_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["sources", "list"]) == 0
+    assert run(["sources"]) == 0
     assert "unconfirmed: question, answer" in capsys.readouterr().out
-    assert run(["sources", "show", "chemistryqa"]) == 0
+    assert run(["sources", "chemistryqa"]) == 0
     shown = capsys.readouterr().out
     assert "question (unconfirmed)" in shown
     # The first part is a source that a recipe takes as it is.

@@ -96,7 +96,6 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
                     "mcq",
                     "numeric",
                     "number_words",
-                    "exact",
                     "superglue",
                     "symbolic",
                     "commitment",

@@ -125,7 +125,7 @@ DEMO: Cases = {
         "responses", "requests are not what the recipe asks",
     ),
     "answers left out": (thinned, "figures", "the stage counted 3,753"),
-    "a model left out": (without_a_model, "models", "in the recipe's pool and not in models"),
+    "a model left out": (without_a_model, "models", "sim-tern-mini is not there, expected"),
     "a real model said to be injected": (said_to_be_injected, "models", "the recipe's pool"),
     "costs left out": (
         column("responses", of(BEST), cost_usd=None, cost_source=None),

@@ -232,7 +232,7 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
         "labels",
         "None",
     ),
-    "verdicts and labels alike": (verdicts_and_labels, "verdicts", "expected outcome 'incorrect'"),
+    "verdicts and labels alike": (verdicts_and_labels, "verdicts", "expected 'incorrect'"),
     "references replaced": (
         column("queries", few, references=["42"]),
         "queries",
@@ -246,13 +246,13 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
     "prices of the models": (
         column("models", of(BEST), price_in=0.05, price_out=0.15),
         "models",
-        "price_in of sim-atlas-xl",
+        "sim-atlas-xl has price_in 0.05",
     ),
     "sizes of the models": (column("models", of(BEST), params_b=7.0), "models", "params_b"),
     "scores of verdicts": (
         column("verdicts", lambda t: few(t) & where(t, "outcome", "correct"), score=0.5),
         "verdicts",
-        "expected score 1.0",
+        "score 0.5, expected 1.0",
     ),
     "answers extracted": (
         column("verdicts", few, extracted="7 and nothing else"),
@@ -354,15 +354,18 @@ DEMO: dict[str, tuple[Lie, str, str]] = {
     ),
     "texts withheld that may be passed on": (hidden, "manifest", "may be passed on"),
     "embeddings that nobody asked for": (
-        added(
-            "embeddings",
-            lambda tables: [
-                {
-                    "query_id": tables["queries"].column("query_id")[0].as_py(),
-                    "encoder": "x",
-                    "vector": [1.0, 0.0],
-                },
-            ],
+        both(
+            fact(lambda facts: facts["recipe"]["release"].update(include_embeddings=False)),
+            added(
+                "embeddings",
+                lambda tables: [
+                    {
+                        "query_id": tables["queries"].column("query_id")[0].as_py(),
+                        "encoder": "x",
+                        "vector": [1.0, 0.0],
+                    },
+                ],
+            ),
         ),
         "manifest",
         "include_embeddings",

@@ -67,7 +67,7 @@ def test_query_writes_files_and_lists_saved_ones(release, tmp_path, capsys):
     assert run(["query", str(release), "@leaderboard", "--out", str(out)]) == 0
     assert pq.read_table(out).num_rows == 3
     assert run(["query", str(release), "@leaderboard", "--out", str(tmp_path / "x.xls")]) == 2
-    assert run(["query", str(release)]) == 0
+    assert run(["query", str(release), "--list"]) == 0
     assert "@cheapest_correct" in capsys.readouterr().out
 
 
@@ -88,7 +88,7 @@ def test_shell_goes_on_after_an_error(release, capsys, monkeypatch):
         "SELECT nothing FROM labels;\nSELECT count(*)\nAS pairs FROM labels;\n@oracle\n.tables\n"
     )
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
-    assert run(["shell", str(release)]) == 0
+    assert run(["query", str(release)]) == 0
     said = capsys.readouterr()
     assert "error:" in said.err
     assert "17" in said.out
@@ -106,7 +106,7 @@ def test_diff_yank_changelog_export_publish(write, tables, tmp_path, capsys):
     assert "labels: 1 vanished" in capsys.readouterr().out
     assert pq.read_table(tmp_path / "changes/labels.parquet").num_rows == 1
     assert run(["yank", one, "--reason", "one label too many", "--use-instead", "1.1.0"]) == 0
-    assert run(["changelog", str(Path(one).parent)]) == 0
+    assert run(["diff", "--changelog", str(Path(one).parent)]) == 0
     assert "Yanked" in capsys.readouterr().out
     assert run(["export", "ulab", two, str(tmp_path / "bundle")]) == 0
     assert run(["publish", two, "--to", str(tmp_path / "shelf"), "--dry-run"]) == 0
@@ -121,23 +121,23 @@ def test_a_damaged_release_is_not_published(release, tmp_path, capsys):
     assert not (tmp_path / "shelf").exists()
 
 
-@pytest.mark.parametrize("name", ["verify", "query", "shell", "diff", "import", "publish"])
+@pytest.mark.parametrize("name", ["verify", "query", "diff", "import", "publish"])
 def test_help_shows_an_example(name, capsys):
     assert run([name, "--help"]) == 0
     assert f"routeyard {name} " in capsys.readouterr().out
 
 
 def test_no_command_writes_into_a_release(release, tmp_path, capsys):
-    # `query --out` took the place of a sealed table, `changelog --out` that of the card.
+    # `query --out` took the place of a sealed table, `diff --changelog --out` that of the card.
     there = str(release)
     before = {path: path.read_bytes() for path in release.rglob("*") if path.is_file()}
     for words in (
         ["query", there, "SELECT 1", "--out", f"{there}/data/labels.parquet"],
-        ["changelog", str(release.parent), "--out", f"{there}/README.md"],
+        ["diff", "--changelog", str(release.parent), "--out", f"{there}/README.md"],
         ["diff", there, there, "--out", f"{there}/changes"],
         ["export", "embedllm", there, f"{there}/bundle"],
         ["route", there, "What?", "--save", f"{there}/router"],
-        ["audit", "labels", there, "--out", there],
+        ["audit", there, "--labels", "--out", there],
         ["leaderboard", str(tmp_path), "--out", f"{there}/board.csv"],
         ["publish", there, "--to", there],
     ):

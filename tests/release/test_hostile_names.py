@@ -71,7 +71,7 @@ def test_the_card(hostile) -> None:
         ["verify", "{release}"],
         ["diff", "{release}", "{release}"],
         ["certify", "{release}", "--resamples", "10"],
-        ["audit", "labels", "{release}"],
+        ["audit", "{release}", "--labels"],
     ],
     ids=lambda words: " ".join(words[:1] + words[3:])[:30],
 )

@@ -92,7 +92,7 @@ def test_verify_finds_a_split_that_says_something_else(two_schemes):
     sink = pa.BufferOutputStream()
     pq.write_table(rows.slice(1), sink)
     _sealed(two_schemes, test, sink.getvalue().to_pybytes())
-    assert found() == {test: "says something else than the release's tables"}
+    assert found() == {test: "says something else than labels and responses"}
     _sealed(two_schemes, "data/outcomes/dense/validation.parquet", b"")
     _sealed(two_schemes, train, None)
     says = found()

@@ -21,8 +21,7 @@ READ = {
     "logs", "steps", "add", "images",
 }  # fmt: skip
 #: Workspaces that are only read, where a ledger is not opened (`open_ledger` refuses it).
-READS = {"plan", "status", "ledger", "audit metering", "doctor", "fingerprint", "relabel",
-         "audit labels"}  # fmt: skip
+READS = {"plan", "status", "cost ledger", "doctor", "fingerprint", "relabel", "audit"}
 #: Refused where something is written, since the default may lie in a release that is read.
 LATER = {("study", "out")}
 

@@ -219,32 +219,6 @@ def test_planted_geometry_is_found_and_one_direction_for_all_is_not(
 
 def test_a_new_model_needs_its_descriptor_and_nothing_else(train: Examples) -> None:
     test, chance = circle(300, 2)
-    rest = [k for k in range(len(ANGLES)) if k != LATE]
-
-    def without(part: Examples) -> Examples:
-        return dataclasses.replace(
-            part,
-            model_ids=tuple(part.model_ids[k] for k in rest),
-            labels=part.labels[:, rest],
-            costs={"usd": part.costs["usd"][:, rest]},
-            descriptors={k: v[rest] for k, v in part.descriptors.items()},
-            validation=None if part.validation is None else without(part.validation),
-        )
-
-    few = CSCR(seed=1, gamma=0.0).fit(without(train))
-    own = train.descriptors["logit_footprint"][[LATE]]
-    before = {k: v.clone() for k, v in few._network.state_dict().items()}
-    more = few.with_models(own, np.array([1.0]))
-    assert all(torch.equal(v, more._network.state_dict()[k]) for k, v in before.items())
-    order = [*rest, LATE]
-    asked = more.scores(test.queries).argmax(axis=1) == len(rest)
-    assert asked.any()
-    assert chance[asked, LATE].mean() > 0.6  # of all questions: 0.3
-    assert reached(more, test, chance[:, order]) > reached(few, test, chance[:, rest]) + 0.02
-    # With the opposite descriptor it is asked about what it does not know.
-    wrong = few.with_models(-own, np.array([1.0]))
-    assert not (wrong.scores(test.queries).argmax(axis=1) == len(rest)).any()
-    # The same holds for a model that was in the pool without a single label.
     labels, held = train.labels.copy(), train.validation
     assert held is not None
     labels[:, LATE] = np.nan

@@ -85,7 +85,7 @@ def test_avengers_pro_chooses_as_its_paper_computes(alpha: float) -> None:
 def test_embedllm_scores_as_its_formula(preset: str) -> None:
     published = preset != "routeyard"
     router = ROUTERS.get("embedllm")(seed=1, preset=preset, epochs=2)
-    a = {k.removeprefix("network."): v for k, v in router.fit(TRAIN).arrays().items()}
+    a = {k: v.numpy() for k, v in router.fit(TRAIN).network.state_dict().items()}
     x = TEST.queries.vectors()
     product = a["models"][None] * (x @ a["project.weight"].T + a["project.bias"])[:, None, :]
     two = product @ a["classes.weight"].T + a["classes.bias"]
@@ -99,7 +99,7 @@ def test_embedllm_scores_as_its_formula(preset: str) -> None:
 def test_nirt_scores_as_its_formula(preset: str) -> None:
     published = preset != "routeyard"
     router = ROUTERS.get("nirt")(seed=1, preset=preset, epochs=2)
-    a = {k.removeprefix("network."): v for k, v in router.fit(TRAIN).arrays().items()}
+    a = {k: v.numpy() for k, v in router.fit(TRAIN).network.state_dict().items()}
     x = TEST.queries.vectors()
 
     def linear(name: str, of: np.ndarray) -> np.ndarray:
@@ -146,7 +146,8 @@ def test_published_epochs_and_batches_are_run(name: str) -> None:
 def test_the_last_weights_of_a_preset_are_kept() -> None:
     """Validation chooses nothing: its questions change no weight."""
     alone, held = (
-        ROUTERS.get("mirt")(seed=0, preset="code").fit(part).arrays() for part in (TRAIN, HELD)
+        ROUTERS.get("mirt")(seed=0, preset="code").fit(part).network.state_dict()
+        for part in (TRAIN, HELD)
     )
     for name, values in alone.items():
         np.testing.assert_array_equal(values, held[name])

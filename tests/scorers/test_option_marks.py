@@ -8,11 +8,9 @@ from dataclasses import replace
 import pytest
 
 from routeyard.pipelines.label.scorers import option_marks
-from routeyard.pipelines.label.scorers.graded import normalise
 from routeyard.pipelines.label.scorers.languages import ENGLISH, NOUNS
 from routeyard.pipelines.label.scorers.mcq import SCORER, last_stated, plainly, read
 from routeyard.pipelines.label.scorers.option_marks import (
-    ReadOptions,
     commitments,
     matching,
     spelled_out,
@@ -254,15 +252,3 @@ def test_a_text_without_marks_is_read_as_others_are(text: str) -> None:
         assert committed(text) == ()
         assert commitments(text, LETTERS, OPTIONS) == []
         assert read(replace(asked, unmarked=True), text) == read(asked, text)
-
-
-def test_options_are_normalised_when_they_are_read_and_keep_their_order() -> None:
-    texts = ("The  moon!", "3,000", "", "Ünder—water")
-    whole = {letter: normalise(text) for letter, text in zip("ABCD", texts, strict=True)}
-    for first in "DA":  # whichever is asked first
-        options = ReadOptions(LETTERS, texts)
-        assert options[first] == whole[first]
-        assert list(options.items()) == list(whole.items())
-        assert [*options.values()] == [*whole.values()]
-        assert (options.get("E", "none"), "E" in options, len(options)) == ("none", False, 4)
-    assert not ReadOptions(LETTERS, ())

@@ -156,7 +156,7 @@ def test_a_server_cannot_call_cached_what_nobody_asked_before(name: str, tmp_pat
 def test_an_audit_says_what_cannot_have_been_cached(call: Any, tmp_path: Path) -> None:
     spend(tmp_path, Server(LIES["all of it cached"]), budget={"usd": 0.6})
     asked = sum(row[1] for row in costs(tmp_path))
-    found = call("audit", "metering", "--workspace", tmp_path / "yard")
+    found = call("audit", tmp_path / "yard")
     said = " ".join(found.stdout.split())
     assert re.search(rf"{asked:,} are claimed as read from the cache, and at most [\d,]+ can", said)
 

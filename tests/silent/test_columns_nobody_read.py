@@ -192,6 +192,6 @@ def test_audit_router_names_the_columns_that_nobody_reads(
     for name in ("decision_cost_usd", "routing_cost_usd"):
         rows = rows.append_column(name, pa.array([0.5] * len(ids)))
     pq.write_table(rows, tmp_path / "mine.parquet")
-    said = call("audit", "router", tmp_path / "mine.parquet", demo_release).stdout
+    said = call("audit", tmp_path / "mine.parquet", "--release", demo_release).stdout
     assert "'routing_cost_usd'" in said
     assert "'decision_cost_usd'" not in said

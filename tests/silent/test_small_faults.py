@@ -57,7 +57,7 @@ def test_view_on_a_port_in_use_says_so(call: Call, demo_release: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        ended = call("view", demo_release, "--port", port, "--no-open")
+        ended = call("site", demo_release, "--serve", "--port", port, "--no-open")
     assert ended.returncode == 2
     assert "Traceback" not in ended.stderr
     assert f"port {port}" in ended.stderr
@@ -120,8 +120,8 @@ def test_exported_csv_holds_no_formula_and_is_read_back(
     pairs, bundle = tmp_path / "pairs.csv", tmp_path / "bundle"
     for words in (
         ["export", "embedllm", release, bundle],
-        ["preferences", "export", release, pairs],
-        ["preferences", "import", pairs, tmp_path / "back.parquet"],
+        ["export", "preferences", release, pairs],
+        ["import", "preferences", pairs, "-w", tmp_path / "yard"],
     ):
         ended = call(*words)
         assert ended.returncode == 0, ended.stderr
@@ -131,7 +131,9 @@ def test_exported_csv_holds_no_formula_and_is_read_back(
         assert not [one for one in cells if one.lstrip().startswith(("=", "@"))], path
     from pyarrow import parquet
 
-    (back,) = parquet.read_table(tmp_path / "back.parquet").to_pylist()
+    (back,) = parquet.read_table(
+        tmp_path / "yard/imports/preferences/preferences.parquet"
+    ).to_pylist()
     assert (back["model_a"], back["response_a"]) == (FORMULA, "=1")
 
 

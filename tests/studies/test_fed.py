@@ -34,10 +34,10 @@ def partly() -> StudyContext:
 def test_a_study_of_costs_is_over_the_models_of_known_cost(
     partly: StudyContext, tmp_path: Path
 ) -> None:
-    study = STUDIES.get("cascades")
+    study = STUDIES.get("cscr_bands")
     assert not lacking(study, partly)
-    run_study("cascades", partly, tmp_path, tmp_path)
-    said = (tmp_path / "cascades.md").read_text(encoding="utf-8")
+    run_study("cscr_bands", partly, tmp_path, tmp_path)
+    said = (tmp_path / "cscr_bands.md").read_text(encoding="utf-8")
     assert "Figures are over the 5 of 6 models whose params are known." in said
     tables = dict(partly.tables)
     for name in ("models", "labels", "model_splits", "descriptors"):
@@ -57,13 +57,13 @@ def test_the_papers_own_release_with_a_part_of_its_models_is_not_its_data(
     (tmp_path / "paper.yaml").write_text(
         "title: A paper\nreference: none\n"
         "benchmarks: {Bench: {release: one, get: there}}\n"
-        "items: {Figure 1: {where: here, title: Cascades, study: cascades}}\n",
+        "items: {Figure 1: {where: here, title: Bands, study: cscr_bands}}\n",
         encoding="utf-8",
     )
     made = Studies(
         read_paper(tmp_path), {"Bench": Stand(partly)}, lambda name: None, lambda *said: None
     )
-    assert made.study("cascades", "Bench").unlike == "on the 5 of 6 models whose params are known"
+    assert made.study("cscr_bands", "Bench").unlike == "on the 5 of 6 models whose params are known"
 
 
 def test_a_page_says_how_many_test_questions_stand_in_train(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_page_says_how_many_test_questions_stand_in_train(tmp_path: Path) -> N
     same = changed(tables, "queries", "prompt", lambda k, text: "the same" if k in (0, 4) else text)
     for name, given in {"clean": tables, "leaking": same}.items():
         context = StudyContext("one", given, reference, resamples=50)
-        run_study("cascades", context, tmp_path, tmp_path / name)
+        run_study("cscr_bands", context, tmp_path, tmp_path / name)
     said = "1 of 20 test questions are also in train"
-    assert said in (tmp_path / "leaking" / "cascades.md").read_text(encoding="utf-8")
-    assert "also in train" not in (tmp_path / "clean" / "cascades.md").read_text(encoding="utf-8")
+    assert said in (tmp_path / "leaking" / "cscr_bands.md").read_text(encoding="utf-8")
+    assert "also in train" not in (tmp_path / "clean" / "cscr_bands.md").read_text(encoding="utf-8")

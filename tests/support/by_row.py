@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from routeyard.pipelines.curate.rule import Rule
-from routeyard.pipelines.curate.upstream_split import upstream_split
+from routeyard.pipelines.curate.split import upstream_split
 
 RULE = Rule("by_row", upstream_split, reads=())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.verify.tables import check_tables
+from routeyard.pipelines.verify.database import check_tables
 from routeyard.schemas.release import Manifest
 
 LABELS = "data/labels.parquet"

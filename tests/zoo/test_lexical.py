@@ -33,7 +33,7 @@ def test_vectors_are_kept_in_the_cache_until_a_text_or_the_split_changes(
         made.append(len(texts))
         return tfidf(texts, fit_on)
 
-    monkeypatch.setattr("routeyard.pipelines.common.encoders.tfidf", counted)
+    monkeypatch.setattr("routeyard.flows.evaluation.released.tfidf", counted)
     texts = [f"how many apples are {k} and {k % 7} pears" for k in range(60)]
     train = np.arange(60) % 3 > 0
     first = kept_tfidf(texts, train, tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from routeyard.pipelines.evaluate.experiment import FIRST_SEED, MORE_SEEDS
+from routeyard.pipelines.evaluate.settings import FIRST_SEED, MORE_SEEDS
 from routeyard.pipelines.evaluate.zoo.run import (
     CellResult,
     ZooCell,

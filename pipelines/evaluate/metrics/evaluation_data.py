@@ -129,7 +129,6 @@ def prepare(
     scheme: str,
     *,
     split: str = "test",
-    called: str | None = None,
     resamples: int = 10_000,
     seed: int = 0,
     cluster: str | None = None,
@@ -162,7 +161,7 @@ def prepare(
     measure = first_measure(prices)
     price = prices[measure] if measure else np.zeros(core.n_models)
     return EvaluationData(
-        split=called or split,
+        split=split,
         train=train,
         test=test,
         draws=Draws(test.n_queries, resamples, seed, groups),

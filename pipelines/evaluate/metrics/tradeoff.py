@@ -20,46 +20,12 @@ which is the same quantity: performance Perf_S + x·(Perf_L − Perf_S).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from routeyard.pipelines.common.arrays import Floats, Ints
-from routeyard.schemas.errors import BadInput
+from routeyard.pipelines.evaluate.settings import Bands
 
 # Bands of the trade-off metrics, apart from their arithmetic: `--help` imports no numpy.
-
-
-@dataclass(frozen=True)
-class Bands:
-    """Where the trade-off metrics look.
-
-    Attributes:
-        d1_lpm: LPM averages Φ over call rates up to this.
-        d1_mpm: MPM starts here.
-        low, high: ρ₁ and ρ₂, shares of the gap between the two models.
-
-    As published (`as_published`) LPM averages the grid's call rates from
-    `d1_lpm` to `d1_mpm`, where MPM starts too.
-
-    Raises:
-        BadInput: a bound is outside [0, 1], or the two of a band are in the wrong order.
-    """
-
-    d1_lpm: float = 0.25
-    d1_mpm: float = 0.30
-    low: float = 0.85
-    high: float = 0.95
-
-    def __post_init__(self) -> None:
-        ordered = 0 < self.d1_lpm <= self.d1_mpm < 1 and 0 <= self.low <= self.high <= 1
-        if not ordered:
-            raise BadInput(
-                f"these are no bands: call rates {self.d1_lpm:g} and {self.d1_mpm:g}, shares "
-                f"{self.low:g} and {self.high:g}",
-                next_step="give 0 < d1_lpm ≤ d1_mpm < 1 and 0 ≤ low ≤ high ≤ 1, such as "
-                "0.25,0.30,0.85,0.95",
-            )
 
 
 def order_groups(scores: Floats) -> tuple[Ints, Ints]:
@@ -201,23 +167,15 @@ def cpt(rate: Floats, performance: Floats, share: float) -> Floats:
     return np.asarray(np.where(large > small, found, np.nan))
 
 
-def apgr(rate: Floats, performance: Floats, *, intervals: int | None = None) -> Floats:
+def apgr(rate: Floats, performance: Floats) -> Floats:
     """APGR = ∫₀¹ (Φ(x) − Perf_S)/(Perf_L − Perf_S) dx: 0.5 for a random router.
-
-    Args:
-        intervals: take the mean at x = 1/k, …, k/k instead of the integral;
-            RouteLLM approximates it so, with 10.
 
     >>> round(float(apgr(np.array([0.0, 0.2, 1.0]), np.array([0.6, 0.7, 0.8]))), 6)
     0.65
     """
     small, large = performance[..., 0], performance[..., -1]
-    if intervals is None:
-        middle = (performance[..., 1:] + performance[..., :-1]) / 2
-        mean = np.einsum("...k,...k->...", np.diff(rate, axis=-1), middle)
-    else:
-        points = np.arange(1, intervals + 1) / intervals
-        mean = np.mean([value_at(rate, performance, float(x)) for x in points], axis=0)
+    middle = (performance[..., 1:] + performance[..., :-1]) / 2
+    mean = np.einsum("...k,...k->...", np.diff(rate, axis=-1), middle)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(large > small, (mean - small) / (large - small), np.nan))
 
@@ -259,17 +217,6 @@ def auroc(scores: Floats, correct: Floats, counts: Floats | None = None) -> Floa
     below = n_good[..., None] - np.cumsum(good, axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((bad * (below + good / 2)).sum(axis=-1) / (n_bad * n_good))
-
-
-def value_at(rate: Floats, performance: Floats, x: float) -> Floats:
-    """(...,) Φ(x)."""
-    k = rate.shape[-1]
-    right = np.clip((rate < x).sum(axis=-1), 1, k - 1)[..., None]
-    x0, x1 = (np.take_along_axis(rate, right - s, -1) for s in (1, 0))
-    y0, y1 = (np.take_along_axis(performance, right - s, -1) for s in (1, 0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = np.where(x1 > x0, (x - x0) / (x1 - x0), 1.0)
-    return np.asarray((y0 + share * (y1 - y0))[..., 0])
 
 
 def first_reaching(rate: Floats, performance: Floats, target: Floats) -> Floats:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from routeyard.pipelines.common.arrays import Floats
 from routeyard.pipelines.common.machine import one_thread_each
 from routeyard.pipelines.common.matrix import Core, Queries
-from routeyard.pipelines.evaluate.experiment import EvaluationSettings, Maker, default_scheme
+from routeyard.pipelines.evaluate.experiment import Maker, default_scheme
 from routeyard.pipelines.evaluate.fit import Experiment, PredictionStore
 from routeyard.pipelines.evaluate.metrics.evaluation_data import EvaluationData, prepare
 from routeyard.pipelines.evaluate.metrics.spec import SharedFacts
@@ -21,7 +21,6 @@ from routeyard.pipelines.evaluate.results import (
     ALPHA,
     Comparison,
     RouterResult,
-    Traded,
     compare,
     default_pair,
     measure,
@@ -51,6 +50,7 @@ from routeyard.pipelines.evaluate.run.tables import (
     traded,
     untold,
 )
+from routeyard.pipelines.evaluate.settings import EvaluationSettings
 from routeyard.pipelines.evaluate.sweep import MetricRow, counted, joint, mix_curve, table
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.text import html_card
@@ -225,21 +225,21 @@ def _told(done: Fitted) -> dict[str, Any]:
     return {name: said for name, said in found.items() if said}
 
 
-def _rows(results: Sequence[RouterResult | Traded]) -> list[MetricRow]:
+def _rows(results: Sequence[RouterResult]) -> list[MetricRow]:
     return [row for one in results for row in one.metrics]
 
 
-def _curves(results: Sequence[RouterResult | Traded]) -> list[dict[str, Any]]:
+def _curves(results: Sequence[RouterResult]) -> list[dict[str, Any]]:
     return [row for one in results for row in one.curves]
 
 
-def _compared_on_pair(data: EvaluationData, duels: Sequence[Traded]) -> list[Comparison]:
+def _compared_on_pair(data: EvaluationData, duels: Sequence[RouterResult]) -> list[Comparison]:
     """All pairs of routers by APGR and by AUROC; references are not compared."""
     ours = [one for one in duels if one.router not in REFERENCES]
     return [
         row
         for name in ("apgr", "auroc")
-        for row in compare(name, data.split, {one.router: getattr(one, name) for one in ours})
+        for row in compare(name, data.split, {one.router: one.areas[name] for one in ours})
     ]
 
 

@@ -21,7 +21,7 @@ from routeyard.pipelines.common.arrays import (
 )
 from routeyard.pipelines.common.matrix import Core, Queries
 from routeyard.pipelines.evaluate.certificate import seed_spread
-from routeyard.pipelines.evaluate.experiment import EvaluationSettings, RouterSpec, order, redrawn
+from routeyard.pipelines.evaluate.experiment import RouterSpec, order, redrawn
 from routeyard.pipelines.evaluate.fit import Experiment, Fit, fit
 from routeyard.pipelines.evaluate.held_out import averages, held_out_groups, unseen_models
 from routeyard.pipelines.evaluate.metrics.evaluation_data import EvaluationData
@@ -33,6 +33,7 @@ from routeyard.pipelines.evaluate.metrics.selection import (
     task_oracle,
 )
 from routeyard.pipelines.evaluate.results import RouterResult
+from routeyard.pipelines.evaluate.settings import EvaluationSettings
 from routeyard.pipelines.evaluate.sweep import MetricRow, column_metric, metric
 from routeyard.pipelines.routers import PAIR_ROUTERS
 from routeyard.pipelines.routers.base import no_chances

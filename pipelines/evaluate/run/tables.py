@@ -21,7 +21,6 @@ from routeyard.pipelines.common.arrays import Bools, Floats, counts_of, sums_of
 from routeyard.pipelines.common.errors import SourceError, few
 from routeyard.pipelines.common.matrix import Core, Queries, priced, unseen_images
 from routeyard.pipelines.common.untrusted import bounded, short_text
-from routeyard.pipelines.evaluate.experiment import EvaluationSettings
 from routeyard.pipelines.evaluate.fit import Experiment
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.pipelines.evaluate.metrics.evaluation_data import (
@@ -39,14 +38,11 @@ from routeyard.pipelines.evaluate.metrics.selection import (
     task_oracle,
 )
 from routeyard.pipelines.evaluate.metrics.spec import SharedFacts
-from routeyard.pipelines.evaluate.metrics.tradeoff import Bands
 from routeyard.pipelines.evaluate.results import (
     ALPHA,
     Comparison,
-    CostResult,
     ModelPair,
     RouterResult,
-    Traded,
     compare,
     compare_matched,
     compare_published,
@@ -57,6 +53,7 @@ from routeyard.pipelines.evaluate.results import (
     wanted_of,
 )
 from routeyard.pipelines.evaluate.run.fitted import cost_references, decision_usd, reference_scores
+from routeyard.pipelines.evaluate.settings import Bands, EvaluationSettings
 from routeyard.pipelines.evaluate.sweep import MetricRow, column_metric, joint, mix_curve, table
 from routeyard.pipelines.routers.base import traits_of
 from routeyard.pipelines.routers.listed import Scale
@@ -82,10 +79,10 @@ def comparisons(data: EvaluationData, measured: Sequence[RouterResult]) -> list[
     found = _accuracies(data, measured, "accuracy")
     if data.clean is not None:
         found += _accuracies(data, measured, WITHOUT_LEAKS)
-    return found + cost_comparisons(data, [one.costs for one in measured])
+    return found + cost_comparisons(data, measured)
 
 
-def cost_comparisons(data: EvaluationData, measured: Sequence[CostResult]) -> list[Comparison]:
+def cost_comparisons(data: EvaluationData, measured: Sequence[RouterResult]) -> list[Comparison]:
     """Those of areas, and of scores at one budget; without a measure at any price."""
     found: list[Comparison] = []
     for name in data.prices:
@@ -150,7 +147,7 @@ def traded(
     pair_routers: Mapping[str, Callable[[Queries], Floats]],
     bands: Bands | None,
     by: str = "confidence",
-) -> list[Traded]:
+) -> list[RouterResult]:
     """Every router on the pair, and the oracle; `by` as in `pairs.wanted_of`."""
     small, large = (data.test.model_ids.index(name) for name in on.names)
     groups = None if data.draws.groups is None else data.draws.groups[on.rows]

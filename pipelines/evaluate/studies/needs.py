@@ -104,8 +104,6 @@ def _bases(context: StudyContext) -> list[str]:
 
 
 def _tuned(context: StudyContext) -> bool:
-    pass
-
     found = runs_of(context, context.tables)
     return found is not None and bool(found.num_rows)
 

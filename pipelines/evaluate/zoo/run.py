@@ -13,20 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from routeyard.pipelines.common.arrays import Bools, Floats, Ints, Vectors
+from routeyard.pipelines.common.arrays import Floats, Ints, Vectors
 from routeyard.pipelines.common.matrix import Core, leaked
 from routeyard.pipelines.common.staging import write_text
-from routeyard.pipelines.evaluate.experiment import (
-    FIRST_SEED,
-    MORE_SEEDS,
-    PROTOCOL_SEEDS,
-    EvaluationSettings,
-    RouterSpec,
-    architectures,
-    order,
-    price,
-    traits,
-)
+from routeyard.pipelines.evaluate.experiment import RouterSpec, architectures, order, price, traits
 from routeyard.pipelines.evaluate.fit import (
     CellInputs,
     Fit,
@@ -48,107 +38,41 @@ from routeyard.pipelines.evaluate.metrics.selection import (
     within_budget,
 )
 from routeyard.pipelines.evaluate.metrics.single import bce_cells
+from routeyard.pipelines.evaluate.settings import (
+    FIRST_SEED,
+    MORE_SEEDS,
+    PROTOCOL_SEEDS,
+    EvaluationSettings,
+)
 from routeyard.pipelines.routers.base import no_chances
 from routeyard.schemas.errors import BadInput
 
-# Selection rules that weigh a whole batch, a pair or a similarity; `selection` holds the others.
+# Selection rules by name, as `route --rule` takes them; `selection` holds those of curves.
 #
-# A rule turns scores (n, m) and costs into choices. What a rule can do with a
-# router depends on what its scores mean (`routeyard.pipelines.routers.listed.Scale`): only a
-# probability can be weighed against cost in one unit. `supported` says which rules a
-# scale has; `refuse` answers for the rest.
+# A rule turns scores (n, m) and costs into choices. What a rule can do with a router depends on
+# what its scores mean (`routeyard.pipelines.routers.listed.Scale`): only a probability can be
+# weighed against cost in one unit.
 
-#: Rule → scales of scores that it can use, and what it does.
-RULES: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "argmax": (("probability", "similarity", "strength"), "highest score, cost disregarded"),
-    "utility": (("probability",), "(1−λ)·score − λ·cost, cost min-max scaled"),
-    "query-budget": (
-        ("probability", "similarity", "strength"), "highest score among models within a budget",
-    ),
-    "sufficient": (("probability",), "cheapest model whose score reaches a floor"),
-    "mean-budget": (("probability",), "best mix whose mean cost stays within a budget (LP)"),
-    "batch-budget": (("probability",), "best assignment of a batch within a sum (LP)"),
-    "threshold": (
-        ("probability", "similarity", "strength"), "strong of a pair above a quantile of scores",
-    ),
-    "similarity": (("similarity",), "similarity − λ·cost"),
-}  # fmt: skip
-
-
-def supported(scale: str) -> list[str]:
-    """Rules that scores of a scale can be used with."""
-    return [name for name, (scales, _) in RULES.items() if scale in scales]
+#: Rule → scales of scores that it can use, and what its value is; None takes none.
+RULES: Mapping[str, tuple[tuple[str, ...], str | None]] = {
+    "argmax": (("probability", "similarity", "strength"), None),
+    "utility": (("probability",), "λ from 0 to 1"),
+    "query-budget": (("probability", "similarity", "strength"), "most cost of one question"),
+    "sufficient": (("probability",), "least probability of a right answer, from 0 to 1"),
+    "mean-budget": (("probability",), "most mean cost of a question"),
+    "similarity": (("similarity",), "λ, at least 0"),
+}
 
 
 def refuse(rule: str, scale: str, router: str) -> None:
-    """Raises BadInput: the rule is unknown, or cannot use scores of this scale."""
-    if rule not in RULES:
-        raise BadInput(f"there is no rule {rule!r}", next_step=f"known: {', '.join(RULES)}")
+    """Raises BadInput: the rule cannot use scores of this scale."""
     if scale not in RULES[rule][0]:
+        able = [name for name, (scales, _) in RULES.items() if scale in scales]
         raise BadInput(
             f"the rule {rule!r} needs a {' or '.join(RULES[rule][0])}, and the scores of "
             f"{router!r} are a {scale}",
-            next_step=f"rules for it: {', '.join(supported(scale))}",
+            next_step=f"rules for it: {', '.join(able)}",
         )
-
-
-def batch_budget(scores: Floats, cost: Floats, budget: float) -> Choice:
-    """(n,) choices of greatest total score whose total cost is at most `budget`.
-
-    The integer program of "Fly-Swat or Cannon?" by Lagrangian relaxation: for a
-    price of money λ each question takes argmax score − λ·cost; the smallest λ that
-    keeps the budget is found by bisection, and what is left over buys the best
-    remaining upgrades. Within one question's upgrade of the optimum.
-
-    Args:
-        scores, cost: (n, m), cost in the unit of `budget`.
-
-    Raises:
-        BadInput: a cost is unknown, or not even the cheapest models fit.
-
-    >>> s, c = np.array([[0.9, 0.5], [0.6, 0.5]]), np.array([[2.0, 1.0], [2.0, 1.0]])
-    >>> batch_budget(s, c, 3.0)
-    array([0, 1])
-    """
-    if np.isnan(cost).any():
-        raise BadInput("a cost is unknown, so no budget can be kept")
-    rows = np.arange(len(scores))
-    cheapest = cost.min(axis=1)
-    if cheapest.sum() > budget * (1 + 1e-12):
-        raise BadInput(
-            f"the budget {budget:g} is below {cheapest.sum():g}, the cost of the cheapest models",
-            next_step="raise it",
-        )
-
-    def at(weight: float) -> Choice:
-        value = scores - weight * cost
-        # Of equals the cheaper: the budget is kept with the least λ.
-        tied = value >= value.max(axis=1, keepdims=True) - 1e-12
-        return np.asarray(np.argmin(np.where(tied, cost, np.inf), axis=1))
-
-    low, high = 0.0, 1.0
-    if cost[rows, at(0.0)].sum() <= budget:
-        return at(0.0)
-    while cost[rows, at(high)].sum() > budget:
-        high *= 2
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (low, middle) if cost[rows, at(middle)].sum() <= budget else (middle, high)
-    choice = at(high)
-    left = budget - cost[rows, choice].sum()
-    gain = scores - scores[rows, choice][:, None]
-    extra = cost - cost[rows, choice][:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rate = np.where((gain > 0) & (extra > 0), gain / extra, -np.inf)
-    done = np.zeros(len(scores), dtype=bool)
-    for flat in np.argsort(-rate, axis=None, kind="stable"):
-        i, m = divmod(int(flat), scores.shape[1])
-        if rate[i, m] == -np.inf:
-            break
-        if not done[i] and extra[i, m] <= left:
-            choice[i], done[i] = m, True
-            left -= extra[i, m]
-    return choice
 
 
 def mean_budget(scores: Floats, cost: Floats, budget: float) -> Floats:
@@ -202,20 +126,6 @@ def cheapest_sufficient(scores: Floats, cost: Floats, floor: float) -> Choice:
     # Of equally cheap models the one with the higher score.
     tied = whole <= whole.min(axis=1, keepdims=True)
     return np.asarray(np.argmax(np.where(tied, scores, -np.inf), axis=1))
-
-
-def quantile_threshold(wanted: Floats, share: float) -> Bools:
-    """(n,) whether the strong model of a pair is asked, for a share of the questions.
-
-    Those with the greatest score; of equals at the edge the first ones.
-
-    >>> quantile_threshold(np.array([0.1, 0.9, 0.5, 0.5]), 0.5).tolist()
-    [False, True, True, False]
-    """
-    n = round(share * len(wanted))
-    out = np.zeros(len(wanted), dtype=bool)
-    out[np.argsort(-wanted, kind="stable")[:n]] = True
-    return out
 
 
 def similarity_minus_cost(similarity: Floats, cost: Floats, weight: float, order: Ints) -> Choice:
@@ -496,11 +406,6 @@ def hits(part: Core, scores: Floats, order: Ints) -> Floats:
     return at_choice(part.labels, choice)
 
 
-def test_scores(job: Job) -> Vectors:
-    """(n, m) float32 scores of a cell on the test questions that have a label."""
-    return job.fit_of().scores(job.ground.asked).astype(np.float32)
-
-
 def train_bce_of_cell(job: Job) -> float | None:
     """Mean cross-entropy of a cell's scores on its train questions; None where they are no chances.
 
@@ -681,22 +586,22 @@ def references(core: Core, scheme: str) -> dict[str, float]:
     }
 
 
+def _winners(zoo: Zoo, encoder: str) -> dict[str, Job]:
+    """Router → its winner with an encoder, or without any."""
+    return {name: job for (name, used), job in zoo.winners.items() if used in (encoder, NO_ENCODER)}
+
+
 def scores(zoo: Zoo, encoder: str) -> dict[str, Vectors]:
-    """Router → test scores of its winner with an encoder, for the evaluate stage."""
+    """Router → (n, m) float32 scores of its winner on the test questions that have a label."""
     return {
-        router: test_scores(job)
-        for (router, used), job in zoo.winners.items()
-        if used in (encoder, NO_ENCODER)
+        router: job.fit_of().scores(job.ground.asked).astype(np.float32)
+        for router, job in _winners(zoo, encoder).items()
     }
 
 
 def train_bce(zoo: Zoo, encoder: str) -> dict[str, float]:
     """Router → cross-entropy of its winner on the train questions, where it gives chances."""
-    found = {
-        router: train_bce_of_cell(job)
-        for (router, used), job in zoo.winners.items()
-        if used in (encoder, NO_ENCODER)
-    }
+    found = {name: train_bce_of_cell(job) for name, job in _winners(zoo, encoder).items()}
     return {router: value for router, value in found.items() if value is not None}
 
 
@@ -730,30 +635,12 @@ def _job(
 # A rule by its name applied to a router's scores: `rule` or `rule:value`, as commands take it.
 
 
-#: Rule → what its value is; rules that are not here take none.
-VALUES = {
-    "utility": "λ from 0 to 1",
-    "similarity": "λ, at least 0",
-    "query-budget": "most cost of one question",
-    "sufficient": "least probability of a right answer, from 0 to 1",
-    "mean-budget": "most mean cost of a question",
-    "batch-budget": "most mean cost over the batch",
-    "threshold": "share of questions for the strong model, from 0 to 1",
-}
-#: Rules that look at all questions at once.
-OF_A_BATCH = ("batch-budget", "threshold")
-
-
 @dataclass(frozen=True)
 class ChoiceRequest:
-    """A rule with its value; `text` is how it was written."""
+    """A rule with its value."""
 
     rule: str
     value: float | None
-
-    @property
-    def text(self) -> str:
-        return self.rule if self.value is None else f"{self.rule}:{self.value:g}"
 
 
 def asked(text: str) -> ChoiceRequest:
@@ -768,7 +655,8 @@ def asked(text: str) -> ChoiceRequest:
     rule, _, written = text.partition(":")
     if rule not in RULES:
         raise BadInput(f"there is no rule {rule!r}", next_step=f"known: {', '.join(RULES)}")
-    if rule not in VALUES:
+    said = RULES[rule][1]
+    if said is None:
         if written:
             raise BadInput(f"the rule {rule!r} takes no value", next_step=f"write {rule}")
         return ChoiceRequest(rule, None)
@@ -776,32 +664,24 @@ def asked(text: str) -> ChoiceRequest:
         value = float(written)
     except ValueError:
         value = float("nan")
-    high = 1.0 if rule in ("utility", "threshold", "sufficient") else np.inf
+    high = 1.0 if rule in ("utility", "sufficient") else np.inf
     if not 0 <= value <= high or np.isinf(value):
         raise BadInput(
             f"the rule {rule!r} needs a value; got {written!r}",
-            next_step=f"write {rule}:VALUE with {VALUES[rule]}",
+            next_step=f"write {rule}:VALUE with {said}",
         )
     return ChoiceRequest(rule, value)
 
 
 def shares(
-    what: ChoiceRequest,
-    scores: Floats,
-    cost: Floats | None,
-    *,
-    router: str,
-    scale: str,
-    means: Floats | None,
-    order: NDArray[np.int64] | None = None,
+    what: ChoiceRequest, scores: Floats, cost: Floats | None, *, router: str, scale: str
 ) -> Floats:
     """(n, m) share with which each model is asked: rows of one 1, but for `mean-budget`.
 
+    Of equal models the first column is asked: a release is read best on train first.
+
     Args:
         cost: (m,) cost a router knows beforehand; None where none is known.
-        means: (m,) mean label on train, which says who is strong; needed by `threshold`.
-        order: (m,) models, the first of which wins a tie; by default the order of columns,
-            in which a release is read best on train first.
 
     Raises:
         BadInput: the rule cannot use these scores, or needs costs that are not known.
@@ -820,34 +700,16 @@ def shares(
             next_step="use argmax, or a release with prices",
         )
     price = np.zeros(scores.shape[1]) if cost is None else cost
-    can = np.ones(scores.shape, dtype=bool)
-    first = np.arange(scores.shape[1]) if order is None else order
-    if what.rule == "mean-budget":
-        return mean_budget(scores, price, float(what.value or 0.0))
+    can, first = np.ones(scores.shape, dtype=bool), np.arange(scores.shape[1])
     value = float(what.value or 0.0)
-    at, whole = np.array([value]), np.broadcast_to(price, scores.shape)
+    if what.rule == "mean-budget":
+        return mean_budget(scores, price, value)
+    at = np.array([value])
     choose: dict[str, Callable[[], NDArray[Any]]] = {
         "argmax": lambda: best(scores, can, first),
         "utility": lambda: cost_penalised(scores, can, price, at, first)[:, 0],
         "query-budget": lambda: within_budget(scores, can, price, at, first)[:, 0],
         "sufficient": lambda: cheapest_sufficient(scores, price, value),
         "similarity": lambda: similarity_minus_cost(scores, price, value, first),
-        "batch-budget": lambda: batch_budget(scores, whole, value * len(scores)),
-        "threshold": lambda: _of_pair(scores, price, means, value),
     }
-    choice = choose[what.rule]().astype(np.int64)
-    return np.eye(scores.shape[1])[choice]
-
-
-def _of_pair(scores: Floats, cost: Floats, means: Floats | None, share: float) -> NDArray[np.int64]:
-    """The most accurate and the cheapest model of train, the former for a share of questions."""
-    from routeyard.pipelines.routers.trees import strong_and_cheap
-
-    if means is None or len(cost) < 2:
-        raise BadInput(
-            "the rule 'threshold' chooses between a strong and a cheap model of a batch",
-            next_step="use it with `routeyard zoo run --rule`, on a pool of at least two models",
-        )
-    strong, cheap = strong_and_cheap(means, cost, np.arange(len(means)))
-    up = quantile_threshold(scores[:, strong] - scores[:, cheap], share)
-    return np.where(up, strong, cheap)
+    return np.eye(scores.shape[1])[choose[what.rule]().astype(np.int64)]

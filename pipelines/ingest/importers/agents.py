@@ -1,31 +1,175 @@
-"""TwinRouterBench: the question bank of its static track, one step of an agent per line.
-
-Layout: `question_bank.jsonl` with `id`, `benchmark`, `instance_id`, `step_index`, `total_steps`,
-`messages`, `target_tier` and `target_tier_id`, as its `main/dataset.py`, `main/tiers.py` and
-`main/eval/runner.py` (CommonstackAI/TwinRouterBench, 7b35f7f) read them; the bank itself was not
-at hand.
-"""
+"""Recorded agents: conversations of several calls, with a step for each reply of the model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.common.trajectories import iso_time, prefix_hashes
 from routeyard.pipelines.common.usage import TokenUsage
+from routeyard.pipelines.ingest import mapping
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.importers import reading as spec
-from routeyard.pipelines.ingest.importers.conversations import (
-    TOKENS,
-    add_trial,
-    harness_reports,
-    last_text,
-    messages_in,
-    sums_of,
-)
+from routeyard.pipelines.ingest.mapping import ANSWERS, Record
+
+# What importers of agents share: sums over steps, and reports of the SWE-bench harness.
+
+Tokens = Callable[[Mapping[str, Any]], TokenUsage]
+#: Counts of an answer that are those of its steps together.
+TOKENS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
+
+
+def sums_of(steps: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, Any]:
+    """Column → sum over all steps; None as soon as one is unknown."""
+    values = {name: [step[name] for step in steps] for name in names}
+    return {
+        name: None if not found or None in found else sum(found) for name, found in values.items()
+    }
+
+
+def harness_reports(paths: Sequence[Path], result: spec.ImportResult) -> dict[str, bool]:
+    """Instance → whether it was resolved, from the SWE-bench harness's reports among the files."""
+    resolved: dict[str, bool] = {}
+    for path in paths:
+        if path.suffix != ".json" or path.name.endswith(".traj.json"):
+            continue
+        content = reading.load_json(path)
+        if not isinstance(content, dict) or not isinstance(content.get("resolved_ids"), list):
+            result.skip("files that are not of the format", path.name)
+            continue
+        judged = content.get("completed_ids") or content.get("submitted_ids") or []
+        resolved |= dict.fromkeys(map(str, judged), False)
+        resolved |= dict.fromkeys(map(str, content["resolved_ids"]), True)
+    if not resolved:
+        result.doubts.append(
+            "whether instances were resolved is not known: put the harness's report, with "
+            "`resolved_ids`, beside the trajectories"
+        )
+    return resolved
+
+
+def steps_of(
+    messages: Sequence[Mapping[str, Any]],
+    key: Mapping[str, Any],
+    arm: str,
+    outcome: float | None,
+    where: str,
+    *,
+    tokens: Tokens | None = None,
+) -> list[dict[str, Any]]:
+    """Rows of `steps`: each assistant's message with the prompt that all earlier ones are.
+
+    Args:
+        key: `query_id`, `model_id` and `sample` of the trajectory.
+        tokens: Token classes that a message states; messages without a prompt count are no calls,
+            such as a greeting that the harness wrote, if another message has one.
+    """
+    hashes = prefix_hashes([_read_by_model(message) for message in messages]) if messages else []
+    found: list[dict[str, Any]] = []
+    metered = tokens is not None and any(tokens(m).prompt is not None for m in messages)
+    for place, message in enumerate(messages):
+        if message.get("role") != "assistant":
+            continue
+        of = tokens(message) if tokens is not None else TokenUsage()
+        if metered and of.prompt is None:
+            continue
+        called = [_tool(call) for call in message.get("tool_calls") or ()]
+        text = message.get("content")
+        found.append(
+            reading.step(
+                key, len(found), arm, called,
+                said=None if text is None else reading.text(text),
+                **of.columns,
+                latency_s=reading.amount(message.get("generation_time_seconds"), where),
+                requested_at=iso_time(message.get("timestamp"), where),
+                parent=len(found) - 1 if found else None,
+                prefix_hash=hashes[place - 1] if place else None,
+                tools_called=called,
+                outcome=outcome,
+            )
+        )  # fmt: skip
+    return found
+
+
+def trial(
+    result: spec.ImportResult,
+    question: spec.ImportedQuestion,
+    model: str,
+    calls: Sequence[Mapping[str, Any]] | Callable[[Mapping[str, Any]], list[dict[str, Any]]],
+    where: str,
+    *,
+    outcome: float | None,
+    failed: bool = False,
+    error: object = None,
+    tokens: Tokens | None = None,
+    **known: Any,
+) -> spec.ImportedAnswer:
+    """A model's next trial of a question as an answer; the result gets the question and the steps.
+
+    Args:
+        question: Where the id was asked before, the first one counts.
+        calls: The messages of the conversation; or what gives the steps for their key.
+        tokens: As `steps_of` takes it.
+        known: Fields of the answer; tokens and seconds are by default those of its steps.
+    """
+    result.ask(result.questions.get(question.id) or question, where)
+    sample = result.next_sample(question.id, model)
+    key = {"query_id": question.id, "model_id": model, "sample": sample}
+    if callable(calls):
+        steps = calls(key)
+    else:
+        steps = steps_of(calls, key, model, outcome, where, tokens=tokens)
+    result.steps += steps
+    said = {**sums_of(steps, (*TOKENS, "latency_s")), "calls": len(steps), **known}
+    return spec.ImportedAnswer(
+        query=question.id, model=model, sample=sample, score=outcome,
+        status="error" if failed else None, error=str(error) if failed and error else None,
+        **{**said, "text": None if failed else said["text"]},
+    )  # fmt: skip
+
+
+def messages_in(value: Any, where: str) -> list[dict[str, Any]]:
+    """A list of messages with roles, also as JSON in a text.
+
+    Raises:
+        SourceError: it is something else.
+    """
+    if isinstance(value, str):
+        value = reading.parse_json(value.encode(), where)
+    found = reading.objects(value, where)
+    if not all(isinstance(one.get("role"), str) for one in found):
+        raise SourceError("each message is expected to have a role", where=where)
+    return found
+
+
+def last_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
+    """Text of the model's last reply that has one."""
+    texts = (
+        reading.text(one["content"])
+        for one in reversed(messages)
+        if one.get("role") == "assistant" and one.get("content")
+    )
+    return next(texts, None)
+
+
+def _read_by_model(message: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a message the model reads: not its times and counts."""
+    return {
+        name: message[name]
+        for name in ("role", "content", "tool_calls", "name")
+        if message.get(name) is not None
+    }
+
+
+def _tool(call: Any) -> str:
+    of = call.get("function", call) if isinstance(call, Mapping) else {}
+    return str(of.get("name") if isinstance(of, Mapping) else of)
+
 
 # mini-swe-agent: one file per trajectory, `<instance>.traj.json`.
 #
@@ -64,21 +208,19 @@ def _mini_swe_agent_answer(
     messages = [_with_time(one) for one in messages_in(content["messages"], where)]
     model = str(told.get("model_name") or _served(messages) or path.parent.name)
     asked = next((str(m.get("content")) for m in messages if m["role"] == "user"), task)
-    result.ask(result.questions.get(task) or spec.ImportedQuestion(
-        task, asked, "swe_bench", prompt=asked, domain="code"
-    ), where)  # fmt: skip
-    outcome = float(resolved[task]) if task in resolved else None
-    sample, steps = add_trial(
-        result, messages, task, model, outcome, where, lambda message: _usage(message, where)
-    )
     stats = reading.obj(info.get("model_stats") or {}, where)
-    counts = sums_of(steps, TOKENS)
-    cost = reading.spent(stats.get("instance_cost"), counts["prompt_tokens"] or len(steps), where)
-    return spec.ImportedAnswer(
-        query=task, model=model, sample=sample,
+    answer = trial(
+        result, _swe_bench(task, asked), model, messages, where,
+        outcome=float(resolved[task]) if task in resolved else None,
+        tokens=lambda message: _usage(message, where),
         text=str(info.get("submission") or last_text(messages) or "") or None,
-        score=outcome, cost_usd=cost, calls=len(steps), **counts,
     )  # fmt: skip
+    counted = answer.prompt_tokens or answer.calls
+    return replace(answer, cost_usd=reading.spent(stats.get("instance_cost"), counted, where))
+
+
+def _swe_bench(task: str, asked: str) -> spec.ImportedQuestion:
+    return spec.ImportedQuestion(task, asked, "swe_bench", prompt=asked, domain="code")
 
 
 def _with_time(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,27 +289,19 @@ def _mint_answer(
     question = spec.ImportedQuestion(
         query, prompt, task, prompt=prompt, references=reading.texts(asked.get("reference"))
     )
-    result.ask(question, where)
     ended = str(state.get("terminate_reason") or "")
     failed = any(word in ended for word in _ERRORS) or bool(state.get("error"))
     success = state.get("success")
-    score = None if failed or success is None else reading.score(success, where)
     history = messages_in(state.get("history") or [], where)
-    sample, steps = add_trial(result, history, query, arm, score, where)
     # An empty counter is unknown, not free.
     counted = reading.obj(state.get("token_counter") or {}, where)
-    return spec.ImportedAnswer(
-        query=query,
-        model=arm,
-        sample=sample,
-        text=None if failed else last_text(history),
-        score=score,
-        prompt_tokens=reading.count(counted.get("prompt_tokens"), where),
-        completion_tokens=reading.count(counted.get("completion_tokens"), where),
-        calls=len(steps) or None,
-        status="error" if failed else None,
-        error=ended or None if failed else None,
-    )
+    counts: dict[str, Any] = {n: reading.count(counted.get(n), where) for n in TOKENS[:2]}
+    answer = trial(
+        result, question, arm, history, where, failed=failed, error=ended, **counts,
+        outcome=None if failed or success is None else reading.score(success, where),
+        text=last_text(history),
+    )  # fmt: skip
+    return replace(answer, calls=answer.calls or None)
 
 
 MINT_IMPORTER = spec.importer("mint", mint_read)
@@ -203,24 +337,16 @@ def _openhands_answer(
     told = reading.obj(row.get("metadata") or {}, where)
     model = str(reading.obj(told.get("llm_config") or {}, where).get("model") or "unknown")
     asked = str(row.get("instruction") or task)
-    result.ask(result.questions.get(task) or spec.ImportedQuestion(
-        task, asked, "swe_bench", prompt=asked, domain="code"
-    ), where)  # fmt: skip
     failed = bool(row.get("error"))
     outcome = None if failed else _outcome(row, task, resolved, where)
-    sample = result.next_sample(task, model)
-    key = {"query_id": task, "model_id": model, "sample": sample}
-    steps = list(_steps(metrics, key, model, outcome, where))
-    result.steps += steps
-    counts = sums_of(steps, TOKENS)
-    cost = metrics.get("accumulated_cost")
     patch = reading.obj(row.get("test_result") or {}, where).get("git_patch")
-    return spec.ImportedAnswer(
-        query=task, model=model, sample=sample, text=None if failed else str(patch or "") or None,
-        score=outcome, cost_usd=reading.spent(cost, counts["prompt_tokens"], where),
-        latency_s=sums_of(steps, ["latency_s"])["latency_s"], calls=len(steps),
-        status="error" if failed else None, error=str(row["error"]) if failed else None, **counts,
+    answer = trial(
+        result, _swe_bench(task, asked), model,
+        lambda key: _steps(metrics, key, model, outcome, where), where,
+        outcome=outcome, failed=failed, error=row.get("error"), text=str(patch or "") or None,
     )  # fmt: skip
+    cost = metrics.get("accumulated_cost")
+    return replace(answer, cost_usd=reading.spent(cost, answer.prompt_tokens, where))
 
 
 def _outcome(
@@ -238,22 +364,22 @@ def _steps(
     model: str,
     outcome: float | None,
     where: str,
-) -> Iterator[dict[str, Any]]:
+) -> list[dict[str, Any]]:
     """A row for each noted usage; OpenHands keeps cached tokens among the prompt's."""
     waited = {
         one.get("response_id"): one.get("latency")
         for one in reading.objects(metrics.get("response_latencies") or [], where)
     }
     noted = reading.objects(metrics.get("token_usages") or [], where)
-    for number, one in enumerate(noted):
-        counts = {name: reading.count(one.get(name), where) for name in TOKENS}
-        yield {
-            **key, **counts, "step": number, "acted_by": str(one.get("model") or model),
-            "action": "answer" if number == len(noted) - 1 else "call",
-            "queries": [], "found": [], "status": "ok", "attempts": 1,
-            "latency_s": reading.amount(waited.get(one.get("response_id")), where),
-            "outcome": outcome,
-        }  # fmt: skip
+    return [
+        reading.step(
+            key, number, str(one.get("model") or model), number < len(noted) - 1,
+            **{name: reading.count(one.get(name), where) for name in TOKENS},
+            latency_s=reading.amount(waited.get(one.get("response_id")), where),
+            outcome=outcome,
+        )
+        for number, one in enumerate(noted)
+    ]  # fmt: skip
 
 
 OPENHANDS_IMPORTER = spec.importer("openhands", openhands_read)
@@ -338,28 +464,17 @@ def _tau_bench_answer(
 ) -> spec.ImportedAnswer:
     query = f"{task_name}/{task}"
     first = next((str(m.get("content")) for m in messages if m.get("role") == "user"), "")
-    question = result.questions.get(query) or spec.ImportedQuestion(
-        query, instruction or first, task_name, prompt=instruction or first
-    )
-    result.ask(question, where)
+    asked = instruction or first
     reward = row.get("reward", (row.get("reward_info") or {}).get("reward"))
-    failed = row.get("termination_reason") in _FAILED
-    outcome = None if failed else reading.score(reward, where)
-    sample, steps = add_trial(
-        result, messages, query, model, outcome, where, lambda message: _tokens(message, where)
-    )
-    return spec.ImportedAnswer(
-        query=query,
-        model=model,
-        sample=sample,
-        text=None if failed else last_text(messages),
-        score=outcome,
-        latency_s=sums_of(steps, ["latency_s"])["latency_s"],
-        **sums_of(steps, TOKENS),
-        calls=len(steps),
-        status="error" if failed else None,
-        error=str(row["termination_reason"]) if failed else None,
-    )
+    ended = row.get("termination_reason")
+    failed = ended in _FAILED
+    return trial(
+        result, spec.ImportedQuestion(query, asked, task_name, prompt=asked), model, messages,
+        where,
+        outcome=None if failed else reading.score(reward, where),
+        failed=failed, error=ended, tokens=lambda message: _tokens(message, where),
+        text=last_text(messages),
+    )  # fmt: skip
 
 
 def _tokens(message: Mapping[str, Any], where: str) -> TokenUsage:
@@ -382,14 +497,19 @@ def _domain(stem: str) -> str:
 TAU_BENCH_IMPORTER = spec.importer("tau_bench", tau_bench_read)
 
 
+# TwinRouterBench: the question bank of its static track, one step of an agent per line.
+#
+# Layout: `question_bank.jsonl` with `id`, `benchmark`, `instance_id`, `step_index`, `total_steps`,
+# `messages`, `target_tier` and `target_tier_id`, as its `main/dataset.py`, `main/tiers.py` and
+# `main/eval/runner.py` (CommonstackAI/TwinRouterBench, 7b35f7f) read them; the bank itself was not
+# at hand.
+
 #: From the cheapest to the strongest; a model of the pool is whatever serves a tier.
 TIERS = ("low", "mid", "mid_high", "high")
-_COLUMNS = ("id", "benchmark", "messages", "target_tier_id")
+_COLUMNS = mapping.mapping_of("twin_router_bench").needs
 
 
-def twin_router_bench_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+def twin_router_bench_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
     """A step is a question, a tier an arm: its label says which tiers suffice."""
     result.choices.append(
         "a label is the cheapest tier that sufficed: every stronger tier counts as right, as in "
@@ -407,11 +527,8 @@ def twin_router_bench_read(
                     f"and {row.get('target_tier')!r}",
                     where=where,
                 )
-            query, prompt = str(row["id"]), _prompt(row["messages"], where)
-            task = str(row["benchmark"])
-            result.ask(spec.ImportedQuestion(query, prompt, task, prompt=prompt), where)
-            for number, tier in enumerate(TIERS):
-                yield spec.ImportedAnswer(query, tier, score=float(number >= target))
+            tiers = [{"_tier": tier, "_suffices": n >= target} for n, tier in enumerate(TIERS)]
+            yield where, {**row, "_prompt": _prompt(row["messages"], where), ANSWERS: tiers}
 
 
 def _other(name: Any, target: int) -> bool:
@@ -427,4 +544,4 @@ def _prompt(messages: Any, where: str) -> str:
     )
 
 
-TWIN_ROUTER_BENCH_IMPORTER = spec.importer("twin_router_bench", twin_router_bench_read)
+TWIN_ROUTER_BENCH_IMPORTER = mapping.importer("twin_router_bench", twin_router_bench_records)

@@ -1,4 +1,4 @@
-"""AlpacaEval: `<model>/<annotator>/annotations.json`, preferences of a judge."""
+"""Logs and results of evaluation harnesses, each as its program writes them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import Any
 
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError
+from routeyard.pipelines.ingest import mapping
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.importers import reading as spec
 from routeyard.pipelines.ingest.importers.reading import members
+from routeyard.pipelines.ingest.mapping import ANSWERS, Record
 
 # HELM: a folder per run with `per_instance_stats.json`, `scenario_state.json` and `run_spec.json`.
 #
@@ -29,11 +31,9 @@ _HELM_METRICS = (
     "math_equiv", "code_eval_acc", "pass", "test_avg", "f1_score", "rouge_l",
     "ifeval_strict_accuracy",
 )  # fmt: skip
-#: Metrics of what a request took, in the order of the fields they fill.
-_USAGE = ("num_prompt_tokens", ("num_output_tokens", "num_completion_tokens"), "inference_runtime")
 
 
-def helm_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+def helm_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
     """One run per folder; its metric is the first of `_METRICS` that its instances have."""
     for path in paths:
         folder = path.parent
@@ -53,7 +53,7 @@ def helm_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec
 def _helm_run(
     rows: list[dict[str, Any]], states: Mapping[tuple[str, int], dict[str, Any]],
     run: Mapping[str, Any], model: str, result: spec.ImportResult,
-) -> Iterator[spec.ImportedAnswer]:  # fmt: skip
+) -> Iterator[Record]:  # fmt: skip
     task = str(run.get("name") or run["folder"]).replace(f"model={model}", "").replace(
         f"model={model.replace('/', '_')}", "").strip(",:-")  # fmt: skip
     stats = [_stats(row) for row in rows]
@@ -75,30 +75,13 @@ def _helm_run(
             result.left_out["perturbed copies of instances"] += 1
             continue
         state = states.get((str(row["instance_id"]), trial), {})
-        result.ask(_question(query, task, state, where), where)
-        score = reading.score(found.get(metric), where)
-        yield _answer(query, model, trial, score, state, found, where)
-
-
-def _answer(
-    query: str, model: str, trial: int, score: float | None, state: Mapping[str, Any],
-    found: Mapping[str, Any], where: str,
-) -> spec.ImportedAnswer:  # fmt: skip
-    """One instance's answer; `found` holds the metrics of what the request took."""
-    prompt_tokens, completion_tokens, seconds = (_first(found, names) for names in _USAGE)
-    failed = (state.get("result") or {}).get("success") is False
-    return spec.ImportedAnswer(
-        query=query,
-        model=model,
-        sample=trial,
-        text=_text(state),
-        score=score,
-        served_model=(state.get("request") or {}).get("model_deployment"),
-        prompt_tokens=reading.count(prompt_tokens, where),
-        completion_tokens=reading.count(completion_tokens, where),
-        latency_s=reading.amount(seconds, where),
-        status="error" if failed else None,
-    )
+        failed = (state.get("result") or {}).get("success") is False
+        yield where, {
+            **found, **_question(query, state), "_id": query, "_task": task, "_model": model,
+            "_trial": trial, "_text": _text(state), "_score": found.get(metric),
+            "_served": (state.get("request") or {}).get("model_deployment"),
+            "_status": "error" if failed else None,
+        }  # fmt: skip
 
 
 def _object(path: Path, folder: Path) -> dict[str, Any]:
@@ -139,12 +122,8 @@ def _stats(row: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _first(found: Mapping[str, Any], names: str | tuple[str, ...]) -> Any:
-    listed = (names,) if isinstance(names, str) else names
-    return next((found[name] for name in listed if name in found), None)
-
-
-def _question(query: str, task: str, state: Mapping[str, Any], where: str) -> spec.ImportedQuestion:
+def _question(query: str, state: Mapping[str, Any]) -> dict[str, Any]:
+    """What is asked, and the references: letters where there are options."""
     instance = state.get("instance") or {}
     asked = reading.text((instance.get("input") or {}).get("text"))
     references = [one for one in instance.get("references") or () if isinstance(one, dict)]
@@ -152,15 +131,13 @@ def _question(query: str, task: str, state: Mapping[str, Any], where: str) -> sp
     right = [reading.text((one.get("output") or {}).get("text")) for one in references
              if "correct" in (one.get("tags") or ())]  # fmt: skip
     letters = [letter for letter, text in options.items() if text in right]
-    return spec.ImportedQuestion(
-        id=query,
-        question=asked or query,
-        prompt=reading.text((state.get("request") or {}).get("prompt")) or None,
-        task=task,
-        choices=tuple(reading.text(text) for text in options.values()),
-        references=tuple(letters or right),
-        split=reading.split_named(str(instance.get("split"))),
-    )
+    prompt = reading.text((state.get("request") or {}).get("prompt"))
+    return {
+        "_asked": asked or query, **({"_prompt": prompt} if prompt else {}),
+        "_choices": tuple(reading.text(text) for text in options.values()),
+        "_references": tuple(letters or right),
+        "_split": reading.split_named(str(instance.get("split"))),
+    }  # fmt: skip
 
 
 def _text(state: Mapping[str, Any]) -> str | None:
@@ -168,7 +145,7 @@ def _text(state: Mapping[str, Any]) -> str | None:
     return reading.output_text(completions[0].get("text")) if completions else None
 
 
-HELM_IMPORTER = spec.importer("helm", helm_read)
+HELM_IMPORTER = mapping.importer("helm", helm_records)
 
 
 # lm-evaluation-harness: `samples_<task>_<time>.jsonl`, written with `--log_samples`.
@@ -177,7 +154,7 @@ HELM_IMPORTER = spec.importer("helm", helm_read)
 # (`lm_eval/loggers/evaluation_tracker.py`) and against files that its release 0.4.13
 # wrote for a generation, a multiple-choice and a log-likelihood task.
 
-_LM_EVAL_COLUMNS = ("doc_id", "doc", "target", "arguments", "resps", "filtered_resps")
+_LM_EVAL_COLUMNS = mapping.mapping_of("lm_eval").needs
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T[\d\-.:]+(?=\.json)")
 _NAME = re.compile(rf"samples_(?P<task>.+)_{_STAMP.pattern}")
 #: Metrics in [0, 1], the most telling first.
@@ -197,7 +174,7 @@ _LM_EVAL_METRICS = (
 _FILTERS = ("flexible-extract", "none", "strict-match")
 
 
-def lm_eval_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+def lm_eval_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
     """One folder per model, the newest run of a task; of several filters the first known one."""
     seen: set[tuple[str, str]] = set()
     models: dict[Path, str] = {}
@@ -225,7 +202,7 @@ def lm_eval_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[s
 
 def _lm_eval_run(
     result: spec.ImportResult, path: Path, rows: list[dict[str, Any]], task: str, model: str
-) -> Iterator[spec.ImportedAnswer]:
+) -> Iterator[Record]:
     kinds = {str(row.get("filter", "none")) for row in rows}
     chosen = next((name for name in _FILTERS if name in kinds), min(kinds, default="none"))
     for line, row in enumerate(rows, start=1):
@@ -235,21 +212,13 @@ def _lm_eval_run(
             result.left_out["rows of another filter"] += 1
             continue
         prompt, generates = _request(row["arguments"], where)
-        query = f"{task}/{row['doc_id']}"
-        question = spec.ImportedQuestion(
-            id=query,
-            question=prompt,
-            prompt=prompt,
-            task=task,
-            references=(reading.text(row["target"]),) if reading.text(row["target"]) else (),
-        )
-        result.ask(question, where)
-        generated = _generated(row["resps"]) if generates else None
-        graded = _score(row, where)
-        if graded is None and generated is None:
-            result.left_out["rows without text and without a metric in [0, 1]"] += 1
-            continue
-        yield spec.ImportedAnswer(query=query, model=model, text=generated, score=graded)
+        target = reading.text(row["target"])
+        yield where, {
+            **row, "_task": task, "_model": model, "_prompt": prompt,
+            "_references": [target] if target else None,
+            "_generated": _generated(row["resps"]) if generates else None,
+            "_score": _score(row, where),
+        }  # fmt: skip
 
 
 def _run_of(folder: Path) -> tuple[str, dict[str, Any]]:
@@ -316,7 +285,7 @@ def _score(row: dict[str, Any], where: str) -> float | None:
     return None
 
 
-LM_EVAL_IMPORTER = spec.importer("lm_eval", lm_eval_read, newest_first=_STAMP)
+LM_EVAL_IMPORTER = mapping.importer("lm_eval", lm_eval_records, newest_first=_STAMP)
 
 
 # MMLU-Pro's `eval_results`: one zip per model, holding one JSON list.
@@ -403,16 +372,14 @@ MMLU_PRO_IMPORTER = spec.importer("mmlu_pro", mmlu_pro_read)
 
 # ZeroEval: `result_dirs/<task>/<model>.json`, raw outputs of one model per file.
 
-_ZEROEVAL_COLUMNS = ("id", "output")
+_ZEROEVAL_COLUMNS = mapping.mapping_of("zeroeval").needs
 #: task of the path → rule scorer that reads its answers.
 _SCORERS = {"gsm": "numeric", "math": "math", "mmlu": "mcq", "crux": "literal", "zebra": "given"}
 #: Of other tasks the shape of each reference says how its answers are read.
 _BY_SHAPE = "auto"
 
 
-def zeroeval_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+def zeroeval_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
     """Outputs are labelled here, by a rule scorer, not as upstream labelled them."""
     for path in paths:
         if path.name.endswith(".summary.json"):
@@ -426,32 +393,16 @@ def zeroeval_read(
         for where, row in reading.records(rows, _ZEROEVAL_COLUMNS, f"{task}/{path.name}"):
             history = row.get("chat_history")
             prompt = reading.text(history[0]) if isinstance(history, list) and history else None
-            asked = reading.text(row.get("question")) or prompt or ""
-            query = f"{task}/{row['id']}"
-            question = spec.ImportedQuestion(
-                id=query,
-                question=asked,
-                prompt=prompt,
-                task=task,
-                references=_references(row, scorer),
-                choices=reading.options(row.get("choices")),
-                scorer=scorer,
-            )
-            result.ask(question, where)
-            outputs = row["output"]
-            outputs = outputs if isinstance(outputs, list) else [outputs]
-            for sample, output in enumerate(outputs):
-                if output is None:
-                    result.left_out["absent outputs"] += 1
-                    continue
-                generator = row.get("generator")
-                yield spec.ImportedAnswer(
-                    query=query,
-                    model=model,
-                    sample=sample,
-                    text=reading.output_text(output),
-                    served_model=None if generator is None else str(generator),
-                )
+            outputs = row["output"] if isinstance(row["output"], list) else [row["output"]]
+            own = {"_task": task, "_scorer": scorer, "_references": _references(row, scorer),
+                   "_asked": reading.text(row.get("question")) or prompt or ""}  # fmt: skip
+            answers = [
+                {"_model": model, "_sample": sample, "_output": output,
+                 "generator": row.get("generator")}
+                for sample, output in enumerate(outputs)
+            ]  # fmt: skip
+            said = {} if prompt is None else {"_prompt": prompt}
+            yield where, {**row, **own, **said, ANSWERS: answers}
 
 
 def _references(row: dict[str, Any], scorer: str) -> tuple[str, ...]:
@@ -464,48 +415,24 @@ def _references(row: dict[str, Any], scorer: str) -> tuple[str, ...]:
     return reading.texts(answer)
 
 
-ZEROEVAL_IMPORTER = spec.importer("zeroeval", zeroeval_read)
+ZEROEVAL_IMPORTER = mapping.importer("zeroeval", zeroeval_records)
 
 
-_ALPACA_EVAL_COLUMNS = (
-    "instruction",
-    "output_1",
-    "generator_1",
-    "output_2",
-    "generator_2",
-    "preference",
-)
+# AlpacaEval: `<model>/<annotator>/annotations.json`, preferences of a judge.
+# Score = preference - 1: 0 when the reference is preferred, 1 when the model is.
 
 
-def alpaca_eval_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
-    """Score = preference - 1: 0 when the reference is preferred, 1 when the model is."""
+def alpaca_eval_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+    """One annotation each; a question is known by its text."""
+    needs = mapping.mapping_of("alpaca_eval").needs
     for path in paths:
         rows = reading.objects(reading.load_json(path), str(path))
         name = f"{path.parent.parent.name}/{path.parent.name}"
-        for where, row in reading.records(rows, _ALPACA_EVAL_COLUMNS, name):
-            instruction = reading.text(row["instruction"])
-            query = hashlib.sha256(instruction.encode()).hexdigest()[:12]
-            question = spec.ImportedQuestion(
-                id=query,
-                question=instruction,
-                prompt=instruction,
-                task=reading.text(row.get("dataset")) or "alpaca_eval",
-                references=(reading.text(row["output_1"]),),
-                domain="instructions",
-            )
-            result.ask(question, where)
-            preferred = row["preference"]
-            if reading.number(preferred, where) is None:
-                result.left_out["annotations without a preference"] += 1
-                continue
-            yield spec.ImportedAnswer(
-                query=query,
-                model=str(row["generator_2"]),
-                text=reading.output_text(row["output_2"]),
-                score=reading.score(preferred, where, low=1.0, high=2.0),
-            )
+        for where, row in reading.records(rows, needs, name):
+            digest = hashlib.sha256(reading.text(row["instruction"]).encode()).hexdigest()
+            task = reading.text(row.get("dataset")) or "alpaca_eval"
+            first = [reading.text(row["output_1"])]
+            yield where, {**row, "_id": digest[:12], "_task": task, "output_1": first}
 
 
-ALPACA_EVAL_IMPORTER = spec.importer("alpaca_eval", alpaca_eval_read)
+ALPACA_EVAL_IMPORTER = mapping.importer("alpaca_eval", alpaca_eval_records)

@@ -35,38 +35,34 @@ def steps_of_sample(
             first.setdefault(hashes[-1], number)
     key = {"query_id": query, "model_id": model, "sample": int(sample["epoch"]) - 1}
     rows = []
-    for number, call in enumerate(calls):
-        hashes = chains[number]
+    for number, (call, hashes) in enumerate(zip(calls, chains, strict=True)):
         parents = [first[one] for one in hashes[:-1] if first.get(one, number) < number]
         placed = {
-            "step": number,
             "parent": max(parents, default=None),
             "prefix_hash": hashes[-1] if hashes else None,
         }
-        rows.append({**key, **placed, **_call(call, model, where)})
+        rows.append(_call(call, key | placed, number, model, where))
     return rows
 
 
-def _call(call: Mapping[str, Any], model: str, where: str) -> dict[str, Any]:
+def _call(
+    call: Mapping[str, Any], key: Mapping[str, Any], number: int, model: str, where: str
+) -> dict[str, Any]:
     """What one model event says of itself."""
     output = reading.obj(call["output"], where)
     choice = (output.get("choices") or [{}])[0]
     message = choice.get("message") or {}
     called = [str(one.get("function")) for one in message.get("tool_calls") or []]
-    return {
-        "acted_by": str(call.get("model") or model),
-        "action": "call" if called else "answer",
-        "queries": [],
-        "found": [],
-        "status": "error" if output.get("error") or call.get("error") else "ok",
-        "served_model": output.get("model"),
+    return reading.step(
+        key, number, str(call.get("model") or model), called,
+        failed=output.get("error") or call.get("error"),
+        served_model=output.get("model"),
         **reading.usage(output.get("usage"), where).columns,
-        "latency_s": _seconds(call, output, where),
-        "attempts": 1,
-        "requested_at": iso_time(call.get("timestamp"), where),
-        "tools_offered": [str(one.get("name")) for one in call.get("tools") or []],
-        "tools_called": called,
-    }
+        latency_s=_seconds(call, output, where),
+        requested_at=iso_time(call.get("timestamp"), where),
+        tools_offered=[str(one.get("name")) for one in call.get("tools") or []],
+        tools_called=called,
+    )  # fmt: skip
 
 
 def _prefixes(call: Mapping[str, Any]) -> list[str]:

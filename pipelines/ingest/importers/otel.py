@@ -15,7 +15,7 @@ from typing import Any
 from routeyard.pipelines.common.trajectories import iso_time
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.importers import reading as spec
-from routeyard.pipelines.ingest.importers.conversations import TOKENS, sums_of
+from routeyard.pipelines.ingest.importers.agents import TOKENS, sums_of
 
 _CALLS = ("chat", "text_completion", "generate_content", "responses")
 #: Attribute of an evaluation's outcome, on any span of the trajectory.
@@ -136,8 +136,7 @@ def _answer(
         text=reading.output_text(text),
         score=outcome,
         served_model=last.get("gen_ai.response.model") if len(calls) == 1 else None,
-        latency_s=sums_of(rows, ["latency_s"])["latency_s"],
-        **sums_of(rows, TOKENS),
+        **sums_of(rows, (*TOKENS, "latency_s")),
         calls=len(rows),
     )
 
@@ -154,29 +153,20 @@ def _step(
         return reading.count(value, where)
 
     error = told.get("error.type")
-    return {
-        "query_id": own,
-        "model_id": model,
-        "sample": 0,
-        "step": number,
-        "acted_by": _arm(told),
-        "action": "call" if "tool" in reading.text(told.get("gen_ai.response.finish_reasons"))
-        else "answer",
-        "queries": [],
-        "found": [],
-        "status": "error" if error else "ok",
-        "error": None if error is None else str(error),
-        "served_model": told.get("gen_ai.response.model"),
-        "prompt_tokens": count("input_tokens", "prompt_tokens"),
-        "completion_tokens": count("output_tokens", "completion_tokens"),
-        "reasoning_tokens": count("reasoning.output_tokens", "reasoning_tokens"),
-        "cache_read_tokens": count("cache_read.input_tokens", "cache_read_input_tokens"),
-        "cache_write_tokens": count("cache_creation.input_tokens", "cache_creation_input_tokens"),
-        "latency_s": call["seconds"],
-        "attempts": 1,
-        "requested_at": iso_time(call["start"], where),
-        "outcome": outcome,
-    }  # fmt: skip
+    return reading.step(
+        {"query_id": own, "model_id": model, "sample": 0}, number, _arm(told),
+        "tool" in reading.text(told.get("gen_ai.response.finish_reasons")), failed=error,
+        error=None if error is None else str(error),
+        served_model=told.get("gen_ai.response.model"),
+        prompt_tokens=count("input_tokens", "prompt_tokens"),
+        completion_tokens=count("output_tokens", "completion_tokens"),
+        reasoning_tokens=count("reasoning.output_tokens", "reasoning_tokens"),
+        cache_read_tokens=count("cache_read.input_tokens", "cache_read_input_tokens"),
+        cache_write_tokens=count("cache_creation.input_tokens", "cache_creation_input_tokens"),
+        latency_s=call["seconds"],
+        requested_at=iso_time(call["start"], where),
+        outcome=outcome,
+    )  # fmt: skip
 
 
 def _arm(told: Mapping[str, Any]) -> str:

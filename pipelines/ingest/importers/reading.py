@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+import traceback
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -17,9 +19,40 @@ import yaml
 
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError, Unsafe
-from routeyard.pipelines.common.untrusted import regular
+from routeyard.pipelines.common.untrusted import regular, too_large
 from routeyard.pipelines.common.usage import TokenUsage, usage_of
-from routeyard.schemas.errors import did_you_mean
+from routeyard.schemas.errors import RouteyardError, did_you_mean
+
+#: What a value of another kind raises where the format's was expected.
+_SURPRISES = (
+    ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
+
+
+@contextmanager
+def named_errors(path: Path, what: str, next_step: str) -> Iterator[None]:
+    """Turn what a value of another kind raises into an error that names the source.
+
+    Readers name what they expect to go wrong; a stranger's file can hold anything anywhere.
+
+    Args:
+        next_step: `{at}` in it is where the reader stopped.
+    """
+    try:
+        yield
+    except RouteyardError:
+        raise
+    except MemoryError as error:
+        raise too_large(path, "needs more memory than there is") from error
+    except _SURPRISES as error:
+        *_, last = traceback.extract_tb(error.__traceback__)
+        raise SourceError(
+            f"{what}: {type(error).__name__}: {str(error)[:300]!r}",
+            where=str(path),
+            next_step=next_step.replace("{at}", f"{Path(last.filename).name}:{last.lineno}"),
+        ) from error
+
 
 # What an importer is: a declaration, and a reader that yields answers and adds questions.
 
@@ -156,7 +189,7 @@ def importer(
     about: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in FORMATS[name].items()
-        if key != "reader"
+        if key not in ("reader", "mapping")
     }
     return Importer(name=name, read=read, newest_first=newest_first, **about)
 
@@ -446,6 +479,17 @@ def options(value: Any) -> tuple[str, ...]:
     if isinstance(value, list):
         value = ["" if item is None else item for item in value]
     return texts(value)
+
+
+def step(
+    key: Mapping[str, Any], number: int | None, arm: str, called: object = False, *,
+    failed: object = False, **known: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """A row of `steps`: one call of a model, which called tools or answered."""
+    return {
+        **key, "step": number, "acted_by": arm, "action": "call" if called else "answer",
+        "queries": [], "found": [], "status": "error" if failed else "ok", "attempts": 1, **known,
+    }  # fmt: skip
 
 
 # Members of a zip file, within limits: a small archive can unfold into a full disk.

@@ -1,16 +1,11 @@
-"""ulab LLMRouter: JSONL of one routed answer per line.
-
-Layout checked against ulab-uiuc/LLMRouter: `llmrouter/data/README.md` (output formats)
-and `llmrouter/data/api_calling_evaluation.py`, which writes the files. A question is
-what upstream takes as one: task, query and ground truth.
-"""
+"""Routing benchmarks as they are published: their records, which `importers.yaml` maps."""
 
 from __future__ import annotations
 
 import ast
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,8 +17,10 @@ import pyarrow.parquet as pq
 from routeyard.pipelines.common import files, pickles
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.untrusted import bounded
+from routeyard.pipelines.ingest import mapping
 from routeyard.pipelines.ingest.importers import reading
 from routeyard.pipelines.ingest.importers import reading as spec
+from routeyard.pipelines.ingest.mapping import ANSWERS, Record
 
 # EmbedLLM: `train.csv`, `val.csv`, `test.csv` with one 0/1 label per model and prompt.
 #
@@ -33,37 +30,7 @@ from routeyard.pipelines.ingest.importers import reading as spec
 # better of repeated labels and 0 for missing ones; here repeats are samples and what is
 # missing is missing.
 
-_EMBEDLLM_COLUMNS = ("prompt_id", "model_id", "model_name", "category", "prompt", "label")
-
-
-def embedllm_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
-    """Repeats of (model, prompt), conflicting or not, are kept as samples."""
-    for path in paths:
-        for number, row in enumerate(reading.csv_rows(path, _EMBEDLLM_COLUMNS), 1):
-            where = f"{path.name}, row {number}"
-            query, model = row["prompt_id"], row["model_name"]
-            question = spec.ImportedQuestion(
-                id=query,
-                question=row["prompt"],
-                prompt=row["prompt"],
-                task=row["category"],
-                split=reading.SPLITS.get(path.stem),
-            )
-            result.ask(question, where)
-            label = reading.score(row["label"], where)
-            if label is None:
-                result.left_out["rows without a label"] += 1
-                continue
-            sample = result.next_sample(query, model)
-            yield spec.ImportedAnswer(query=query, model=model, sample=sample, score=label)
-    repeats = sum(n - 1 for n in result.samples.values())
-    if repeats:
-        result.left_out["nothing; repeats of a model and prompt kept as samples"] = repeats
-
-
-EMBEDLLM_IMPORTER = spec.importer("embedllm", embedllm_read)
+EMBEDLLM_IMPORTER = mapping.importer("embedllm")
 
 
 # LLMRouterBench: a tree `results/bench/<dataset>/<split>/<model>/…json`.
@@ -75,15 +42,13 @@ EMBEDLLM_IMPORTER = spec.importer("embedllm", embedllm_read)
 # score as 0; here such an answer has no score.
 
 _HEADER = ("model_name", "dataset_name", "split", "records")
-_RECORD = ("index", "origin_query", "prompt", "score", "ground_truth")
+_RECORD = mapping.mapping_of("llmrouterbench").needs
 #: How the three places that catch an error write it in place of the output.
 _LLMROUTERBENCH_FAILED = ("Generation failed: ", "Processing failed: ", "Unexpected error: ")
 _STAMP = re.compile(r"\d{8}_\d{6}(?=\.json$)")
 
 
-def llmrouterbench_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+def llmrouterbench_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
     """Identity comes from the header, not from the path; failed calls are missing answers."""
     seen: set[tuple[str, ...]] = set()
     for path in paths:
@@ -92,7 +57,7 @@ def llmrouterbench_read(
             continue
         run = reading.obj(content, str(path))
         reading.need(run, _HEADER, str(path))
-        identity = tuple(str(run[key]) for key in _HEADER[:3])
+        model, dataset, split = identity = tuple(str(run[key]) for key in _HEADER[:3])
         if run.get("demo"):
             result.left_out["demonstration runs"] += 1
             continue
@@ -100,46 +65,23 @@ def llmrouterbench_read(
             result.skip("older runs of the same model and dataset", path.name)
             continue
         seen.add(identity)
-        yield from _run(result, identity, reading.objects(run["records"], str(path)), path.name)
+        rows = reading.objects(run["records"], str(path))
+        for where, record in reading.records(rows, _RECORD, path.name):
+            output = reading.text(record.get("raw_output"))
+            # A failed record may have lost its question too: it is looked at first.
+            if output.startswith(_LLMROUTERBENCH_FAILED):
+                result.left_out["failed calls"] += 1
+            elif not output and reading.score(record["score"], where) is None:
+                result.left_out["records without output and score"] += 1
+            else:
+                asked = reading.text(record["origin_query"]) or reading.text(record["prompt"])
+                own = {"_model": model, "_dataset": dataset, "_split": split, "_asked": asked}
+                yield where, {**record, **own}
 
 
-def _run(
-    result: spec.ImportResult, identity: tuple[str, ...], rows: list[dict[str, Any]], name: str
-) -> Iterator[spec.ImportedAnswer]:
-    model, dataset, split = identity
-    for where, record in reading.records(rows, _RECORD, name):
-        output = reading.output_text(record.get("raw_output"))
-        # A failed record may have lost its question too: it is looked at first.
-        if output is not None and output.startswith(_LLMROUTERBENCH_FAILED):
-            result.left_out["failed calls"] += 1
-            continue
-        graded = reading.score(record["score"], where)
-        if graded is None and not output:
-            result.left_out["records without output and score"] += 1
-            continue
-        query = f"{dataset}/{split}/{record['index']}"
-        question = spec.ImportedQuestion(
-            id=query,
-            question=reading.text(record["origin_query"]) or reading.text(record["prompt"]),
-            prompt=reading.text(record["prompt"]),
-            task=dataset,
-            references=reading.texts(record["ground_truth"]),
-            split=split,
-        )
-        result.ask(question, where)
-        tokens = reading.count(record.get("completion_tokens"), where)
-        yield spec.ImportedAnswer(
-            query=query,
-            model=model,
-            text=output,
-            score=graded,
-            prompt_tokens=reading.count(record.get("prompt_tokens"), where),
-            completion_tokens=tokens,
-            cost_usd=reading.spent(record.get("cost"), tokens, where),
-        )
-
-
-LLMROUTERBENCH_IMPORTER = spec.importer("llmrouterbench", llmrouterbench_read, newest_first=_STAMP)
+LLMROUTERBENCH_IMPORTER = mapping.importer(
+    "llmrouterbench", llmrouterbench_records, newest_first=_STAMP
+)
 
 
 # MixInstruct: instructions with the candidates of several models and their metrics.
@@ -148,78 +90,56 @@ LLMROUTERBENCH_IMPORTER = spec.importer("llmrouterbench", llmrouterbench_read, n
 # llm-blender/mix-instruct and against its reader in yuchenlin/LLM-Blender
 # (`llm_blender/pair_ranker/data.py`: JSON lines or one JSON list).
 
-_MIXINSTRUCT_COLUMNS = ("id", "instruction", "input", "output", "candidates")
-#: The metric taken as score: in [0, 1], and the field's usual one for this set.
-METRIC = "bertscore"
+_MIXINSTRUCT_COLUMNS = mapping.mapping_of("mixinstruct").needs
 
 
-def by_bertscore(scores: dict[str, Any], where: str) -> float | None:
-    """The candidate's BERTScore."""
-    return reading.score(scores.get(METRIC), where)
+def mixinstruct_records(
+    paths: Sequence[Path], result: spec.ImportResult, *, likely: bool = False
+) -> Iterator[Record]:
+    """Candidates with one of their metrics as score; `cmp_results` stays in the source.
 
-
-def by_bartscore(scores: dict[str, Any], where: str) -> float | None:
-    """exp(BARTScore): the score that RouterBench+ (section 4.1) and CSCR take for this set.
-
-    BARTScore is a mean log-probability, at most 0, so its exponential is in (0, 1].
+    BERTScore is in [0, 1], and the field's usual one for this set. BARTScore is a mean
+    log-probability, at most 0: its exponential is the score that RouterBench+ (section 4.1) and
+    CSCR take.
     """
-    found = reading.number(scores.get("bartscore"), where)
-    return None if found is None else reading.score(math.exp(min(found, 700.0)), where)
-
-
-Graded = Callable[[dict[str, Any], str], float | None]
-
-
-def mixinstruct_read(
-    paths: Sequence[Path], result: spec.ImportResult, graded: Graded = by_bertscore
-) -> Iterator[spec.ImportedAnswer]:
-    """Candidates with one of their metrics as score; `cmp_results` stays in the source."""
     for path in paths:
         # The dataset's own folder holds each split once; revisions hold JSON beside JSONL.
         split = reading.split_of(path)
         for where, row in reading.records(
             reading.json_rows(path), _MIXINSTRUCT_COLUMNS, path.name, result
         ):
-            yield from _candidates(result, row, split, where, graded)
+            parts = (reading.text(row["instruction"]), reading.text(row["input"]))
+            candidates = reading.objects(row["candidates"], where)
+            for candidate in candidates:
+                reading.need(candidate, ("model", "text", "scores"), where)
+                scores = reading.obj(candidate["scores"], where)
+                if likely:
+                    found = reading.number(scores.get("bartscore"), where)
+                    candidate["_likelihood"] = (
+                        None if found is None else math.exp(min(found, 700.0))
+                    )
+            query = str(row["id"])
+            yield (
+                where,
+                {
+                    **row,
+                    "_asked": "\n".join(part for part in parts if part),
+                    "_task": query.split("/")[0] if "/" in query else "mixinstruct",
+                    "_split": split,
+                    ANSWERS: candidates,
+                },
+            )
 
 
-def _candidates(
-    result: spec.ImportResult, row: dict[str, Any], split: str | None, where: str, graded: Graded
-) -> Iterator[spec.ImportedAnswer]:
-    query = str(row["id"])
-    parts = (reading.text(row["instruction"]), reading.text(row["input"]))
-    asked = "\n".join(part for part in parts if part)
-    question = spec.ImportedQuestion(
-        id=query,
-        question=asked,
-        prompt=asked,
-        task=query.split("/")[0] if "/" in query else "mixinstruct",
-        references=reading.texts(row["output"]),
-        split=split,
-    )
-    result.ask(question, where)
-    for candidate in reading.objects(row["candidates"], where):
-        reading.need(candidate, ("model", "text", "scores"), where)
-        scores = reading.obj(candidate["scores"], where)
-        yield spec.ImportedAnswer(
-            query=query,
-            model=str(candidate["model"]),
-            text=reading.output_text(candidate["text"]),
-            score=graded(scores, where),
-        )
+MIXINSTRUCT_IMPORTER = mapping.importer("mixinstruct", mixinstruct_records)
 
-
-MIXINSTRUCT_IMPORTER = spec.importer("mixinstruct", mixinstruct_read)
-
-BARTSCORE = spec.importer("mixinstruct_bartscore", partial(mixinstruct_read, graded=by_bartscore))
+BARTSCORE = mapping.importer("mixinstruct_bartscore", partial(mixinstruct_records, likely=True))
 
 
 # RouteLLM: `mmlu_<subject>.csv` and `gsm8k_responses.csv`, a strong and a weak model.
 
 
-def routellm_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+def routellm_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
     """Every column besides `prompt` and `<model>_response` is a model."""
     for path in paths:
         task = path.stem.removeprefix("mmlu_").removesuffix("_responses")
@@ -227,19 +147,12 @@ def routellm_read(
         for number, row in enumerate(reading.csv_rows(path, ("prompt",))):
             where = f"{path.name}, row {number + 1}"
             models = models or _routellm_models(row, where)
-            query = f"{task}-{number}"
-            prompt = row["prompt"]
-            result.ask(
-                spec.ImportedQuestion(id=query, question=prompt, prompt=prompt, task=task), where
-            )
-            for model in models:
-                graded = reading.score(row[model], f"{where}, {model}")
-                if graded is None:
-                    result.left_out["pairs without label"] += 1
-                    continue
-                yield spec.ImportedAnswer(
-                    query=query, model=model, text=row.get(f"{model}_response"), score=graded
-                )
+            answers = [
+                {"_model": model, "_score": row[model], "_text": row.get(f"{model}_response"),
+                 "_where": f"{where}, {model}"}
+                for model in models
+            ]  # fmt: skip
+            yield where, {**row, "_task": task, "_number": number, ANSWERS: answers}
 
 
 def _routellm_models(row: dict[str, str], where: str) -> list[str]:
@@ -255,7 +168,7 @@ def _routellm_models(row: dict[str, str], where: str) -> list[str]:
     return models
 
 
-ROUTELLM_IMPORTER = spec.importer("routellm", routellm_read)
+ROUTELLM_IMPORTER = mapping.importer("routellm", routellm_records)
 
 
 # RouterArena: a router's predictions, one model's answer per query.
@@ -265,16 +178,12 @@ ROUTELLM_IMPORTER = spec.importer("routellm", routellm_read)
 # scripts that write and check them (`llm_inference/run.py`, `llm_evaluation/run.py`,
 # `router_inference/check_config_prediction_files.py`).
 
-_ROUTERARENA_COLUMNS = ("global index", "prompt", "prediction", "generated_result")
-
-
+_ROUTERARENA_COLUMNS = mapping.mapping_of("routerarena").needs
 #: The same queries in other words; upstream measures with them whether a router's choice holds.
 _REWORDED = "-robustness"
 
 
-def routerarena_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+def routerarena_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
     """Robustness files, placeholders and failed calls are counted, not imported."""
     if result.source.is_dir():
         reworded = {path for path in paths if path.stem.endswith(_REWORDED)}
@@ -285,39 +194,21 @@ def routerarena_read(
         for where, row in reading.records(
             reading.json_rows(path), _ROUTERARENA_COLUMNS, path.name, result
         ):
-            index, model = str(row["global index"]), str(row["prediction"])
-            question = spec.ImportedQuestion(
-                id=index,
-                question=reading.text(row["prompt"]),
-                prompt=reading.text(row["prompt"]),
-                task=index.rsplit("_", 1)[0],
-            )
-            result.ask(question, where)
+            key = index, _ = str(row["global index"]), str(row["prediction"])
+            answers = []
             call = _call(row["generated_result"], where, graded=row.get("accuracy") is not None)
+            output = None if call is None else reading.output_text(call["generated_answer"])
             if call is None:
                 result.left_out["failed or absent calls"] += 1
-                continue
-            output = reading.output_text(call["generated_answer"])
-            if (index, model) in seen:
+            elif key in seen:
                 # Several routers that chose the same model share one cached answer.
-                same = "same answer" if seen[index, model] == output else "other answer"
+                same = "same answer" if seen[key] == output else "other answer"
                 result.left_out[f"repeats by another router, {same}"] += 1
-                continue
-            seen[index, model] = output
-            usage = reading.obj(call.get("token_usage") or {}, where)
-            asked, answered = (
-                reading.count(usage.get(f"{new}_tokens", usage.get(f"{old}_tokens")), where)
-                for new, old in (("input", "prompt"), ("output", "completion"))
-            )
-            yield spec.ImportedAnswer(
-                query=index,
-                model=model,
-                text=output,
-                score=reading.score(row.get("accuracy"), where),
-                prompt_tokens=asked,
-                completion_tokens=answered,
-                cost_usd=reading.spent(row.get("cost"), answered, where),
-            )
+            else:
+                seen[key] = output
+                usage = reading.obj(call.get("token_usage") or {}, where)
+                answers = [{**row, "generated_answer": output, "token_usage": usage}]
+            yield where, {**row, "_task": index.rsplit("_", 1)[0], ANSWERS: answers}
 
 
 def _call(value: Any, where: str, *, graded: bool) -> dict[str, Any] | None:
@@ -327,7 +218,7 @@ def _call(value: Any, where: str, *, graded: bool) -> dict[str, Any] | None:
     return None if absent or call.get("provider") == "placeholder" else call
 
 
-ROUTERARENA_IMPORTER = spec.importer("routerarena", routerarena_read)
+ROUTERARENA_IMPORTER = mapping.importer("routerarena", routerarena_records)
 
 
 # RouterBench: `routerbench_{0,5}shot.pkl`, a wide pandas pickle of eleven models.
@@ -542,46 +433,27 @@ ROUTEREVAL_IMPORTER = spec.importer("routereval", routereval_read)
 # fields (`judge_response`, `num_input_tokens`, `num_output_tokens`, `response`, `score`).
 # SPROUT-o3mini has the same columns and one more model.
 
-_SPROUT_COLUMNS = ("key", "dataset", "prompt", "golden_answer")
+_SPROUT_COLUMNS = mapping.mapping_of("sprout").needs
 _STRUCT = ("num_input_tokens", "num_output_tokens", "score")
 
 
-def sprout_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+def sprout_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
     """Tokens are given, dollars are not: costs stay unknown."""
     for path in paths:
         models = _sprout_models(path)
         split = reading.split_of(path)
         rows = files.rows(path, "parquet")
         for where, row in reading.records(rows, _SPROUT_COLUMNS, path.name, result):
-            query = f"{row['dataset']}/{row['key']}"
-            question = spec.ImportedQuestion(
-                id=query,
-                question=reading.text(row["prompt"]),
-                prompt=reading.text(row["prompt"]),
-                task=reading.text(row["dataset"]),
-                references=reading.texts(row["golden_answer"]),
-                split=split,
-            )
-            result.ask(question, where)
-            for model in models:
-                cell = row.get(model)
-                if not isinstance(cell, dict):
-                    result.left_out["pairs without answer"] += 1
-                    continue
+            cells = {model: row[model] for model in models if isinstance(row.get(model), dict)}
+            for model, cell in cells.items():
                 reading.need(cell, _STRUCT, f"{where}, {model}")
-                graded = reading.score(cell["score"], f"{where}, {model}")
-                output = cell.get("response")
-                if graded is None and output is None:
-                    result.left_out["pairs without score"] += 1
-                    continue
-                yield spec.ImportedAnswer(
-                    query=query,
-                    model=model,
-                    text=reading.output_text(output),
-                    score=graded,
-                    prompt_tokens=reading.count(cell["num_input_tokens"], where),
-                    completion_tokens=reading.count(cell["num_output_tokens"], where),
-                )
+            if absent := len(models) - len(cells):
+                result.left_out["pairs without answer"] += absent
+            answers = [
+                {**cell, "_model": model, "_where": f"{where}, {model}"}
+                for model, cell in cells.items()
+            ]
+            yield where, {**row, "_split": split, ANSWERS: answers}
 
 
 def _sprout_models(path: Path) -> list[str]:
@@ -599,54 +471,41 @@ def _sprout_models(path: Path) -> list[str]:
     return models
 
 
-SPROUT_IMPORTER = spec.importer("sprout", sprout_read)
+SPROUT_IMPORTER = mapping.importer("sprout", sprout_records)
 
 
-_ULAB_COLUMNS = ("task_name", "query", "ground_truth", "model_name", "response", "performance")
+# ulab LLMRouter: JSONL of one routed answer per line.
+#
+# Layout checked against ulab-uiuc/LLMRouter: `llmrouter/data/README.md` (output formats)
+# and `llmrouter/data/api_calling_evaluation.py`, which writes the files. A question is
+# what upstream takes as one: task, query and ground truth.
+
+_ULAB_COLUMNS = mapping.mapping_of("ulab").needs
 #: What `call_api` and the script around it write in place of a response.
 _ULAB_FAILED = ("API Error", "ERROR: ")
 
 
-def ulab_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+def ulab_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
     """Error texts in place of a response are missing answers."""
     # Files of the same ending beside the routed answers hold only the queries.
     paths = [path for path in paths if "routing" in path.name] or paths
-    ids: dict[tuple[str, ...], str] = {}
+    #: Question → its id and split: one of both files keeps the split it came with.
+    known: dict[tuple[str, ...], tuple[str, str | None]] = {}
     for path in paths:
         split = next((s for s in ("train", "test") if f"_{s}" in path.stem), None)
         for where, row in reading.records(
             files.rows(path, "jsonl"), _ULAB_COLUMNS, path.name, result
         ):
-            task, asked, truth = (reading.text(row[key]) for key in _ULAB_COLUMNS[:3])
-            query = ids.setdefault((task, asked, truth), f"{task}/{len(ids)}")
-            there = result.questions.get(query)
-            question = spec.ImportedQuestion(
-                id=query,
-                question=asked,
-                prompt=asked,
-                task=task,
-                choices=_choices(row.get("choices"), where),
-                references=reading.texts(row["ground_truth"]),
-                # A query of both files is one question; it keeps the split it came with.
-                split=there.split if there else split,
-            )
-            result.ask(question, where)
+            asked = tuple(reading.text(row[key]) for key in _ULAB_COLUMNS[:3])
+            query, first = known.setdefault(asked, (f"{asked[0]}/{len(known)}", split))
+            options = _choices(row.get("choices"), where)
+            own: dict[str, Any] = {"_id": query, "_split": first, "_choices": options}
             output = row["response"]
             unanswered = output is None and row["performance"] is None
             if unanswered or str(output).startswith(_ULAB_FAILED):
                 result.left_out["failed calls"] += 1
-                continue
-            model = str(row["model_name"])
-            yield spec.ImportedAnswer(
-                query=query,
-                model=model,
-                sample=result.next_sample(query, model),
-                text=reading.output_text(output),
-                score=reading.score(row["performance"], where),
-                prompt_tokens=reading.count(row.get("input_tokens"), where),
-                completion_tokens=reading.count(row.get("output_tokens"), where),
-                latency_s=reading.amount(row.get("response_time"), where),
-            )
+                own[ANSWERS] = []
+            yield where, {**row, **own}
 
 
 def _choices(value: object, where: str) -> tuple[str, ...]:
@@ -658,4 +517,4 @@ def _choices(value: object, where: str) -> tuple[str, ...]:
     return reading.options(value)
 
 
-ULAB_IMPORTER = spec.importer("ulab", ulab_read)
+ULAB_IMPORTER = mapping.importer("ulab", ulab_records)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
@@ -20,7 +18,6 @@ from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import sha256
 from routeyard.pipelines.common.pool import published_size
 from routeyard.pipelines.common.staging import place, staging
-from routeyard.pipelines.common.untrusted import too_large
 from routeyard.pipelines.ingest.guess_scorers import ScorerAgreement, scorer_agreement
 from routeyard.pipelines.ingest.importers.reading import (
     ImportedAnswer,
@@ -28,10 +25,11 @@ from routeyard.pipelines.ingest.importers.reading import (
     Importer,
     ImportResult,
     found_files,
+    named_errors,
     newest_first,
 )
 from routeyard.schemas import STEPS
-from routeyard.schemas.errors import BadInput, RouteyardError
+from routeyard.schemas.errors import BadInput
 from routeyard.schemas.release import NAMES
 
 # The recipe of an import: it builds a release from the two Parquet files beside it.
@@ -118,11 +116,6 @@ def write_yaml(content: dict[str, Any], importer: Importer, path: Path) -> None:
 
 
 _BATCH = 50_000
-#: What a value of another kind raises where the format's was expected.
-_SURPRISES = (
-    ArithmeticError, AttributeError, LookupError, NotImplementedError, RecursionError, TypeError,
-    ValueError,
-)  # fmt: skip
 #: Type of a field → Arrow type of its column.
 _ARROW = {
     "str": pa.string(),
@@ -184,7 +177,11 @@ def run_import(
             next_step=f"expected: {importer.layout}",
         )
     with staging(target) as folder:
-        with _named_errors(path, importer):
+        with named_errors(
+            path, "the source has a value that the format does not allow",
+            f"fetch or write it again; expected: {importer.layout}; where the file is as expected, "
+            "the importer is wrong at {at}",
+        ):  # fmt: skip
             result = ImportResult(path)
             paths = found_files(path, importer.files, importer.layout)
             if importer.newest_first is not None:
@@ -221,29 +218,6 @@ def run_import(
         steps=len(result.steps),
         scorer_agreement=agreement,
     )
-
-
-@contextmanager
-def _named_errors(path: Path, importer: Importer) -> Iterator[None]:
-    """Turn what a value of another kind raises into an error that names the source.
-
-    Importers name what they expect to go wrong; a stranger's file can hold anything anywhere.
-    """
-    try:
-        yield
-    except RouteyardError:
-        raise
-    except MemoryError as e:
-        raise too_large(path, "needs more memory than there is") from e
-    except _SURPRISES as e:
-        what = f"{type(e).__name__}: {str(e)[:300]!r}"
-        *_, at = traceback.extract_tb(e.__traceback__)
-        raise SourceError(
-            f"the source has a value that the format does not allow: {what}",
-            where=str(path),
-            next_step=f"fetch or write it again; expected: {importer.layout}; where the file is as "
-            f"expected, the importer is wrong at {Path(at.filename).name}:{at.lineno}",
-        ) from e
 
 
 def _write_answers(

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.common.errors import SourceError
-from routeyard.pipelines.common.untrusted import too_large
 from routeyard.pipelines.common.usage import APART, usage_of
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.reading import (
     ImportedAnswer,
     ImportedQuestion,
     ImportResult,
+    named_errors,
     newest_first,
 )
 from routeyard.pipelines.ingest.results.arms import Assigned, unmelted, why_aggregate, why_pairs
@@ -59,7 +59,6 @@ from routeyard.pipelines.ingest.results.values import (
     texts,
     unknown_words,
 )
-from routeyard.schemas.errors import RouteyardError
 from routeyard.schemas.release import recording
 
 # Logs of known harnesses, recognised by what they hold and read by their importers.
@@ -528,20 +527,11 @@ def read_results(path: Path, given: Mapping[str, str] | None = None) -> Results:
         AggregatesOnly: the files hold figures of many questions each.
         SourceError, Unsafe: nothing can be read, or a file is damaged or too large.
     """
-    try:
+    with named_errors(
+        path, "the results hold a value that cannot be read",
+        "name one file after the other to find it",
+    ):  # fmt: skip
         return _results(path, given or {})
-    except RouteyardError:
-        raise
-    except MemoryError as error:
-        raise too_large(path, "needs more memory than there is") from error
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError,
-            NotImplementedError) as error:  # fmt: skip
-        raise SourceError(
-            f"the results hold a value that cannot be read: {type(error).__name__}: "
-            f"{str(error)[:300]!r}",
-            where=str(path),
-            next_step="name one file after the other to find it",
-        ) from error
 
 
 def _results(path: Path, given: Mapping[str, str]) -> Results:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -360,6 +360,17 @@ class Assigned:
     def note(self, kind: str, says: str, about: str = "", rows: int = 0) -> None:
         """Add what a person should know."""
         self.notes.append(ReadingNote(kind, says, rows, (), about))  # type: ignore[arg-type]
+
+    def derive(self, role: str, values: Column, used: Iterable[str] = ()) -> None:
+        """Give a role a column `(role)` that is made of others."""
+        self.table = self.table.append_column(f"({role})", values)
+        self.roles[role] = f"({role})"
+        self.used |= {*used}
+
+    def free(self, without: Iterable[str] = ()) -> list[str]:
+        """The source's own columns that have no role yet."""
+        held = {*self.roles.values(), *self.others, *without}
+        return [n for n in self.table.column_names if n not in held and n[:1] != "("]
 
 
 def _family(table: pa.Table, name: str) -> float:

@@ -173,9 +173,7 @@ def is_finer_id(
 
 def as_often(key: list[pa.ChunkedArray]) -> bool:
     """Whether every key has equally many rows, as samples have and copied rows have not."""
-    table = pa.table({str(n): column for n, column in enumerate(key)})
-    counts = table.group_by(table.column_names).aggregate([([], "count_all")])["count_all"]
-    return len(pc.unique(counts)) == 1
+    return len(np.unique(np.bincount(_group_codes(key)))) == 1
 
 
 #: A folder that names an attempt.
@@ -602,14 +600,12 @@ def _codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
     found = numbers(column)
     plain = texts(column).fill_null("")
     coded = plain.dictionary_encode().combine_chunks()
-    names = coded.dictionary.to_pylist()
-    if found is not None:
-        order = sorted(names, key=lambda v: (float(v) if _number(v) else -1.0, v))
-    else:
-        order = sorted(names)
-    place = {name: n for n, name in enumerate(order)}
-    table = pa.array([place[name] for name in names], pa.int32())
-    return pa.chunked_array([table.take(coded.indices)])
+    order = sorted(
+        (float(v) if found is not None and _number(v) else -1.0, v, n)
+        for n, v in enumerate(coded.dictionary.to_pylist())
+    )
+    place = pa.array(np.argsort([n for *_, n in order]), pa.int32())
+    return pa.chunked_array([place.take(coded.indices)])
 
 
 def _number(text: str) -> bool:
@@ -622,21 +618,10 @@ def _number(text: str) -> bool:
 
 def _counted(key: list[pa.ChunkedArray]) -> pa.ChunkedArray:
     """How many rows before each have its key."""
-    table = pa.table({str(n): c for n, c in enumerate(key)})
-    table = table.append_column("row", pa.array(range(table.num_rows), pa.int64()))
-    order = table.sort_by([(str(n), "ascending") for n in range(len(key))] + [("row", "ascending")])
-    rows = order.column("row").to_numpy()
-    new = np.zeros(len(rows), bool)
-    if len(rows):
-        new[0] = True
-    for n in range(len(key)):
-        codes = order.column(str(n)).dictionary_encode().combine_chunks()
-        values = codes.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        new[1:] |= values[1:] != values[:-1]
-    starts = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
-    found = np.zeros(len(rows), np.int32)
-    found[rows] = np.arange(len(rows)) - starts
-    return pa.chunked_array([pa.array(found, pa.int32())])
+    import pandas as pd
+
+    codes = pd.Series(_group_codes(key))
+    return pa.chunked_array([pa.array(codes.groupby(codes).cumcount(), pa.int32())])
 
 
 # Which column of a group of records is the score: named, negated, or the words of a status.
@@ -712,10 +697,7 @@ def _of_total(done: Assigned, name: str) -> None:
             continue
         if not np.all((whole > 0) & ((values <= whole) | np.isnan(values))):
             continue
-        share = pa.array(values / whole, from_pandas=True)
-        done.table = table.append_column("(score)", share)
-        done.roles["score"] = "(score)"
-        done.used |= {name, most}
+        done.derive("score", pa.array(values / whole, from_pandas=True), (name, most))
         done.note("choice", f"{name!r} is divided by {most!r}", "score")
         return
 
@@ -726,9 +708,7 @@ def _scores_counted(done: Assigned) -> bool:
     right, whole = columns if len(columns) == 2 else (None, None)
     if right is None or whole is None or not np.all((right <= whole) & (right >= 0) & (whole >= 1)):
         return False
-    done.table = done.table.append_column("(score)", pa.array(right / whole))
-    done.roles["score"] = "(score)"
-    done.used |= {"c", "n"}
+    done.derive("score", pa.array(right / whole), ("c", "n"))
     done.note("choice", "'c' right ones of 'n' samples are taken for the score", "score")
     return True
 
@@ -776,9 +756,7 @@ def _negated(done: Assigned, around: set[str]) -> bool:
     if name is None:
         return False
     values = numbers(done.table.column(name))
-    done.table = done.table.append_column("(score)", pa.array(1 - values, from_pandas=True))  # type: ignore[operator]
-    done.roles["score"] = "(score)"
-    done.used.add(name)
+    done.derive("score", pa.array(1 - values, from_pandas=True), (name,))  # type: ignore[operator]
     done.note("choice", f"{name!r} says that an answer is wrong: the score is 1 minus it", "score")
     return True
 
@@ -789,8 +767,7 @@ def _of_status(done: Assigned, around: set[str]) -> bool:
         values = numbers(done.table.column(one.column))
         if values is None or not {0.0, 1.0} <= {*values[~np.isnan(values)]} <= {0.0, 0.5, 1.0}:
             continue
-        done.table = done.table.append_column("(score)", pa.array(values, from_pandas=True))
-        done.roles["score"] = "(score)"
+        done.derive("score", pa.array(values, from_pandas=True))
         done.of_status = one.column
         done.note("question", f"{one.column!r} is taken for the score: its words are right or "
                   "wrong", "score")  # fmt: skip
@@ -855,9 +832,7 @@ def _no_call_as_score(done: Assigned) -> None:
         return
     said = [c.column for c in candidates(table, "status", taken(done))][:1]
     other = texts(table.column(said[0])) if said else pa.scalar(None, pa.string())
-    done.table = table.append_column("(status)", pc.if_else(wrong, "failed", other))
-    done.used |= {name, *said}
-    done.roles["status"] = "(status)"
+    done.derive("status", pc.if_else(wrong, "failed", other), (name, *said))
     del done.roles["score"]
     done.notes = [one for one in done.notes if one.about != "score"]
     done.note(
@@ -975,8 +950,7 @@ def assign(table: pa.Table, around: set[str], given: Mapping[str, str]) -> Assig
 def _error_objects(done: Assigned, around: set[str]) -> None:
     """Take the parts of errors' objects for the error, as one text."""
     table = done.table
-    free = [n for n in table.column_names if n not in taken(done) | around and n[:1] != "("]
-    parts = [n for n in free if is_of_error(n)]
+    parts = [n for n in done.free(around) if is_of_error(n)]
     if "error" in done.roles or not parts:
         return
     # Some rows may hold a text where others have an object.
@@ -985,9 +959,7 @@ def _error_objects(done: Assigned, around: set[str]) -> None:
                for name in dict.fromkeys([*plainly, *parts])]  # fmt: skip
     said = pc.utf8_trim_whitespace(pc.binary_join_element_wise(*columns, " "))
     text = pc.if_else(pc.equal(said, ""), pa.scalar(None, pa.string()), said)
-    done.table = table.append_column("(error)", text)
-    done.roles["error"] = "(error)"
-    done.used |= {*plainly, *parts}
+    done.derive("error", text, (*plainly, *parts))
 
 
 def _no_reference(done: Assigned, given: Mapping[str, str]) -> None:
@@ -1024,9 +996,8 @@ def _unread_usage(done: Assigned, around: set[str]) -> None:
     for role in ("cost", "prompt_tokens", "completion_tokens", "latency"):
         if role in done.roles:
             continue
-        for name in done.table.column_names:
-            known = name in around or name.startswith("(") or not some(done.table.column(name), 1)
-            if known or name in taken(done):
+        for name in done.free(around):
+            if not some(done.table.column(name), 1):
                 continue
             if (reason := _why_unread(name, role)) is not None:
                 says = f"{name!r} {reason}: it was not read"
@@ -1118,7 +1089,7 @@ def _transposed(done: Assigned, arm: str, around: set[str]) -> bool:
     table = done.table
     if len(pc.unique(table.column(arm))) < table.num_rows or table.num_rows < 2:
         return False
-    own = [n for n in table.column_names if n != arm and n not in around and not n.startswith("(")]
+    own = [n for n in table.column_names if n != arm and n not in around and n[:1] != "("]
     asked = _of_one_parent([n for n in own if is_right_or_wrong(table.column(n))])
     if len(asked) < 5 or 2 * len(asked) < len(own):
         return False

@@ -22,7 +22,7 @@ import yaml
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.untrusted import MAX_RATIO, reading, regular, too_large
-from routeyard.pipelines.ingest.importers.reading import inside, members, parse_json
+from routeyard.pipelines.ingest.importers.reading import inside, members, parse_json, whole
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.values import (
     MAX_COLUMNS,
@@ -522,10 +522,7 @@ def _document(path: Path, place: tuple[str, ...], name: str) -> Document:
     if ending == ".json" and path.suffix == ".gz":
         return _parsed(files.json_text(path).encode(), place, name)
     if ending == ".json":
-        regular(path)
-        if path.stat().st_size > files.LONGEST_DOCUMENT:
-            raise SourceError("the file is too large for one JSON document", where=str(path))
-        return _parsed(path.read_bytes(), place, name)
+        return _parsed(whole(path), place, name)
     return Document(place, name, rows=list(files.rows(path, "jsonl")))
 
 

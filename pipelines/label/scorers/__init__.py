@@ -1,8 +1,8 @@
 """Scorers: each says all of what it is; this registry lists them.
 
 Read `scorer.py` first, then one that is close to what you need; `reading.py` finds what was
-answered, `exact.py`, `quantities.py` and `symbolic.py` compare it, with the expressions in
-`patterns/`; `pipelines/common/isolation/jail/` runs code.
+answered, `quantities.py` and `symbolic.py` compare it, with the expressions in `patterns/`;
+`pipelines/common/isolation/jail/` runs code.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from routeyard.pipelines.label.scorers import exact, symbolic
+from routeyard.pipelines.label.scorers import symbolic
 from routeyard.pipelines.label.scorers.patterns import patterns, rewrites
 from routeyard.pipelines.label.scorers.quantities import (
     UNITS,
@@ -638,8 +638,7 @@ def symbolically(one: str, other: str) -> bool:
         return False
     # A fixed order makes the verdict symmetric and the cache twice as good.
     first, second = sorted((_latex(one), _latex(other)))
-    settled = exact.same(first, second)
-    return symbolic.same(first, second) is True if settled is None else settled
+    return symbolic.same(first, second) is True
 
 
 @lru_cache(maxsize=65536)

@@ -34,7 +34,6 @@ from routeyard.pipelines.label.scorers.option_marks import (
     SHORT,
     NamedOption,
     Options,
-    ReadOptions,
     commitments,
     contradicts,
     equal,
@@ -480,7 +479,7 @@ def _repeated(text: str, start: int, stop: int, options: Options) -> str | None:
 @lru_cache(maxsize=65536)
 def _question(choices: tuple[str, ...], references: tuple[str, ...]) -> tuple[Options, set[str]]:
     """The options, and the letters of references given as letter, `(B)`, or text of a choice."""
-    options = ReadOptions(LETTERS, choices)
+    options = dict(zip(LETTERS, map(normalise, choices), strict=False))
     wanted = set()
     for reference in references:
         bare = reference.strip().strip("().* ").upper()

@@ -7,7 +7,7 @@ search, so reading takes linear time whatever the output holds.
 from __future__ import annotations
 
 import re
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import filterfalse
@@ -40,39 +40,6 @@ Options = Mapping[str, str]
 #: How alike the text behind a letter and that letter's option must be, and the lengths of
 #: options for which slips are looked past: in a short one each sign counts.
 _NEAR, _LEAST_NEAR, _MOST_NEAR = 0.9, 20, 400
-
-
-class ReadOptions(Options):
-    """The texts of a question's options, each normalised when it is first read.
-
-    Most outputs name an option by its letter, and the texts of the others are never compared.
-    """
-
-    def __init__(self, letters: str, texts: tuple[str, ...]) -> None:
-        self._texts = dict(zip(letters, texts, strict=False))
-        self._known: dict[str, str] = {}
-
-    def __getitem__(self, letter: str) -> str:
-        if letter not in self._known:
-            self._known[letter] = normalise(self._texts[letter])
-        return self._known[letter]
-
-    def items(self) -> ItemsView[str, str]:
-        return self._all().items()
-
-    def values(self) -> ValuesView[str]:
-        return self._all().values()
-
-    def _all(self) -> dict[str, str]:
-        if len(self._known) < len(self._texts):
-            self._known = {letter: self[letter] for letter in self._texts}
-        return self._known
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._texts)
-
-    def __len__(self) -> int:
-        return len(self._texts)
 
 
 def repeats(said: str, letter: str, contents: Options) -> bool:

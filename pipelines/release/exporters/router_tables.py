@@ -10,7 +10,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ import yaml
 
 from routeyard.pipelines.common.staging import place, staging, write_json, write_parquet
 from routeyard.pipelines.release.reader import OpenRelease
-from routeyard.pipelines.release.sql import sql_of
+from routeyard.schemas.contracts import statements
 from routeyard.schemas.errors import BadInput, UnknownName, did_you_mean
 from routeyard.schemas.questions import looked_for_duplicates
 from routeyard.schemas.recipe import ENCODER
@@ -32,7 +32,7 @@ from routeyard.schemas.text import guarded
 
 # What an exporter is given and what it gives back.
 
-_SQL = sql_of("pairs")
+_SQL = statements(Path(__file__).with_name("layouts.sql"))
 #: Option that every exporter gets: the absolute path that the bundle will have.
 TARGET = "(target)"
 
@@ -85,18 +85,33 @@ def export(
     return done
 
 
-def pairs(release: OpenRelease) -> list[dict[str, Any]]:
-    """Every labelled pair of the release; pairs without a label are left out, never wrong."""
-    sql = _SQL["pairs"]
+def rows_of(release: OpenRelease, layout: str) -> list[dict[str, Any]]:
+    """The rows of a layout's statement, one per labelled pair."""
+    pairs = _SQL["pairs"]
     if "responses" not in release.tables:
-        sql = sql.replace("LEFT JOIN responses r", f"LEFT JOIN {_SQL['no_responses']} r")
+        pairs = pairs.replace("LEFT JOIN responses r", f"LEFT JOIN {_SQL['no_responses']} r")
+    sql = f"WITH pairs AS ({pairs}) SELECT * FROM ({_SQL[layout]})"
     rows: list[dict[str, Any]] = release.sql(sql, timeout_s=3600).to_pylist()
     return rows
 
 
-def numbers(release: OpenRelease, table: str, column: str) -> dict[str, int]:
-    """Position of each id in a table of the release."""
-    return {one: i for i, one in enumerate(release.arrow(table).column(column).to_pylist())}
+def grouped(rows: Iterable[Mapping[str, Any]], *columns: str) -> dict[Any, list[Any]]:
+    """Value of a column, or tuple of values of several → rows."""
+    found: dict[Any, list[Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in columns) if len(columns) > 1 else row[columns[0]]
+        found.setdefault(key, []).append(row)
+    return found
+
+
+def file_name(name: str, taken: Collection[str], kept: str = "._-") -> str:
+    """A name as that of one file or folder: no separator, not hidden, not one of those taken."""
+    short = re.sub(rf"[^A-Za-z0-9{kept}]+", "_", name).lstrip(".")[:100] or "unnamed"
+    unique, number = short, 1
+    while unique in taken:
+        number += 1
+        unique = f"{short}_{number}"
+    return unique
 
 
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -124,24 +139,18 @@ _EMBEDLLM_COLUMNS = ("prompt_id", "model_id", "model_name", "category", "prompt"
 
 def embedllm_write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exported:
     """Ids are positions in `question_order.csv` and `model_order.csv`."""
-    rows = pairs(release)
-    queries = numbers(release, "queries", "query_id")
-    models = numbers(release, "models", "model_id")
-    graded = sum(row["score"] not in (0.0, 1.0) for row in rows)
+    rows = rows_of(release, "embedllm")
+    by_split = grouped(rows, "split")
     for split, name in _FILES.items():
-        cells = (
-            (
-                queries[row["query_id"]], models[row["model_id"]], row["model_id"], row["task"],
-                row["prompt"], int(row["correct"]),
-            )
-            for row in rows
-            if row["split"] == split
-        )  # fmt: skip
+        cells = ([row[one] for one in _EMBEDLLM_COLUMNS] for row in by_split.get(split, ()))
         write_csv(folder / name, _EMBEDLLM_COLUMNS, cells)
-    prompts = release.arrow("queries").column("prompt").to_pylist()
-    write_csv(folder / "question_order.csv", ("prompt_id", "prompt"), enumerate(prompts))
-    write_csv(folder / "model_order.csv", ("model_id", "model_name"), enumerate(models))
-    files = (*_FILES.values(), "question_order.csv", "model_order.csv")
+    orders = {"question": ("queries", "prompt"), "model": ("models", "model_id")}
+    for name, (table, column) in orders.items():
+        values = release.arrow(table).column(column).to_pylist()
+        header = ("prompt_id", "prompt") if name == "question" else ("model_id", "model_name")
+        write_csv(folder / f"{name}_order.csv", header, enumerate(values))
+    files = (*_FILES.values(), *(f"{name}_order.csv" for name in orders))
+    graded = sum(not row["whole"] for row in rows)
     dropped = {"graded scores written as 0/1": graded} if graded else {}
     return Exported(files, len(rows), dropped)
 
@@ -150,9 +159,6 @@ EMBEDLLM_EXPORTER = Exporter("embedllm", "EmbedLLM", (), embedllm_write)
 
 
 # LLMRouterBench's tree: `results/bench/<dataset>/<split>/<model>/<model>.json`.
-
-#: What the layout's loader adds up.
-_NUMBERS = ("prompt_tokens", "completion_tokens", "cost_usd")
 
 
 def llmrouterbench_write(
@@ -165,25 +171,32 @@ def llmrouterbench_write(
     Raises:
         BadInput: no run is complete.
     """
-    rows = pairs(release)
-    index = numbers(release, "queries", "query_id")
-    rows_left_out = 0
-    runs: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        runs.setdefault((row["task"], row["split"], row["model_id"]), []).append(row)
-    files, left_out = [], 0
-    for (task, split, model), found in sorted(runs.items()):
-        if any(row[name] is None for row in found for name in _NUMBERS):
+    files, written, left_out = [], 0, 0
+    names: dict[str, str] = {}
+    runs = grouped(rows_of(release, "llmrouterbench"), "task", "split", "model_id")
+    for parts, found in sorted(runs.items()):
+        task, split, model = parts
+        records = [row["record"] for row in found]
+        sums = {name: _total(records, name) for name in _NUMBERS}
+        if None in sums.values():
             left_out += 1
-            rows_left_out += len(found)
             continue
-        folders = (_safe(task), _safe(split), _safe(model))
-        path = Path("results/bench", *folders, f"{_safe(model)}.json")
+        for one in parts:
+            names.setdefault(one, file_name(one, names.values()))
+        path = Path("results/bench", *(names[one] for one in parts), f"{names[model]}.json")
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        run = _run(task, split, model, found, index)
-        text = json.dumps(run, ensure_ascii=False, indent=1)
-        (folder / path).write_text(text + "\n", encoding="utf-8")
+        # The layout's loader reads no time: one that is unknown is left out, and not 0.
+        seconds = _total(found, "seconds")
+        run = {
+            "performance": sum(record["score"] for record in records) / len(records),
+            **({} if seconds is None else {"time_taken": seconds}),
+            **sums,
+            "counts": len(records), "model_name": model, "dataset_name": task, "split": split,
+            "demo": False, "extra_metrics": {}, "records": records,
+        }  # fmt: skip
+        _write_json(folder / path, run)
         files.append(path.as_posix())
+        written += len(records)
     if not files:
         raise BadInput(
             "no run has the cost and tokens of all its answers, which this layout needs",
@@ -191,53 +204,16 @@ def llmrouterbench_write(
             next_step="state prices in the pool, or export another layout (embedllm, ulab)",
         )
     dropped = {"runs without all costs and tokens (files left out)": left_out} if left_out else {}
-    return Exported(tuple(files), len(rows) - rows_left_out, dropped)
+    return Exported(tuple(files), written, dropped)
 
 
-def _run(
-    task: str, split: str, model: str, found: list[dict[str, Any]], index: Mapping[str, int]
-) -> dict[str, Any]:
-    # The layout's loader reads no time: one that is unknown is left out, and not 0.
-    seconds = _total(found, "latency_s")
-    return {
-        "performance": sum(row["score"] for row in found) / len(found),
-        **({} if seconds is None else {"time_taken": seconds}),
-        "prompt_tokens": _total(found, "prompt_tokens"),
-        "completion_tokens": _total(found, "completion_tokens"),
-        "cost": _total(found, "cost_usd"),
-        "counts": len(found),
-        "model_name": model,
-        "dataset_name": task,
-        "split": split,
-        "demo": False,
-        "extra_metrics": {},
-        "records": [
-            {
-                "index": index[row["query_id"]],
-                "origin_query": row["question"],
-                "prompt": row["prompt"],
-                "prompt_tokens": row["prompt_tokens"],
-                "completion_tokens": row["completion_tokens"],
-                "cost": row["cost_usd"],
-                "score": row["score"],
-                "prediction": "",
-                "ground_truth": row["references"],
-                "raw_output": row["text"],
-                "extra_fields": {"query_id": row["query_id"]},
-            }
-            for row in found
-        ],
-    }
+#: What the layout's loader adds up.
+_NUMBERS = ("prompt_tokens", "completion_tokens", "cost")
 
 
 def _total(found: list[dict[str, Any]], column: str) -> float | None:
     values = [row[column] for row in found]
     return None if None in values else sum(values)
-
-
-def _safe(name: str) -> str:
-    """A name as one folder: no separator, not hidden."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name).lstrip(".")[:120] or "unnamed"
 
 
 LLMROUTERBENCH_EXPORTER = Exporter("llmrouterbench", "LLMRouterBench", (), llmrouterbench_write)
@@ -327,24 +303,23 @@ def routellm_write(release: OpenRelease, folder: Path, options: Mapping[str, str
         BadInput: `strong` or `weak` is not given.
         UnknownName: one of them is not in the release.
     """
-    strong, weak = _pair(release, options)
-    by_query: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in pairs(release):
-        if row["model_id"] in (strong, weak):
-            by_query.setdefault(row["query_id"], {})[row["model_id"]] = row
-    both = {q: found for q, found in by_query.items() if len(found) == 2}
+    names = strong, weak = _pair(release, options)
+    rows = [row for row in rows_of(release, "routellm") if row["model_id"] in names]
+    by_query = {
+        query: {row["model_id"]: row for row in found}
+        for query, found in grouped(rows, "query_id").items()
+    }
+    both = {query: found for query, found in by_query.items() if len(found) == 2}
     tasks: dict[str, list[dict[str, dict[str, Any]]]] = {}
     for found in both.values():
         tasks.setdefault(found[strong]["task"], []).append(found)
-    files: list[str] = []
-    for task, rows in sorted(tasks.items()):
-        name = f"mmlu_{_routellm_file_name(task, files)}.csv"
-        files.append(name)
+    taken: list[str] = []
+    for task, pairs in sorted(tasks.items()):
+        taken.append(file_name(task, taken, kept="_-"))
         cells = (
-            (found[strong]["prompt"], *(bool(found[model]["correct"]) for model in (strong, weak)))
-            for found in rows
+            (p[strong]["prompt"], *(bool(p[name]["correct"]) for name in names)) for p in pairs
         )
-        write_csv(folder / name, ("prompt", strong, weak), cells)
+        write_csv(folder / f"mmlu_{taken[-1]}.csv", ("prompt", *names), cells)
     battles = (
         _battle(query, found, strong, weak)
         for query, found in both.items()
@@ -353,23 +328,23 @@ def routellm_write(release: OpenRelease, folder: Path, options: Mapping[str, str
     write_jsonl(folder / "battles.jsonl", battles)
     missing = len(by_query) - len(both)
     dropped = {"queries with a label of one model only": missing} if missing else {}
-    return Exported((*files, "battles.jsonl"), 2 * len(both), dropped)
+    files = (*(f"mmlu_{name}.csv" for name in taken), "battles.jsonl")
+    return Exported(files, 2 * len(both), dropped)
 
 
 def _battle(
     query: str, found: Mapping[str, Mapping[str, Any]], strong: str, weak: str
 ) -> dict[str, Any]:
-    a, b = found[strong]["score"], found[weak]["score"]
+    a, b = found[strong], found[weak]
+    texts = {"prompt": a["prompt"], "response_a": a["text"], "response_b": b["text"]}
     return {
         "id": f"{query}|{strong}|{weak}",
         "model_a": strong,
         "model_b": weak,
-        "prompt": json.dumps([found[strong]["prompt"]], ensure_ascii=False),
-        "response_a": json.dumps([found[strong]["text"]], ensure_ascii=False),
-        "response_b": json.dumps([found[weak]["text"]], ensure_ascii=False),
-        "winner_model_a": int(a > b),
-        "winner_model_b": int(b > a),
-        "winner_tie": int(a == b),
+        **{name: json.dumps([text], ensure_ascii=False) for name, text in texts.items()},
+        "winner_model_a": int(a["score"] > b["score"]),
+        "winner_model_b": int(b["score"] > a["score"]),
+        "winner_tie": int(a["score"] == b["score"]),
     }
 
 
@@ -391,17 +366,6 @@ def _pair(release: OpenRelease, options: Mapping[str, str]) -> tuple[str, str]:
     return options["strong"], options["weak"]
 
 
-def _routellm_file_name(task: str, taken: list[str]) -> str:
-    """A task's name as part of a file name: nothing of it can leave the folder."""
-    name = re.sub(r"[^A-Za-z0-9_-]+", "_", task)[:80] or "task"
-    number = 1
-    unique = name
-    while f"mmlu_{unique}.csv" in taken:
-        number += 1
-        unique = f"{name}_{number}"
-    return unique
-
-
 ROUTELLM_EXPORTER = Exporter("routellm", "RouteLLM", ("strong", "weak"), routellm_write)
 
 
@@ -417,89 +381,28 @@ def routerarena_write(release: OpenRelease, folder: Path, options: Mapping[str, 
 
     The benchmark's name is the start of an index (`TASK_7`), as it is there.
     """
-    rows = pairs(release)
-    index = numbers(release, "queries", "query_id")
-    by_model: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_model.setdefault(row["model_id"], []).append(row)
+    rows = rows_of(release, "routerarena")
     files: list[str] = []
     for name in ("cached_results", "router_inference/predictions", "model_cost"):
         (folder / name).mkdir(parents=True)
-    for model, mine in sorted(by_model.items()):
-        safe = _routerarena_file_name(model, files)
-        cached = f"cached_results/{safe}.jsonl"
-        predicted = f"router_inference/predictions/{safe}.json"
-        lines = [_routerarena_line(row, index[row["query_id"]]) for row in mine]
-        write_jsonl(folder / cached, lines)
-        _write_json(folder / predicted, [_prediction(line) for line in lines])
-        files += [cached, predicted]
-    prices = {row["model_id"]: _price(row) for row in release.arrow("models").to_pylist()}
-    priced = {model: price for model, price in prices.items() if price is not None}
-    _write_json(folder / "model_cost/cost.json", priced)
+    taken: list[str] = []
+    for model, mine in sorted(grouped(rows, "model_id").items()):
+        taken.append(file_name(model, taken))
+        files += [
+            f"cached_results/{taken[-1]}.jsonl", f"router_inference/predictions/{taken[-1]}.json"
+        ]  # fmt: skip
+        write_jsonl(folder / files[-2], (row["cached"] for row in mine))
+        _write_json(folder / files[-1], [row["prediction"] for row in mine])
+    models = rows_of(release, "routerarena_prices")
+    prices = {row["model_id"]: row["price"] for row in models if row["price"] is not None}
+    _write_json(folder / "model_cost/cost.json", prices)
+    unknown = sum(row["prediction"]["cost"] is None for row in rows)
     dropped = {
-        "answers without a cost (inference_cost is null)": sum(r["cost_usd"] is None for r in rows),
-        "models without prices (not in cost.json)": len(prices) - len(priced),
+        "answers without a cost (inference_cost is null)": unknown,
+        "models without prices (not in cost.json)": len(models) - len(prices),
     }
     kept = {what: n for what, n in dropped.items() if n}
     return Exported((*files, "model_cost/cost.json"), len(rows), kept)
-
-
-def _routerarena_line(row: Mapping[str, Any], number: int) -> dict[str, Any]:
-    used = (row["prompt_tokens"], row["completion_tokens"])
-    task = re.sub(r"\s+", "-", row["task"])
-    return {
-        "global_index": f"{task}_{number}",
-        "question": row["prompt"],
-        "llm_selected": row["model_id"],
-        "generated_answer": row["text"],
-        "token_usage": {
-            "input_tokens": used[0],
-            "output_tokens": used[1],
-            "total_tokens": None if None in used else sum(used),
-        },
-        "success": True,
-        "provider": None,
-        "error": None,
-        "evaluation_result": {
-            "extracted_answer": None,
-            "ground_truth": row["references"][0] if row["references"] else None,
-            "score": row["score"],
-            "metric": row["scorer"],
-            "inference_cost": row["cost_usd"],
-        },
-    }
-
-
-def _prediction(line: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer as the choice of a router that always takes its model."""
-    kept = ("generated_answer", "success", "token_usage", "provider", "error")
-    return {
-        "global index": line["global_index"],
-        "prompt": line["question"],
-        "prediction": line["llm_selected"],
-        "generated_result": {name: line[name] for name in kept},
-        "accuracy": line["evaluation_result"]["score"],
-        "cost": line["evaluation_result"]["inference_cost"],
-    }
-
-
-def _price(row: Mapping[str, Any]) -> dict[str, float] | None:
-    if row["price_in"] is None or row["price_out"] is None:
-        return None
-    return {
-        "input_token_price_per_million": row["price_in"],
-        "output_token_price_per_million": row["price_out"],
-    }
-
-
-def _routerarena_file_name(model: str, taken: Sequence[str]) -> str:
-    """A model's name as a file's: nothing of it can leave the folder."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", model).lstrip(".")[:100] or "model"
-    number, unique = 1, name
-    while f"cached_results/{unique}.jsonl" in taken:
-        number += 1
-        unique = f"{name}_{number}"
-    return unique
 
 
 def _write_json(path: Path, content: Any) -> None:
@@ -526,39 +429,24 @@ _CELL = pa.struct(
 
 def sprout_write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -> Exported:
     """A pair without a label is a null struct; the layout holds tokens, and no dollars."""
-    rows = pairs(release)
-    index = numbers(release, "queries", "query_id")
-    models = [*numbers(release, "models", "model_id")]
+    rows = rows_of(release, "sprout")
+    models = release.arrow("models").column("model_id").to_pylist()
     schema = pa.schema(
         [(name, pa.string()) for name in _SPROUT_COLUMNS] + [(m, _CELL) for m in models]
     )
     files = []
     (folder / "data").mkdir()
+    by_split = grouped(rows, "split")
     for split in _SPLITS:
-        found: dict[str, dict[str, Any]] = {}
-        for row in (row for row in rows if row["split"] == split):
-            query = found.setdefault(row["query_id"], _sprout_query(row, index[row["query_id"]]))
-            query[row["model_id"]] = {
-                "num_input_tokens": row["prompt_tokens"],
-                "num_output_tokens": row["completion_tokens"],
-                "response": row["text"],
-                "score": row["score"],
-            }
+        found = [
+            {**own[0]["question"], **{row["model_id"]: row["cell"] for row in own}}
+            for own in grouped(by_split.get(split, ()), "query_id").values()
+        ]
         name = f"data/{split}-00000-of-00001.parquet"
-        pq.write_table(pa.Table.from_pylist(list(found.values()), schema), folder / name)
+        pq.write_table(pa.Table.from_pylist(found, schema), folder / name)
         files.append(name)
     costs = sum(row["cost_usd"] is not None for row in rows)
     return Exported(tuple(files), len(rows), {"costs in dollars": costs} if costs else {})
-
-
-def _sprout_query(row: Mapping[str, Any], number: int) -> dict[str, Any]:
-    return {
-        "key": row["query_id"],
-        "dataset": row["task"],
-        "dataset idx": str(number),
-        "prompt": row["prompt"],
-        "golden_answer": row["references"][0] if row["references"] else None,
-    }
 
 
 SPROUT_EXPORTER = Exporter("sprout", "SPROUT", (), sprout_write)
@@ -570,21 +458,25 @@ def ulab_write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -
     Row `embedding_id` of `query_embeddings.pt` belongs to a query. `router.yaml` names the files by
     the absolute path of the bundle, as the peer's loader needs.
     """
-    rows = pairs(release)
-    index = numbers(release, "queries", "query_id")
+    rows = rows_of(release, "ulab")
+    for row in rows:
+        row["question"]["choices"] = json.dumps(row["question"]["choices"], ensure_ascii=False)
     files = []
+    by_split = grouped(rows, "split")
     for split in _SPLITS:
-        mine = [row for row in rows if row["split"] == split]
+        mine = by_split.get(split, [])
         routed, asked = f"default_routing_{split}_data.jsonl", f"default_query_{split}.jsonl"
-        write_jsonl(folder / routed, (_ulab_line(row, index[row["query_id"]]) for row in mine))
-        first = {row["query_id"]: row for row in mine}
-        write_jsonl(folder / asked, (_ulab_query(row) for row in first.values()))
+        write_jsonl(folder / routed, ({**row["question"], **row["answer"]} for row in mine))
+        first = grouped(mine, "query_id").values()
+        write_jsonl(folder / asked, (own[0]["question"] for own in first))
         files += [routed, asked]
     models = release.arrow("models").to_pylist()
     dropped = _dropped(release, rows, len(models))
     vectors = _vectors(release)
     if vectors is None:
-        dropped["query embeddings: the release has no texts"] = len(index)
+        dropped["query embeddings: the release has no texts"] = release.manifest.tables[
+            "queries"
+        ].rows
     else:
         import torch
 
@@ -597,38 +489,11 @@ def ulab_write(release: OpenRelease, folder: Path, options: Mapping[str, str]) -
     return Exported((*files, "default_llm.json", "router.yaml"), len(rows), dropped)
 
 
-def _ulab_line(row: Mapping[str, Any], number: int) -> dict[str, Any]:
-    used = (row["prompt_tokens"], row["completion_tokens"])
-    return {
-        **_ulab_query(row),
-        "model_name": row["model_id"],
-        "response": row["text"],
-        "token_num": None if None in used else sum(used),
-        "input_tokens": row["prompt_tokens"],
-        "output_tokens": row["completion_tokens"],
-        "response_time": row["latency_s"],
-        "performance": row["score"],
-        "cost": row["cost_usd"],
-        "embedding_id": number,
-    }
-
-
-def _ulab_query(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "task_name": row["task"],
-        "query": row["prompt"],
-        "ground_truth": row["references"][0] if row["references"] else None,
-        "metric": row["scorer"],
-        "choices": json.dumps(row["choices"], ensure_ascii=False),
-        "task_id": row["query_id"],
-    }
-
-
 def _dropped(
     release: OpenRelease, rows: Sequence[Mapping[str, Any]], models: int
 ) -> dict[str, int]:
     """What the peer reads otherwise than it is: absent pairs, and queries of one text."""
-    asked = {row["query_id"]: row["prompt"] for row in rows}
+    asked = {row["query_id"]: row["question"]["query"] for row in rows}
     missing = len(asked) * models - len(rows)
     texts = Counter(asked.values())
     same = sum(count for count in texts.values() if count > 1)

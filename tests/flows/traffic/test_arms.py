@@ -1,4 +1,4 @@
-"""`routeyard arms`: steps along the axes of a pool, against counts by hand."""
+"""`routeyard compare`: steps along the axes of a pool, against counts by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_more_is_compared_with_less_on_the_questions_both_answered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     release = released(tmp_path, "m1", "m0", "m2")
-    assert run(["arms", str(release), "--resamples", "300", "--json"]) == 0
+    assert run(["compare", str(release), "--resamples", "300", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     up, down = found["steps"]
     assert (up["less"], up["more"], up["gained"], up["flipped_back"]) == (0.5, 1.0, 0.5, 0.0)
@@ -46,7 +46,7 @@ def test_more_is_compared_with_less_on_the_questions_both_answered(
     assert (down["questions"], down["flipped_back"]) == (59, 1.0)  # m2 lacks the last answer
     assert {task: count for task, (count, _) in down["back"].items()} == {"even": 30, "odd": 29}
     assert found["monotone"] == {"m effort ": "more is not always better: it falls from e1 → e2"}
-    assert run(["arms", str(release), "--resamples", "300"]) == 0
+    assert run(["compare", str(release), "--resamples", "300"]) == 0
     assert "e0 → e1: 0.500 → 1.000" in capsys.readouterr().out
 
 
@@ -57,7 +57,7 @@ def test_a_pool_without_axes_is_told_how_to_declare_them(
         tiny_tables(), root=tmp_path / "releases", recipe=RECIPE, sources=SOURCES,
         render_card=render, render_files=render_files,
     )  # fmt: skip
-    assert run(["arms", str(made.path)]) == 2
+    assert run(["compare", str(made.path)]) == 2
     assert "axes: {effort: [low, medium, high]}" in capsys.readouterr().err
 
 
@@ -75,12 +75,12 @@ def test_the_shipped_recipe_is_three_models_with_three_efforts() -> None:
 def test_the_rehearsal_of_three_models_and_efforts_is_built_certified_and_routed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["rehearse", "efforts_tiny", "-w", str(tmp_path)]) == 0
+    assert run(["build", "efforts_tiny", "--rehearse", "-w", str(tmp_path)]) == 0
     release = str(tmp_path / "releases" / "efforts_tiny-rehearsal" / "1.0.0")
     assert run(["verify", release]) == 0
     assert run(["certify", release, "--out", str(tmp_path / "certificate")]) == 0
     capsys.readouterr()
-    assert run(["arms", release, "--json"]) == 0
+    assert run(["compare", release, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found["monotone"].values()) == {"more is better at every step"}
     out = tmp_path / "evaluated"

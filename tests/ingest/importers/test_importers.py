@@ -271,6 +271,10 @@ def test_mixinstruct(tmp_path):
     path = tmp_path / "test_data_prepared.json"
     _, _, graded = _import("mixinstruct_bartscore", path, tmp_path / "other")
     assert graded[0]["score"] == pytest.approx(math.exp(-4.0))
+    row["candidates"][0]["scores"]["bartscore"] = "-4.0"
+    _json(path, [row])
+    _, _, graded = _import("mixinstruct_bartscore", path, tmp_path / "text")
+    assert graded[0]["score"] == pytest.approx(math.exp(-4.0))
 
 
 def test_ulab_error_texts_are_missing_answers(tmp_path):

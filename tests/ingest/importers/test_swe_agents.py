@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from routeyard.extensions.traffic.replay import audit_steps
 from routeyard.pipelines.ingest.importers import IMPORTERS
 from routeyard.pipelines.ingest.importers.write import run_import
 from routeyard.schemas import STEPS
@@ -17,7 +16,10 @@ from routeyard.schemas import STEPS
 def imported(name: str, path: Path, tmp_path: Path) -> tuple[list[dict], list[dict]]:
     done = run_import(IMPORTERS.get(name), path, tmp_path / "imports" / name)
     steps = STEPS.check(pq.read_table(done.folder / "steps.parquet"))
-    assert audit_steps(steps) == []
+    if (Path(__file__).parents[3] / "extensions").is_dir():
+        from routeyard.extensions.traffic.replay import audit_steps
+
+        assert audit_steps(steps) == []
     return pq.read_table(done.folder / "responses.parquet").to_pylist(), steps.to_pylist()
 
 

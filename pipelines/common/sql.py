@@ -1,0 +1,158 @@
+"""SQL in files: a runner of their statements, and checks, which select the rows that break them.
+
+A `.sql` file holds statements, each after a line `-- name: NAME`. Each check is one file: a
+head of lines `-- WORD: value`, then one SELECT that returns the rows that break it, with the
+columns that `key` names and what was `found` and `expected` there.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from routeyard.pipelines.common.untrusted import literal
+from routeyard.schemas import StoredTable
+from routeyard.schemas.contracts import statements
+
+#: Memory of a runner; what needs more goes to the disk.
+MEMORY = "2GB"
+#: Rows of a broken check that are shown.
+SHOWN = 3
+
+
+def quoted(text: str) -> str:
+    """A text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A DuckDB connection with tables by name, and the statements of a file.
+
+    Rows come in a stated order: a statement that does not end in an ORDER BY is ordered by all of
+    its columns. The macro `exact(x)` adds up money and scores without rounding, to 12 decimals.
+    Values are bound by name (`$task`), never written into the text.
+    """
+
+    connection: Any
+    statements: Mapping[str, str]
+
+    def give(self, **tables: pa.Table | StoredTable) -> None:
+        """Make further tables known by their names."""
+        for name, table in tables.items():
+            if isinstance(table, StoredTable):  # a path with a star in it means that file alone
+                rows = self.connection.from_parquet(literal(str(table.path)))
+                rows.create_view(name, replace=True)
+            else:
+                self.connection.register(name, table)
+
+    def keep(self, *names: str) -> None:
+        """Store the rows of statements as tables of the same names, one after the other."""
+        for name in names:
+            self.connection.execute(f'CREATE TEMP TABLE "{name}" AS {self.statements[name]}')
+
+    def table(self, name: str, **values: Any) -> pa.Table:
+        """The rows of a statement."""
+        return self._run(name, values).to_arrow_table()
+
+    def batches(self, name: str, **values: Any) -> pa.RecordBatchReader:
+        """The rows of a statement in parts, for those that do not fit in memory."""
+        return self._run(name, values).to_arrow_reader(1 << 17)
+
+    def _run(self, name: str, values: Mapping[str, Any]) -> Any:
+        return self.connection.sql(_ordered(self.statements[name]), params=values or None)
+
+
+@contextmanager
+def runner(
+    file: Path | None = None,
+    tables: Mapping[str, pa.Table | StoredTable] | None = None,
+    *,
+    threads: int = 1,
+    memory: str = MEMORY,
+) -> Iterator[Runner]:
+    """A runner of the statements of a file over tables.
+
+    Args:
+        threads: With one, the last digit of a sum of floats does not depend on the machine.
+    """
+    import duckdb
+
+    with (
+        tempfile.TemporaryDirectory(prefix="routeyard-sql-") as spill,
+        duckdb.connect(config={"threads": threads, "memory_limit": memory}) as connection,
+    ):
+        connection.execute(f"SET temp_directory = {quoted(spill)}")
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute("CREATE MACRO exact(x) AS sum(x::DECIMAL(38, 12))::DOUBLE")
+        found = Runner(connection, statements(file) if file else {})
+        found.give(**(tables or {}))
+        yield found
+
+
+def _ordered(sql: str) -> str:
+    """A statement that says in which order its rows come."""
+    says = re.search(r"\bORDER BY [^()]*$", sql, re.IGNORECASE)
+    return sql if says else f"SELECT * FROM ({sql}\n) ORDER BY ALL"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A SELECT of the rows that break a rule.
+
+    Attributes:
+        name: Name of its file.
+        kind: What a check without rows shows: `proved` or `consistent`.
+        says: What holds where it returns no row.
+        severity: `error`, or `warning` where a reader should only know.
+        needs: Tables, and conditions of the caller, without which it is not run.
+        key: Columns that name a row.
+    """
+
+    name: str
+    kind: str
+    says: str
+    severity: str
+    needs: tuple[str, ...]
+    key: tuple[str, ...]
+    sql: str
+
+    @classmethod
+    def read(cls, path: Path) -> Check:
+        """The check in a file.
+
+        Raises:
+            ValueError: its head lacks a word, or has one that is not known.
+        """
+        words = ("kind", "says", "severity", "needs", "key")
+        lines = path.read_text(encoding="utf-8").splitlines()
+        head = dict(re.findall(r"^-- (\w+): (.+)$", "\n".join(lines[:8]), re.MULTILINE))
+        if tuple(head) != words:
+            raise ValueError(f"{path.name}: the head of a check has the lines {', '.join(words)}")
+        lists = {word: tuple(re.split(r",\s*", head[word])) for word in ("needs", "key")}
+        return cls(name=path.stem, **{**head, **lists}, sql="\n".join(lines[len(head) :]))
+
+    def broken(self, run: Runner, **values: Any) -> tuple[int, list[str]]:
+        """How many rows break it, and a sentence for the first of them: which row, what was
+        found and what was expected."""
+        given = {name: value for name, value in values.items() if f"${name}" in self.sql}
+        sql = f"SELECT *, count(*) OVER () AS broken FROM ({self.sql}\n) ORDER BY ALL LIMIT {SHOWN}"
+        rows = run.connection.sql(sql, params=given or None).to_arrow_table().to_pylist()
+        shown = [
+            f"{'|'.join(str(row[name]) for name in self.key)}: {row['found']}, "
+            f"expected {row['expected']}"
+            for row in rows
+        ]
+        return (rows[0]["broken"] if rows else 0), shown
+
+
+def checks(folder: Path) -> list[Check]:
+    """The checks in a folder, by name."""
+    return [Check.read(path) for path in sorted(folder.glob("*.sql"))]
