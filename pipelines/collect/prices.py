@@ -1,4 +1,4 @@
-"""Costs under another dated price table, without a call."""
+"""List prices, dated price tables, and costs under another table without a call."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -23,86 +21,12 @@ from routeyard.pipelines.collect.budget import Price
 from routeyard.pipelines.common.errors import few
 from routeyard.pipelines.common.files import read_text
 from routeyard.pipelines.common.untrusted import short_text
-from routeyard.pipelines.common.usage import TokenUsage
 from routeyard.schemas import MODELS, RESPONSES
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
 
 if TYPE_CHECKING:
     from decimal import Decimal
-
-# What usage costs as providers bill it: each class of tokens at its price.
-
-_MILLION = Decimal(1_000_000)
-
-
-#: Class → its price in the list, and the one it takes where it has none. Images are read at the
-#: price of text where they have no separate price; sound and cached tokens never are.
-_PRICED = {
-    "fresh": ("input_mtok",),
-    "cache_read": ("cache_read_mtok",),
-    "cache_write": ("cache_write_mtok",),
-    "cache_write_1h": ("cache_write_1h_mtok",),
-    "image": ("input_image_mtok", "input_mtok"),
-    "audio": ("input_audio_mtok",),
-    "cached_audio": ("cache_audio_read_mtok",),
-    "output": ("output_mtok",),
-    "reasoning": ("output_reasoning_mtok", "output_mtok"),
-    "output_image": ("output_image_mtok",),
-    "output_audio": ("output_audio_mtok",),
-}
-
-
-def billed_cost(usage: TokenUsage, prices: Mapping[str, Any]) -> Decimal | None:
-    """USD of a call; null where a class with tokens has no price, or more than tokens is billed.
-
-    A provider that does not say what was read from a cache is taken to have read nothing, so
-    that the cost is the most that it can be.
-
-    Args:
-        prices: price of each class in USD per million tokens, under the names of
-            `class_prices`; one with tiers holds for prompts by their length.
-    """
-    if usage.prompt is None or usage.known.completion is None:
-        return None
-    total = Decimal(0)
-    for name, tokens in usage.classes.items():
-        if not tokens:
-            continue
-        keys = _PRICED[name]
-        price = next((prices[key] for key in keys if prices.get(key) is not None), None)
-        if price is None:
-            return None
-        total += tokens * _at_length(price, usage.prompt)
-    return total / _MILLION
-
-
-def _at_length(price: Any, prompt_tokens: int) -> Decimal:
-    """A price for prompts of this length: past a threshold all tokens cost what its tier says."""
-    found = getattr(price, "base", price)
-    for tier in getattr(price, "tiers", ()):
-        if prompt_tokens > tier.start:
-            found = tier.price
-    return found if isinstance(found, Decimal) else Decimal(str(found))
-
-
-def class_prices(
-    provider: str, model: str, when: datetime, context: Mapping[str, str] | None = None
-) -> dict[str, Any] | None:
-    """List prices of an exact model at a time, with tiers and classes; null where not listed.
-
-    Args:
-        provider: address or id, as `list_price` takes it.
-        context: what selects other rates: `{"processing": "batch"}`, `{"service_tier": …}`.
-    """
-    pass
-
-    found = listed_model(provider, model)
-    if found is None:
-        return None
-    prices = found[1].get_prices(when, dict(context) if context else None)
-    return {name: one for name, one in vars(prices).items() if one is not None}
-
 
 # List prices of providers' models, as the package `genai-prices` holds them; nothing is fetched.
 #
@@ -548,6 +472,8 @@ def reprice(
         models: `models` table.
         names: model_id → name in the table, where it differs.
     """
+    import duckdb
+
     names = names or {}
     found = {
         row["model_id"]: prices.find(row["model_id"], names.get(row["model_id"]))

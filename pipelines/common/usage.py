@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -67,25 +67,6 @@ class TokenUsage(NamedTuple):
     def known(self) -> TokenUsage:
         """The counts, the answer's unknown where more is billed than its tokens."""
         return self._replace(completion=None) if self.hidden or self.beside else self
-
-    @property
-    def classes(self) -> dict[str, int]:
-        """Tokens by class as they are billed: no token is in two. Of prompt and answer known."""
-        return {
-            "fresh": (self.prompt or 0) - (self.read or 0) - (self.write or 0)
-            - self.image - self.audio,
-            "cache_read": (self.read or 0) - self.cached_audio,
-            "cached_audio": self.cached_audio,
-            "cache_write": (self.write or 0) - self.write_1h,
-            "cache_write_1h": self.write_1h,
-            "image": self.image,
-            "audio": self.audio,
-            "output": (self.completion or 0) - (self.reasoning or 0)
-            - self.output_image - self.output_audio,
-            "reasoning": self.reasoning or 0,
-            "output_image": self.output_image,
-            "output_audio": self.output_audio,
-        }  # fmt: skip
 
 
 #: More tokens than any call takes or gives.
@@ -284,40 +265,6 @@ def _count(value: Any, path: str, odd: list[str]) -> int | None:
         odd.append(f"{path!r} is {str(value)[:40]}, which is no number of tokens")
         return None
     return int(number)
-
-
-def whole_usage(record: Mapping[str, Any]) -> TokenUsage:
-    """The classes of a record that says all that is billed.
-
-    Raises:
-        BadInput: it has no shape that is known, counts that contradict each other, or tokens of
-            no class.
-    """
-    found = usage_of(record)
-    faults = [*found.odd, *_parts_too_large(found)]
-    if found.hidden:
-        faults.append(f"{found.hidden} tokens of the total of no class")
-    if found.prompt is None or found.completion is None:
-        faults.append(f"no counts of a shape that is known; keys {', '.join(sorted(record)[:8])}")
-    if faults:
-        raise BadInput(
-            f"a usage record has {'; '.join(faults)}; expected whole numbers of tokens that agree",
-            where="usage",
-            next_step="leave the usage of this call unknown, or correct the record",
-        )
-    return found
-
-
-def _parts_too_large(found: TokenUsage) -> Iterator[str]:
-    """Counts whose parts do not fit in them."""
-    wholes = {
-        "fresh": ("prompt", found.prompt), "cache_read": ("cached prompt", found.read),
-        "cache_write": ("cache write", found.write), "output": ("answer", found.completion),
-    }  # fmt: skip
-    for name, count in found.classes.items():
-        what, whole = wholes.get(name, (name, 0))
-        if count < 0 and (whole is not None or name.startswith("cache")):
-            yield f"{what} of {whole} tokens with parts of {(whole or 0) - count}"
 
 
 # Token log-probabilities of a response, as `responses.logprobs` keeps them.
