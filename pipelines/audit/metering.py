@@ -17,7 +17,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -99,6 +98,8 @@ def audit(
         canaries: Answers to canary prompts: `model_id`, `prompt`, `phase`
             (`start` or `end`), `text`, `served_model`.
     """
+    import duckdb
+
     limits, names = thresholds or Metering(), names or {}
     stated = {row["model_id"]: row for row in models.to_pylist()}
     answers = _answers(responses)
