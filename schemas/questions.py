@@ -1,4 +1,4 @@
-"""Leaks: test questions that are also in train, word for word or as near-duplicates."""
+"""Questions that are one: near-equal texts, groups, and tests that are also in train."""
 
 from __future__ import annotations
 

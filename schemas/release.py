@@ -1,4 +1,4 @@
-"""The split that a source published: the name of its scheme, and the words sources use."""
+"""A release as data: manifest, entries of tables, waivers, split schemes, intervals of shares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of a result: a title, some figures and a table, as safe HTML."""
+"""Text of others made safe and short: terminals, Markdown, tables, and a notebook's card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`routeyard compare`: two routers on the same questions of a release, all differences paired."""
+"""`routeyard compare` and `replay`: two routers, arms, recorded steps under policies."""
 
 from __future__ import annotations
 

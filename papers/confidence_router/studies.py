@@ -1,4 +1,4 @@
-"""Routers of the confidence-driven router paper: one basis of preferences at a time."""
+"""Studies of the confidence-driven router paper."""
 
 from __future__ import annotations
 

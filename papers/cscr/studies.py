@@ -1,4 +1,4 @@
-"""CSCR against its baselines: curves, new models, new prompts, significance, where it sends."""
+"""Studies of the cost-spectrum contrastive routing paper."""
 
 from __future__ import annotations
 

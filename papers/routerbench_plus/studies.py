@@ -1,4 +1,4 @@
-"""What a change does to routers: duplicates, redundant tasks or models gone, specialists in."""
+"""Studies of the RouterBench+ paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scaled fine-tuning: data, encoder and end-to-end training, from what `zoo tune` wrote."""
+"""Studies of Nine-by-30k and the routing plateau."""
 
 from __future__ import annotations
 

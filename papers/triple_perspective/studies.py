@@ -1,4 +1,4 @@
-"""Routers that read a model's own states and signals, trained on one release or a mix of them."""
+"""Studies of the triple-perspective framework."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Scores and costs that were not measured: means and running totals in each row, values that were
-filled in, arms that are made of the other arms, and verdicts at random.
-"""
+"""Checks of figures: scores and costs that were not measured, and what stopped at a limit."""
 
 from __future__ import annotations
 

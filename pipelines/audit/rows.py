@@ -1,4 +1,4 @@
-"""Rows that are not the arm's own, rows that come twice, rows that contradict one another."""
+"""Checks of rows: repeated, contradicting, foreign or missing ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `recorded` provider: responses that someone already has become `responses`."""
+"""The `recorded` provider: answers that somebody already has become `responses`."""
 
 from __future__ import annotations
 

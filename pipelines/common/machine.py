@@ -1,4 +1,4 @@
-"""Which kind of file system a path is on."""
+"""This machine: memory that is left, threads, file systems, and when Python collects garbage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of providers' prompt caches, and the prices they apply to."""
+"""Steps of one trajectory: which call follows which, providers' prompt caches, and their prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One router between a small and a large model: trade-off curve and its metrics."""
+"""What an evaluation computes of each router: choices, costs, two-model trade-off, intervals."""
 
 from __future__ import annotations
 

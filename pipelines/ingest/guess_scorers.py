@@ -1,4 +1,4 @@
-"""Tables of answers, recognised by their columns: a row per answer.
+"""Which scorer reads a stranger's references, and tables of answers recognised by columns.
 
 A table of answers taken for one of questions makes a benchmark of nothing, so it is recognised
 before a recipe is written, and its columns are named as `collect.recorded` wants them. Names,

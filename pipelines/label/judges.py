@@ -1,4 +1,4 @@
-"""Verdicts of verifiers and judges that the policies still need."""
+"""Verifiers and judges: which verdicts policies still need, prompts, and replies read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decisions of a policy on responses: its steps, escalation, votes, and people."""
+"""Labels of verdicts: a policy's steps, escalation, votes and people."""
 
 from __future__ import annotations
 

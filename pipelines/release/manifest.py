@@ -1,4 +1,4 @@
-"""Reading `manifest.json`."""
+"""The manifest of a release: read, checked, and the content hashes that it holds."""
 
 from __future__ import annotations
 

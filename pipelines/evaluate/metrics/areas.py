@@ -1,4 +1,4 @@
-"""AIQ (average improvement in quality) and nAUC: areas under a router's accuracy over cost."""
+"""Metrics of a router's curve over cost: AIQ, nAUC, savings, distance to the Pareto front."""
 
 from __future__ import annotations
 

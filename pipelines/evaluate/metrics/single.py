@@ -1,4 +1,4 @@
-"""RouterArena: accuracy and log cost in one number, optimality, robustness."""
+"""Metrics of one router at its own choices: accuracy, calibration, RouterArena, optimality."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables about routers: rows are routers, columns are metrics of one evaluation."""
+"""Tables that studies share: routers as rows, metrics of one evaluation as columns."""
 
 from __future__ import annotations
 

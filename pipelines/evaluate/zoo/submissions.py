@@ -1,4 +1,4 @@
-"""A submission in RouterArena's layout, with the score it will get read back off the file.
+"""Submissions of other benchmarks: written in RouterArena's layout, and audited.
 
 Layout as the importer of the same name reads it (`pipelines/ingest/importers/router_tables.py`):
 a JSON list with one object per question.

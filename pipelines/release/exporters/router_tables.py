@@ -1,4 +1,4 @@
-"""ulab LLMRouter's folder: routed answers, queries, embeddings, models and a configuration.
+"""A release in the layouts of other projects: one writer for each, rows from `layouts.sql`.
 
 Layout checked against its package `llmrouter-lib` 0.4.0 (`llmrouter/data/data_loader.py`,
 `llmrouter/models/knnrouter`), whose trainer runs on the folder as it is written.
