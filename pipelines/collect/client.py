@@ -1,8 +1,8 @@
 """One connection pool per provider: sends a request body, returns an answer or a `CallFault`.
 
-Completions and files go through `wire.http`, uploads and the start of a batch through
+Completions and files go through `http.py`, uploads and the start of a batch through
 the `openai` client, which neither retries nor follows. What a body says comes in
-through `wire.received`, because a server is not trusted to send what its API
+through `http.py`, because a server is not trusted to send what its API
 promises, nor to keep a key to itself.
 """
 

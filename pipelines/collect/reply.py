@@ -268,7 +268,7 @@ def usage_in(body: Mapping[str, Any]) -> Usage | None:
 def _error_in_body(error: Any, body: Mapping[str, Any]) -> CallFault:
     """An error that came with HTTP 200, as some gateways send it."""
     detail = error if isinstance(error, dict) else {"message": error}
-    # Not cut here: what is secret in it is not hidden yet (`wire.received`).
+    # Not cut here: what is secret in it is not hidden yet (`http.py`).
     message = str(detail.get("message") or "the server reported an error")
     code, name = str(detail.get("code") or ""), error_names(detail)
     status = int(code) if re.fullmatch(r"[45]\d\d", code) else _status_named(name)

@@ -225,7 +225,7 @@ class RequestSettings:
     """All of a request but its messages: one object per model, shared by its requests.
 
     `parameters` holds the base seed; sample *s* is asked with seed + *s*. `provider`
-    is `wire.address.identity_of`; `label` its name in the recipe, null where it is the same.
+    is `identity_of`; `label` its name in the recipe, null where it is the same.
     """
 
     provider: str

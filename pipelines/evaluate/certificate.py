@@ -456,7 +456,7 @@ class Figure:
 @dataclass(frozen=True)
 class ModelFigure:
     """One model: accuracy over the queries it has a label for, with an interval that missing and
-    undecided labels widen (`schemas.intervals.widened`), and the mean cost of its answers; null
+    undecided labels widen (`schemas.release.widened`), and the mean cost of its answers; null
     where the cost of any labelled answer of the pool is unknown."""
 
     model_id: str

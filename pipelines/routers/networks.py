@@ -946,7 +946,7 @@ class RouterDC(Trained):
     Labels of 0 and 1 leave most of the K+ and K− to ties. The published code takes the
     first of them by position, so that the order of columns decides who is trained (`ties`
     `position`, preset `code`: `evaluate` then gives the range over orders); here the better
-    on all train questions comes first (`matrix.ranking.ranked`).
+    on all train questions comes first (`arrays.ranked`).
 
     The paper tunes mDeBERTa; here a linear map or one hidden layer of the frozen
     embedding takes its place. The published code keeps the checkpoint that is

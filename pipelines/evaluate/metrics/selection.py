@@ -2,7 +2,7 @@
 
 All take scores (n, m), which models are available for a query (n, m) - a model
 without label or cost there cannot be judged, so it cannot be chosen - and `order`
-(m,), the models as `matrix.ranking.ranked` gives them on the train questions: the
+(m,), the models as `arrays.ranked` gives them on the train questions: the
 first of it wins a tie. Those that weigh cost take what a router can know
 beforehand (m,), the mean over the train questions.
 """
