@@ -230,7 +230,7 @@ def single_means(labels: Floats) -> Floats:
 
 def counts_of(labels: Floats, names: Sequence[str]) -> dict[str, Counts]:
     """Model → (sum of scores, labels, questions with a label of any model), as
-    `schemas.intervals` compares them."""
+    `schemas.release` compares them."""
     right, known = sums_of(np.nan_to_num, labels), sums_of(lambda y: ~np.isnan(y), labels)
     n = sums_of(lambda y: ~np.isnan(y).all(axis=1, keepdims=True), labels)[0]
     return {
