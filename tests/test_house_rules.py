@@ -33,6 +33,7 @@ def test_the_tools_read_every_file_of_ours() -> None:
     assert {name.partition("/")[0] for name in listed} == set(OWN)
 
 
+@pytest.mark.extensions
 def test_a_planted_wrong_import_is_caught(tmp_path: Path) -> None:
     # The rules must be able to fail: a stage that imports a later one.
     for package in PACKAGES:
@@ -58,6 +59,7 @@ def test_version_is_the_same_everywhere() -> None:
     assert f"## {project['version']}" in (ROOT / "CHANGELOG.md").read_text()
 
 
+@pytest.mark.extensions
 def test_packages_are_typed_and_tests_have_no_init() -> None:
     assert all((ROOT / package / "py.typed").is_file() for package in PACKAGES)
     assert not list((ROOT / "tests").rglob("__init__.py"))
@@ -88,6 +90,7 @@ def test_help_of_a_command_loads_no_tables() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.extensions
 def test_the_structure_stays_plain() -> None:
     """No import cycle, no upward import, and no function that branches too often."""
     found = run(Namespace(tree=ROOT))
@@ -141,6 +144,7 @@ def _empty_words(name: str, text: str) -> list[str]:
     ]
 
 
+@pytest.mark.extensions
 def test_words_say_who_does_what() -> None:
     assert _empty_words("a.py", "# What stands here is none.\nstands = 1\n") == ["a.py:1: 'stands'"]
     pages = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md", "docs/*.md"]

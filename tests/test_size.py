@@ -18,6 +18,7 @@ def test_lines_and_tokens_are_those_of_code() -> None:
     assert tuple(size_of(text)) == (1, 4, 8 + 5)
 
 
+@pytest.mark.extensions
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="tokens depend on Python's version")
 def test_no_package_is_above_its_limits() -> None:
     allowed = limits()["packages"]

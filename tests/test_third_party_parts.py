@@ -41,6 +41,7 @@ def scorers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registry:
     return Registry(found.kind, found.group, found.builtin)
 
 
+@pytest.mark.extensions
 def test_what_is_wrong_is_named_with_package_group_and_next_step(scorers: Registry) -> None:
     assert scorers.get("fine").name == "fine"
     for name, says in (
@@ -58,6 +59,7 @@ def test_what_is_wrong_is_named_with_package_group_and_next_step(scorers: Regist
         scorers.get("hexadecimal")
 
 
+@pytest.mark.extensions
 def test_doctor_lists_what_works_and_what_does_not(
     scorers: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +74,7 @@ def test_doctor_lists_what_works_and_what_does_not(
     assert "other of hexpack" in words
 
 
+@pytest.mark.extensions
 def test_a_router_of_another_package_has_both_methods(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,6 +100,7 @@ def test_a_router_of_another_package_has_both_methods(
     assert any("has no method 'scores'" in one for one in wrong)
 
 
+@pytest.mark.extensions
 def test_every_registry_and_group_is_known_and_documented() -> None:
     made = {
         f"routeyard.{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}".removesuffix(

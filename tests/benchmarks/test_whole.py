@@ -45,6 +45,7 @@ def a_run(*figures: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.extensions
 def test_a_real_case_gives_medians_and_names_what_is_absent(tmp_path: Path) -> None:
     row = running.run_case(SMALL, 1, None, lambda line: None)
     ours, ratio, nobody = row["figures"]
@@ -72,6 +73,7 @@ def test_a_case_without_its_data_is_named_and_not_run(monkeypatch: pytest.Monkey
     assert outcome([row, measured])["exit"] == 0
 
 
+@pytest.mark.extensions
 def test_a_benchmark_that_fails_says_its_own_words_and_the_others_stay(tmp_path: Path) -> None:
     broken = Case("bootstrap", "Broken", ("--resamples", "many"), ())
     row = running.run_case(broken, 1, None, lambda line: None)
@@ -126,6 +128,7 @@ def test_seconds_are_judged_on_one_machine_only() -> None:
     assert [row["worse"] for row in compared(was, now, 0.15, absolute=True)] == [True]
 
 
+@pytest.mark.extensions
 def test_compare_exits_1_on_a_regression(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,6 +37,7 @@ LEAST = {
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
 
 
+@pytest.mark.extensions
 @pytest.mark.timeout(600)
 def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     # `strict` turns a dead link, a page outside the navigation or an unknown name into a failure.

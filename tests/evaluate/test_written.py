@@ -117,6 +117,7 @@ def test_what_is_broken_is_said_and_stops_no_other(
             metrics_table(odd / name) if name.startswith("metrics") else told(odd)
 
 
+@pytest.mark.extensions
 def test_a_leaderboard_as_csv_holds_no_formula(tmp_path: Path) -> None:
     folder = results(tmp_path / "r", router="=HYPERLINK(0)\x1b[2J")
     assert run(["leaderboard", str(folder), "--out", str(tmp_path / "board.csv")]) == 0
@@ -126,6 +127,7 @@ def test_a_leaderboard_as_csv_holds_no_formula(tmp_path: Path) -> None:
     assert float(row["accuracy"]) == 0.9
 
 
+@pytest.mark.extensions
 def test_the_names_of_a_leaderboard_are_no_formulas_and_keep_their_place(tmp_path: Path) -> None:
     # A metric is named by whoever made the results; two names may be written alike.
     names = ["'=1+1", "=1+1", "accuracy", "router"]

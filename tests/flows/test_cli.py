@@ -48,6 +48,7 @@ KEPT = {
 }  # fmt: skip
 
 
+@pytest.mark.extensions
 def test_commands_are_few_and_none_that_people_rely_on_is_lost() -> None:
     assert set(commands()) >= KEPT
     assert len(core()) <= 36
@@ -55,6 +56,7 @@ def test_commands_are_few_and_none_that_people_rely_on_is_lost() -> None:
     assert not set(OLD) & set(commands())
 
 
+@pytest.mark.extensions
 @pytest.mark.parametrize("old", OLD)
 def test_an_old_name_ends_with_one_line_that_names_the_new_one(
     old: str, capsys: pytest.CaptureFixture[str]

@@ -82,6 +82,7 @@ def content(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.extensions
 def test_evaluate_writes_its_files_and_leaves_the_release_alone(release, tmp_path, capsys) -> None:
     before = content(release)
     predictions = tmp_path / "mine.csv"

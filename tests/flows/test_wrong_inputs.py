@@ -172,7 +172,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory, sound: Path) -> Path:
     return made
 
 
-@pytest.mark.parametrize("words", WRONG)
+#: First words of commands that extensions and papers bring.
+EXTENSIONS = (
+    "compare", "latency", "leaderboard", "replay", "reproduce", "shadow", "study", "submit",
+    "zoo online", "zoo tune",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(one, marks=[pytest.mark.extensions] if one.startswith(EXTENSIONS) else [])
+        for one in WRONG
+    ],
+)
 def test_a_wrong_input_says_what_is_wrong_and_what_to_do(
     words: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -252,6 +252,7 @@ def test_a_router_is_asked_saved_and_asked_again(release, tmp_path, capsys) -> N
     assert "not the one the router was fitted with" in capsys.readouterr().err
 
 
+@pytest.mark.extensions
 def test_a_stream_is_answered_in_five_orders(release, capsys) -> None:
     assert run(["zoo", "online", str(release), "--alpha", "0.6", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -127,6 +127,7 @@ def test_help_shows_an_example(name, capsys):
     assert f"routeyard {name} " in capsys.readouterr().out
 
 
+@pytest.mark.extensions
 def test_no_command_writes_into_a_release(release, tmp_path, capsys):
     # `query --out` took the place of a sealed table, `diff --changelog --out` that of the card.
     there = str(release)

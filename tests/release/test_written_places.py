@@ -64,6 +64,7 @@ def test_every_path_that_is_written_refuses_a_release(release: Path, tmp_path: P
     assert not open_to
 
 
+@pytest.mark.extensions
 def test_another_release_than_the_one_that_is_read_is_as_safe(
     write: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,13 @@ import routeyard
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", routeyard.__all__)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(one, marks=[pytest.mark.extensions] if one == "reproduce" else [])
+        for one in routeyard.__all__
+    ],
+)
 def test_every_name_of_the_surface_is_there(name: str) -> None:
     found = getattr(routeyard, name)
     if callable(found) and name != "metrics":

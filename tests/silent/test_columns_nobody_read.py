@@ -136,6 +136,7 @@ def test_recorded_answers_and_questions_of_a_recipe_name_what_nobody_reads(
     assert "'ref'" not in told  # an expression reads it
 
 
+@pytest.mark.extensions
 def test_keys_of_a_log_that_nobody_reads_are_named(tmp_path: Path, call: Any) -> None:
     calls = [
         {"id": f"c{k}", "call_type": "acompletion", "startTime": f"2026-11-01T00:00:{k:02}Z",

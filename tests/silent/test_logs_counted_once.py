@@ -39,6 +39,7 @@ def logged(number: int, day: int, *texts: str, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.extensions
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_same_prompt_again_is_another_trajectory_on_its_own_day(
     order: int, tmp_path: Path, call: Call
@@ -68,6 +69,7 @@ def span(number: int, parent: int | None, start: int, trace: str = "t", **told: 
     }  # fmt: skip
 
 
+@pytest.mark.extensions
 def test_a_call_span_around_a_call_span_is_one_call(tmp_path: Path, call: Call) -> None:
     used = {"usage.input_tokens": 60, "usage.output_tokens": 7}
     spans = [
@@ -103,6 +105,7 @@ def test_spans_without_texts_are_no_answers_and_no_crash(tmp_path: Path, call: C
     assert "nothing to grade" in done.stderr
 
 
+@pytest.mark.extensions
 def test_recorded_is_the_logs_own_cost(tmp_path: Path, call: Call) -> None:
     rows = [
         {"request_id": f"r{k}", "call_type": "acompletion", "spend": 0.004, "prompt_tokens": 1_000,
@@ -131,6 +134,7 @@ def test_recorded_is_the_logs_own_cost(tmp_path: Path, call: Call) -> None:
     assert [one["policy"] for one in json.loads(done.stdout)["costs"]] == ["recorded, modelled"]
 
 
+@pytest.mark.extensions
 def test_attempts_in_a_log_are_one_call(tmp_path: Path, call: Call) -> None:
     rows = [
         {"id": f"c{k}", "timestamp": f"2026-11-01T10:00:{10 * k + n:02d}Z", "model": "large",
@@ -150,6 +154,7 @@ def test_attempts_in_a_log_are_one_call(tmp_path: Path, call: Call) -> None:
     assert json.loads(done.stdout)["steps"] == 1
 
 
+@pytest.mark.extensions
 def test_rows_in_errors_are_counted_from_1(tmp_path: Path, call: Call) -> None:
     rows = [logged(k, 1, "a") for k in range(3)]
     rows[2]["timestamp"] = "noon"

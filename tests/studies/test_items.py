@@ -70,6 +70,7 @@ def test_every_study_stands_in_the_line_of_its_items(name: str) -> None:
         )
 
 
+@pytest.mark.extensions
 @pytest.mark.parametrize("paper", ["RouterXBench", "Confidence router", "CSCR"])
 def test_every_study_of_a_papers_own_router_was_run_and_a_page_says_on_what(paper: str) -> None:
     short = PAPERS[paper][2]

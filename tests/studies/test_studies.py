@@ -74,6 +74,7 @@ def test_the_columns_of_a_study_are_metrics(name: str) -> None:
     assert not unknown, f"no metric is called {', '.join(unknown)}: see pipelines/evaluate/metrics"
 
 
+@pytest.mark.extensions
 def test_the_list_is_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["study", "list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
@@ -121,6 +122,7 @@ def test_what_is_missing_is_named_with_a_remedy() -> None:
     assert "split" in str(caught.value)
 
 
+@pytest.mark.extensions
 def test_a_study_writes_parquet_markdown_html_and_svg(tmp_path: Path) -> None:
     release = tmp_path / "toy"
     (release / "data").mkdir(parents=True)

@@ -49,6 +49,7 @@ def records(out: Path) -> dict[str, Any]:
     return {p.parent.name: json.loads(p.read_text()) for p in out.glob("*/run.json")}
 
 
+@pytest.mark.extensions
 def test_a_trained_encoder_finds_the_order_that_a_frozen_one_does_not(done: Path) -> None:
     found = records(done)
     assert found["mlp-tiny-240-tuned-42"]["test"] > 0.75
@@ -59,6 +60,7 @@ def test_a_trained_encoder_finds_the_order_that_a_frozen_one_does_not(done: Path
     assert kinds <= {".json", ".safetensors", ".parquet", ".md", ".txt"}
 
 
+@pytest.mark.extensions
 @pytest.mark.slow
 def test_the_grid_holds_every_cell_and_the_neighbours_beside(both: Path) -> None:
     found = records(both)
@@ -74,6 +76,7 @@ def test_the_grid_holds_every_cell_and_the_neighbours_beside(both: Path) -> None
     assert found["zooter-tiny-240-frozen-42"]["test"] < 0.6
 
 
+@pytest.mark.extensions
 def test_the_router_is_asked_as_any_other(
     done: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -99,6 +102,7 @@ def test_the_router_is_asked_as_any_other(
         saved.tuned_encoder(moved)
 
 
+@pytest.mark.extensions
 @pytest.mark.slow
 def test_its_scores_join_the_zoo(
     both: Path, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -111,6 +115,7 @@ def test_its_scores_join_the_zoo(
     assert standings[name]["mean"] == pytest.approx(records(both)[name]["test"])
 
 
+@pytest.mark.extensions
 @pytest.mark.slow
 def test_the_studies_lay_out_data_encoder_and_training(
     both: Path, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -146,6 +151,7 @@ def test_the_studies_lay_out_data_encoder_and_training(
     assert "routeyard zoo tune" in capsys.readouterr().err
 
 
+@pytest.mark.extensions
 def test_a_plan_loads_no_weights_and_trains_nothing(
     release: Path, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -176,6 +182,7 @@ def test_a_plan_loads_no_weights_and_trains_nothing(
         assert run([*map(str, words), *bad]) == 2
 
 
+@pytest.mark.extensions
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_killed_at_any_step_it_comes_to_the_same_figures(

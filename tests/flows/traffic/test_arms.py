@@ -33,6 +33,7 @@ def released(tmp_path: Path, *levels: str) -> Path:
     return Path(made.path)
 
 
+@pytest.mark.extensions
 def test_more_is_compared_with_less_on_the_questions_both_answered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -50,6 +51,7 @@ def test_more_is_compared_with_less_on_the_questions_both_answered(
     assert "e0 → e1: 0.500 → 1.000" in capsys.readouterr().out
 
 
+@pytest.mark.extensions
 def test_a_pool_without_axes_is_told_how_to_declare_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -61,6 +63,7 @@ def test_a_pool_without_axes_is_told_how_to_declare_them(
     assert "axes: {effort: [low, medium, high]}" in capsys.readouterr().err
 
 
+@pytest.mark.extensions
 def test_the_shipped_recipe_is_three_models_with_three_efforts() -> None:
     recipe, _ = load("efforts_tiny")
     rows = models_table(recipe.pool).to_pylist()
@@ -71,6 +74,7 @@ def test_the_shipped_recipe_is_three_models_with_three_efforts() -> None:
     }
 
 
+@pytest.mark.extensions
 @pytest.mark.slow
 def test_the_rehearsal_of_three_models_and_efforts_is_built_certified_and_routed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -36,6 +36,7 @@ def files(tmp_path: Path, *records: dict[str, Any]) -> tuple[str, str]:
     return str(log), str(pool)
 
 
+@pytest.mark.extensions
 def test_a_log_is_replayed_with_caches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, pool = files(
         tmp_path,
@@ -67,6 +68,7 @@ def test_a_log_is_replayed_with_caches(tmp_path: Path, capsys: pytest.CaptureFix
     assert "whether another arm would have succeeded is not said" in page
 
 
+@pytest.mark.extensions
 def test_the_cheapest_sufficient_arm_is_said_where_both_were_executed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,6 +97,7 @@ def test_the_cheapest_sufficient_arm_is_said_where_both_were_executed(
     assert "went on: large 1" in capsys.readouterr().out
 
 
+@pytest.mark.extensions
 def test_what_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, pool = files(tmp_path, call("a", 0, "huge", 2_000, 0))
     assert run(["replay", log]) == 2
@@ -110,6 +113,7 @@ def test_what_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(["replay", log, "--pool", pool]) == 2
 
 
+@pytest.mark.extensions
 def test_list_prices_stand_in_for_exact_names(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,6 +36,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.extensions
 def test_a_comment_makes_nothing_stale_and_code_does(tree: Path) -> None:
     before = asked(tree)
     aggregate, jail = tree / "pipelines/label/policies.py", tree / "pipelines/audit/metering.py"
@@ -78,6 +79,7 @@ print(*(code.module_hash(name) for name in sys.argv[1:]), code.reached_code(code
 """
 
 
+@pytest.mark.extensions
 def test_a_module_depends_on_the_files_that_it_names_and_the_card_on_its_templates(
     tree: Path,
 ) -> None:
