@@ -179,7 +179,7 @@ def _count(connection: Any, tables: Mapping[str, pa.Table | StoredTable]) -> Non
         connection.execute(_NUMBERS_SQL[name])
 
 
-# Why pairs have no label, and what was never looked for: losses in words, with counts.
+# Why pairs have no label, and what was never looked for: a sentence and a count for each cause.
 #
 # A figure such as "3,723 pairs without a label" names no cause. Each pair without a label has
 # exactly one of those below; what a person can mend comes with an example.
@@ -230,7 +230,7 @@ def _recorded(connection: Any, responses: pa.Table | StoredTable) -> bool:
 
 
 def sentence(row: Mapping[str, Any]) -> str:
-    """One cause in words."""
+    """A sentence about one cause."""
     by = f" of {row['scorer']!r}" if row["cause"] == "scorer error" else ""
     for_ = f" (scorer {row['scorer']!r})" if row["scorer"] and not by else ""
     example = f": {row['example']}" if row["example"] else ""

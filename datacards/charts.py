@@ -189,7 +189,7 @@ def name_legend(title: str, labels: Sequence[str]) -> Spec:
 
 
 def level(value: float, share: bool) -> str:
-    """A value in words: shares in per cent."""
+    """A value as text: shares in per cent."""
     return f"{100 * value:.1f} %" if share else f"{value:.4g}"
 
 

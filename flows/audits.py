@@ -81,8 +81,6 @@ def free_arms(models: pa.Table) -> list[str]:
     ]
 
 
-# The audit of anything: a file or folder of results, a release, a submission; one page.
-
 # What an audit of anything tells: a verdict, findings, and what they are about.
 
 
@@ -322,8 +320,6 @@ def audit_path(path: str | Path) -> AuditPage:
     Raises:
         BadInput, SourceError: nothing is there, or it cannot be read.
     """
-    from routeyard.pipelines.audit.checks import audit_recording
-
     path = Path(path)
     if not path.exists():
         raise BadInput("there is nothing to audit", where=str(path), next_step="name a file")

@@ -312,8 +312,6 @@ def _made_up(*models: str) -> str:
     return "simulated " if models and _simulated.issuperset(models) else ""
 
 
-# The summary of a release: what a person wants to see after a build.
-
 # What `plan` and `build` give: the figures that `--json` prints, with the main ones by name.
 
 

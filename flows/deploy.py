@@ -183,8 +183,6 @@ def _plain(value: Any) -> Any:
     return text if len(text) <= 500 else text[:497] + "…"
 
 
-# The scheduled flow: find what changed, rebuild it, compare, publish, or stop and notify.
-
 # What changed outside the workspace: revisions at the hub, models and prices at the providers.
 #
 # A recipe stays what its author wrote: what is found here is reported. A model

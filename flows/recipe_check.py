@@ -298,8 +298,6 @@ def _pool_file(content: Mapping[str, Any], path: Path) -> Iterator[Fault]:
 
 def _sources(content: Mapping[str, Any], path: Path, notes: list[str]) -> Iterator[Finding]:
     """Local sources are read as a build would read them."""
-    from routeyard.pipelines.ingest import ingest
-    from routeyard.pipelines.ingest.catalog import from_catalog
     from routeyard.pipelines.label.scorers import SCORERS
     from routeyard.schemas.statuses import NO_RULE
 

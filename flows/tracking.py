@@ -220,8 +220,6 @@ def artifact_key(benchmark: str, key: str) -> str:
 
     Prefect takes small letters, digits and dashes.
     """
-    import re
-
     return re.sub(r"[^a-z0-9]+", "-", f"{benchmark}-{key}".lower()).strip("-")
 
 
@@ -350,8 +348,6 @@ def check_blocks(blocks: Sequence[str]) -> None:
 
 def notify(blocks: Sequence[str], subject: str, body: str) -> None:
     """Send to each block. A message that cannot be delivered does not fail the run."""
-    import logging
-
     for block in blocks:
         try:
             _load(block).notify(body, subject)

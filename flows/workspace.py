@@ -647,8 +647,6 @@ def _folder(root: Path, made_of: Mapping[str, Any]) -> Path:
 
 def write_table(table: Any, path: Path) -> None:
     """Parquet, zstd, in the table's own order."""
-    import pyarrow.parquet as pq
-
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, path, compression="zstd", row_group_size=100_000)
 

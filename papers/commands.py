@@ -27,6 +27,7 @@ from routeyard.flows.cli.options import (
     WrittenPath,
     WrittenWorkspace,
     comma_list,
+    plain,
 )
 from routeyard.flows.console import counter, line
 from routeyard.flows.evaluation.evaluate import context_of, named, store_in, write_study
@@ -67,8 +68,6 @@ from routeyard.pipelines.evaluate.zoo import run as zoo
 from routeyard.pipelines.evaluate.zoo.report import cells_table
 from routeyard.schemas.errors import BadInput, RouteyardError
 from routeyard.schemas.recipe import ENCODER
-
-# What `routeyard reproduce` reads: the releases used for benchmarks, and the zoo on them.
 
 # The releases of a reproduction as studies read them: one context for each, embedded once.
 
@@ -517,7 +516,6 @@ def write(found: Reproduction, releases: Mapping[str, Path], out: Path) -> Path:
 
     from routeyard.datacards.reports.study import reproduction_markdown as markdown
     from routeyard.datacards.reports.study import reproduction_page as page
-    from routeyard.flows.cli.options import plain
 
     drawn: dict[tuple[str, str], str | None] = {}
     for (name, benchmark), one in found.studies.items():

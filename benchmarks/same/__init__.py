@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
     if not arguments.other:
         raise CannotCompare("--with: give a commit, or a folder that --save wrote")
     if arguments.only and arguments.only not in KINDS:
-        raise CannotCompare(f"--only: {arguments.only} is none of {', '.join(KINDS)}")
+        raise CannotCompare(f"--only: expected one of {', '.join(KINDS)}")
     kinds = KINDS[arguments.only] if arguments.only else ALL_KINDS
     kinds = tuple(arguments.kinds.split(",")) if arguments.kinds else kinds
     data = os.environ.get("ROUTEYARD_DATA")
@@ -80,17 +80,24 @@ def compare(old: Path, new: Path, kinds: Sequence[str]) -> dict[str, Any]:
     found += _ends(before["works"], now["works"], kinds)
     refusals = suite.compared(old, new)
     found += refusals.pop("differences", [])
+    failed = [
+        f"{name} {row['kind']}: exit {row['exit']}"
+        for name, rows in now["works"].items()
+        for row in rows
+        if row["exit"] not in (0, 3)
+    ]
     unwanted, wanted, stale = judge(found, whole=set(kinds) == set(ALL_KINDS) and bool(refusals))
     return {
         "old": before["commit"],
         "new": now["commit"],
         "works": {name: sum(row["seconds"] for row in rows) for name, rows in now["works"].items()},
         "not_compared": now["skipped"],
+        "failed": failed,
         "refusals": refusals,
         "wanted": wanted,
         "wanted_but_the_same": stale,
         "differences": [f"{one.what}: {one.how}" for one in unwanted],
-        "exit": 3 if unwanted or stale else 0,
+        "exit": 3 if unwanted or stale or failed else 0,
     }
 
 

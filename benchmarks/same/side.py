@@ -91,7 +91,7 @@ def works(data: Path | None) -> list[Work]:
     ]  # fmt: skip
     for paper in PAPERS:
         words = (
-            "reproduce", paper, "--out", "page", "-w", "yard", "--no-search", "--cache", "cache",
+            "reproduce", paper, "--out", "page", "-w", "yard", "--cache", "cache",
             "--resamples", "100", "--json", "-q",
         )  # fmt: skip
         found.append(Work(f"reproduce-{paper}", (Step("reproduce", words, ("page",)),)))

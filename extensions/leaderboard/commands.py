@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from routeyard.extensions.leaderboard.bundle import Bundle, read_bundle, submissions_of
-from routeyard.extensions.leaderboard.submit import choices_table, chosen_models
+from routeyard.extensions.leaderboard.bundle import Bundle, read_bundle, submissions_of, take
+from routeyard.extensions.leaderboard.submit import choices_table, chosen_models, submit
 from routeyard.flows.cli.options import CACHE, Embed, OptionalWrittenPath, Output, write_csv
 from routeyard.flows.console import line
 from routeyard.flows.evaluation.evaluate import evaluate_tables, write_evaluation
@@ -26,7 +26,7 @@ from routeyard.pipelines.evaluate.run import Evaluation
 from routeyard.pipelines.evaluate.settings import EvaluationSettings
 from routeyard.pipelines.evaluate.zoo.submissions import Suspicion, audit, compare
 from routeyard.pipelines.release.manifest import read_manifest
-from routeyard.schemas.errors import BadInput, RouteyardError
+from routeyard.schemas.errors import BadInput, RouteyardError, did_you_mean
 from routeyard.schemas.release import Manifest, wilson
 
 # Bundles scored against labels that their makers did not have: audit, places, history, a page.
@@ -356,7 +356,6 @@ def _bundles(
     number: str | None,
     scheme: str | None,
 ) -> Output:
-    from routeyard.extensions.leaderboard.bundle import take
     from routeyard.pipelines.release.storage import local_copy
 
     if len(results) > 1:
@@ -388,9 +387,7 @@ def _range(row: dict[str, Any]) -> str:
 
 
 def _evaluations(results: list[Path], out: Path | None, metric: list[str] | None) -> Output:
-    from routeyard.flows.console import line
     from routeyard.pipelines.evaluate.run.tables import read_leaderboard
-    from routeyard.schemas.errors import did_you_mean
 
     board, different = read_leaderboard(results)
     if len(different) > 1:
@@ -454,8 +451,6 @@ def submit_command(
         name: Name of the entry; default: that of the router.
         seed: Seed of the router, where it takes one.
     """
-    from routeyard.extensions.leaderboard.submit import submit
-
     done = submit(
         router, to, release=release, name=name, scheme=scheme, seed=seed,
         embed=embed, encoder=encoder, cache=cache,

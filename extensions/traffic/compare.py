@@ -37,8 +37,6 @@ from routeyard.pipelines.evaluate.axis_steps import AxisStep, axis_steps
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.schemas.errors import BadInput, UnknownName, did_you_mean
 
-# `routeyard compare`: what more effort, a longer answer or more samples gain, lose and cost.
-
 # `routeyard replay`: recorded steps under stated policies of arms, with what it rests on.
 
 #: Name of the recorded arms' cost where prices and cache rules tell it, not the log.

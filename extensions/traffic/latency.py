@@ -17,8 +17,6 @@ from routeyard.pipelines.common.trajectories import seconds
 from routeyard.pipelines.evaluate.metrics.bootstrap import Draws, interval
 from routeyard.schemas.errors import BadInput
 
-# Latency as it is promised: percentiles with intervals, promises, and choices under a deadline.
-
 # A selection rule that keeps a deadline: the best score whose late answers stay within a share.
 
 
@@ -314,7 +312,7 @@ class PromiseReport:
     unknown: int
 
     def lines(self) -> list[str]:
-        """The report in words."""
+        """Lines of the report for people."""
         if not self.calls:
             return [
                 f"promise p{100 * self.percentile.share:g} ≤ {self.limit_s:g} s: cannot be told: "

@@ -11,11 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from routeyard.pipelines.common.arrays import Bools, Floats, Ints, Vectors
-from routeyard.pipelines.common.matrix import MEASURES, Core, first_measure
+from routeyard.pipelines.common.matrix import MEASURES, Core, core_of, first_measure
 from routeyard.pipelines.routers.linear import LinearArms
 from routeyard.schemas.errors import BadInput, UnknownName, did_you_mean
-
-# Routers over a stream: they choose, see what their choice gave, and choose again.
 
 # Routers that learn from the answers they asked for: bandits, and a cascade with a check.
 
@@ -469,7 +467,6 @@ def mess_plus(
 def _read(release: Path, encoder: str, cache: Path) -> tuple[Core, str, Vectors]:
     """A release, its split scheme, and the vectors of its questions."""
     from routeyard.flows.evaluation.released import read_release, vectors
-    from routeyard.pipelines.common.matrix import core_of
     from routeyard.pipelines.evaluate.experiment import default_scheme
 
     tables = read_release(release)

@@ -508,7 +508,7 @@ class UsageCost:
     steps: int
 
     def lines(self) -> Iterator[str]:
-        """The cost in words."""
+        """Lines about the cost for people."""
         if not self.known:
             yield "recorded usage: cached tokens or prices are unknown, so its cost is unknown"
             return

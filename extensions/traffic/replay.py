@@ -223,7 +223,7 @@ def audit_steps(steps: pa.Table) -> list[StepFinding]:
     return found
 
 
-# Policies of arms in words: which arm serves each step.
+# Policies of arms as text: which arm serves each step.
 
 #: Form → what it means.
 FORMS = {

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from routeyard.extensions.tuning.encoder import TuningSettings
+from routeyard.extensions.tuning.encoder import TRAINED, Encoder, TuningSettings, tokenizer_of
+from routeyard.extensions.tuning.encoder import encoder_size_of as size_of
 from routeyard.extensions.tuning.training import (
     HEADS,
     REFERENCE_ROUTER,
@@ -24,9 +25,9 @@ from routeyard.extensions.tuning.training import (
 )
 from routeyard.flows.console import counter, hours, line
 from routeyard.pipelines.common.arrays import Vectors
-from routeyard.pipelines.common.matrix import Core
+from routeyard.pipelines.common.matrix import Core, core_of
 from routeyard.pipelines.common.staging import replacing, write_parquet, write_text
-from routeyard.pipelines.evaluate.studies.needs import identity, whole
+from routeyard.pipelines.evaluate.studies.needs import TUNED, identity, whole
 from routeyard.schemas.errors import BadInput
 
 # The grid of trainings of `zoo tune`: routers × encoders × amounts of data × ways × seeds.
@@ -95,7 +96,6 @@ def grid_of(
 def read(tables: Mapping[str, pa.Table], scheme: str | None) -> tuple[Core, str]:
     """The release with validation questions, `prompts` being the texts that encoders read."""
     from routeyard.pipelines.common.encoders import text_of
-    from routeyard.pipelines.common.matrix import core_of
     from routeyard.pipelines.evaluate.experiment import default_scheme, with_validation
 
     core = core_of({k: v for k, v in tables.items() if k != "embeddings"})
@@ -115,8 +115,7 @@ def plan(
         BadInput: weights, gradients and moments alone do not fit into the machine, or two
             encoders have one name.
     """
-    from routeyard.extensions.tuning.encoder import TRAINED, memory, tokenizer_of
-    from routeyard.extensions.tuning.encoder import encoder_size_of as size_of
+    from routeyard.extensions.tuning.encoder import memory
     from routeyard.pipelines.evaluate.model_size import memory_of, speed, tokenised
 
     shared = [Path(encoder).name for encoder in grid.encoders]
@@ -187,7 +186,6 @@ def tune(
     core: Core, scheme: str, grid: Grid, settings: TuningSettings, out: Path
 ) -> dict[str, Any]:
     """Run every cell; write tuned.parquet, runs.parquet and table.md of all that are done."""
-    from routeyard.extensions.tuning.encoder import encoder_size_of as size_of
     from routeyard.pipelines.common import encoders
 
     for encoder in grid.encoders:
@@ -214,8 +212,6 @@ def frozen(
     import torch
     from safetensors.numpy import load_file, save_file
 
-    from routeyard.extensions.tuning.encoder import Encoder
-
     name = f"{whole(core, scheme)}-{weights}-{settings.tokens}"
     path = out / "vectors" / f"{name}.safetensors"
     if path.is_file():
@@ -236,8 +232,6 @@ def frozen(
 
 def written(core: Core, scheme: str, out: Path) -> dict[str, Any]:
     """Choices, runs and a table of every cell that is done on this release."""
-    from routeyard.pipelines.evaluate.studies.needs import TUNED
-
     data = identity(core, scheme)
     records = [(p, recorded(p)) for p in sorted(out.iterdir()) if p.is_dir()]
     done = [(p, r) for p, r in records if r is not None and r["data"] == data]

@@ -18,7 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from routeyard.flows.console import Visible, coloured
-from routeyard.pipelines.common.machine import collect_rarely, return_memory
+from routeyard.pipelines.common.machine import (
+    LOADING,
+    OutOfMemory,
+    address_space,
+    collect_rarely,
+    return_memory,
+)
 from routeyard.schemas.errors import BadInput, RouteyardError
 from routeyard.schemas.text import in_line, visible
 
@@ -253,8 +259,6 @@ def _wrong_words(error: Exception, words: list[str]) -> RouteyardError | None:
 
 def _check_address_space(words: list[str]) -> None:
     """Stop where our libraries could not be loaded: they end the process without a word."""
-    from routeyard.pipelines.common.machine import LOADING, OutOfMemory, address_space
-
     left = address_space()
     if left is not None and left < LOADING and "--help" not in words:
         raise OutOfMemory(

@@ -97,8 +97,6 @@ Resamples = Annotated[int, typer.Option(min=100)]
 Plan = Annotated[bool, typer.Option("--plan")]
 
 
-# The result of a command, printed as lines for people or, with `--json`, as one document.
-
 # Results as values that JSON can hold.
 
 

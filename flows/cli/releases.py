@@ -18,7 +18,7 @@ from routeyard.flows.cli.options import (
     Output,
     sealed_off,
 )
-from routeyard.schemas.errors import BadInput
+from routeyard.schemas.errors import BadInput, RouteyardError
 
 if TYPE_CHECKING:
     from routeyard.pipelines.release.reader import OpenRelease
@@ -324,7 +324,6 @@ def _sql(text: str) -> str:
 
 def _run(opened: OpenRelease, text: str, timeout: float) -> None:
     from routeyard.pipelines.release.query import SAVED, to_text
-    from routeyard.schemas.errors import RouteyardError
     from routeyard.schemas.text import visible
 
     if text == ".tables":

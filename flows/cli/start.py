@@ -375,8 +375,6 @@ def init_command(
         config: Configuration of a hub dataset.
         split: Split of a hub dataset.
     """
-    import sys
-
     from routeyard.flows.new_recipe.write import start_recipe
     from routeyard.schemas.errors import BadInput
 

@@ -49,7 +49,7 @@ from routeyard.pipelines.evaluate.studies.study import (
     table_of,
 )
 from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
-from routeyard.pipelines.routers import PAIR_ROUTERS
+from routeyard.pipelines.routers import PAIR_ROUTERS, REFERENCE
 from routeyard.schemas.errors import BadInput
 
 if TYPE_CHECKING:
@@ -127,8 +127,6 @@ def makers(core: Core, routers: Sequence[str] | Mapping[str, Any] | None) -> dic
     A mapping may hold registered names too, so that yours are beside ours under names
     of your choice. None means the reference routers that the release can feed.
     """
-    from routeyard.pipelines.routers import REFERENCE
-
     if isinstance(routers, Mapping):
         return {name: handed_over(name, given) for name, given in routers.items()}
     names = list(REFERENCE) if routers is None else list(routers)

@@ -157,7 +157,6 @@ def _shares(
 ) -> Floats:
     """(1, m) share of each model under the rule."""
     from routeyard.pipelines.evaluate.zoo.run import asked, shares
-    from routeyard.pipelines.routers.base import traits_of
 
     what, scale = asked(asked_rule(rule, weight)), traits_of(fitted).scale
     return shares(what, scores, words["price"], router=fitted.name, scale=scale)

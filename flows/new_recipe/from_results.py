@@ -44,8 +44,6 @@ from routeyard.pipelines.ingest.results.values import (
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.statuses import ANSWERLESS, FAILED, status_of
 
-# Recorded answers in a recipe that `routeyard init` writes: a file, or columns of scores.
-
 # Some rows of the questions: from all of a file or folder, or the first of a hub dataset.
 
 #: Rows that the guess looks at, and rows that they are drawn from.

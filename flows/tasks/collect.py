@@ -45,7 +45,7 @@ from routeyard.pipelines.common.errors import (
 )
 from routeyard.schemas.images import IMAGES
 from routeyard.schemas.recipe import Collect, Pool
-from routeyard.schemas.recipe.collect import UNANSWERED_AFTER
+from routeyard.schemas.recipe.collect import UNANSWERED_AFTER, Canary
 
 if TYPE_CHECKING:
     from routeyard.pipelines.collect.informative import RankedModels
@@ -430,8 +430,6 @@ def ask_models(
         rows: Rows of the questions that each model of the pool is asked; null for what
             the recipe's coverage says.
     """
-    import numpy as np
-
     from routeyard.pipelines.collect.collect import collect as ask_pool
     from routeyard.pipelines.collect.collect import responses_table
     from routeyard.pipelines.collect.plan import plan
@@ -511,7 +509,6 @@ def ask_in_shards(
     """
     from routeyard.pipelines.collect.collect import ask_canaries
     from routeyard.pipelines.collect.plan import cuts, plan
-    from routeyard.schemas.recipe.collect import Canary
 
     if collect.transport == "batch":
         why = "not cut into shards: batches are cut by requests"

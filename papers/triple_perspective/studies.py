@@ -34,8 +34,6 @@ from routeyard.pipelines.evaluate.studies.study import (
 from routeyard.schemas.contracts import RESULTS
 from routeyard.schemas.errors import BadInput
 
-# Agents that are routed, per question and per step.
-
 # When a small agent should hand over: what can be seen of a trajectory after each of its steps.
 
 _WORD = re.compile(r"\w{3,}")

@@ -37,7 +37,6 @@ from routeyard.pipelines.collect.settings import (
     timeouts_of,
 )
 from routeyard.pipelines.common import files
-from routeyard.pipelines.common import files as named_files
 from routeyard.pipelines.common.mapping import compile_field
 from routeyard.schemas import RESPONSES, STEPS
 from routeyard.schemas.errors import BadInput, RecipeError
@@ -234,7 +233,7 @@ def corpus_of(queries: pa.Table, search: Search, *, base: Path) -> Corpus:
 
 def _of_file(path: str, base: Path) -> list[Passage]:
     found = []
-    for one in named_files.expand(path, base=base, where="collect.agent.search.file"):
+    for one in files.expand(path, base=base, where="collect.agent.search.file"):
         for row in files.rows(one):
             if not isinstance(row.get("text"), str):
                 raise BadInput(

@@ -297,8 +297,6 @@ class Client:
     async def _streamed(
         self, path: str, body: Mapping[str, Any], sent: float
     ) -> tuple[dict[str, Any], float | None]:
-        pass
-
         assembled = Assembled()
         first: float | None = None
         lines = self._http.lines(path, body)

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from routeyard.pipelines.collect.budget import Price
 from routeyard.pipelines.common import files
-from routeyard.pipelines.common import files as named_files
 from routeyard.pipelines.common.errors import RecordedError
 from routeyard.pipelines.common.mapping import Sparse, compile_field, expression, is_column, text_of
 from routeyard.schemas import RESPONSES
@@ -706,7 +705,7 @@ def import_recorded(
             _index(queries, entry),
             Sparse(entry.fields.model_dump(exclude_none=True).values()),
         )
-        for path in named_files.expand(entry.path, base=base, where="collect.recorded"):
+        for path in files.expand(entry.path, base=base, where="collect.recorded"):
             reader = RecordedFileReader(entry, index, pool, repeats, path, sparse)
             rows: list[Mapping[str, Any]] = []
             for row in reader.rows():

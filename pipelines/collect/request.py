@@ -172,7 +172,6 @@ def identity_of(provider: Provider) -> str:
         if _loopback(host):
             return provider.name
         # A path from the environment may hold a token: only its digest is kept.
-        import hashlib
 
         return "sha256:" + hashlib.sha256(_normal(address).encode()).hexdigest()
     return _normal(address)

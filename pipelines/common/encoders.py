@@ -408,8 +408,6 @@ def loaded(encoder: str) -> Any:
         ) from error
     if not encoder.endswith(OPENVINO):
         return model
-    pass
-
     return through_openvino(model)
 
 

@@ -142,8 +142,6 @@ def write_text(path: Path, text: str) -> None:
 
 def write_parquet(path: Path, table: pa.Table) -> None:
     """A table as Parquet with zstd, replaced in one step."""
-    import pyarrow.parquet as pq
-
     with replacing(path) as unfinished:
         pq.write_table(table, unfinished, compression="zstd")
 

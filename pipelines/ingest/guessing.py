@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from routeyard.pipelines.common.mapping import text_key
+from routeyard.pipelines.common.mapping import compile_field, text_key
 
 # Tests of a column's values; `roles.yaml` names the one that each role demands.
 
@@ -124,7 +124,6 @@ class Table:
 
     def values(self, mapping: Any) -> list[Any]:
         """What a mapping, or a list of them, gives for each row; None where it fails."""
-        from routeyard.pipelines.common.mapping import compile_field
         from routeyard.schemas.errors import RecipeError
 
         def one(text: str, row: Row) -> Any:

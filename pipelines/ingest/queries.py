@@ -29,6 +29,7 @@ from routeyard.pipelines.common.mapping import (
     letter,
     text_key,
     text_of,
+    words,
 )
 from routeyard.pipelines.ingest.images import SourceImages
 from routeyard.pipelines.label.scorers import SCORERS
@@ -702,8 +703,6 @@ def examples() -> dict[str, list[Mapping[str, Any]]]:
 
 def page() -> Iterator[str]:
     """The table in Markdown, with the names of Jinja's filters at the end."""
-    from routeyard.pipelines.common.mapping import words
-
     plain = Environment(trim_blocks=True, keep_trailing_newline=True)  # noqa: S701  (no HTML)
     plain.filters |= {"bar": _bar, "code": _code, "json": partial(json.dumps, ensure_ascii=False)}
     template = plain.from_string(_text("mappings.md.jinja"))

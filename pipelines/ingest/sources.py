@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 
 from routeyard.pipelines.common import files
-from routeyard.pipelines.common import files as named_files
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest.catalog import Entry, from_catalog
 from routeyard.pipelines.ingest.images import SourceImages
@@ -174,7 +173,7 @@ def _open(source: Source, base: Path) -> tuple[str, Iterator[dict[str, Any]], di
         )
         origin = source.model_dump(include={"hub_id", "config", "split", "revision"})
         return f"{source.hub_id}@{commit[:12]}", rows, origin
-    found = named_files.expand(str(source.path), base=base, where=f"source {source.name!r}")
+    found = files.expand(str(source.path), base=base, where=f"source {source.name!r}")
     origin = {"files": [{"name": path.name, "sha256": files.sha256(path)} for path in found]}
     several = len(found) > 1
     rows = _placed(found, source.format) if several else files.rows(found[0], source.format)
@@ -320,7 +319,7 @@ def _rows(source: Source, file: str | None) -> Iterator[Mapping[str, Any]]:
     where = f"source {source.name!r}"
     if file is not None or not source.on_hub:
         named, place = (file, "--file") if file is not None else (str(source.path), where)
-        for path in named_files.expand(named, base=Path.cwd(), where=place):
+        for path in files.expand(named, base=Path.cwd(), where=place):
             yield from files.rows(path, None if file is not None else source.format)
         return
     hub_id = str(source.hub_id)

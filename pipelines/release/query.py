@@ -291,8 +291,6 @@ def answer(sql: str) -> Iterator[Any]:
         Unsafe: it would write, or read a file outside the release.
         QueryLimit: memory ran out.
     """
-    import pyarrow as pa
-
     (connection,) = _connections
     _check(connection, sql)
     with _our_errors(connection):

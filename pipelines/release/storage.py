@@ -92,8 +92,6 @@ def outside_releases(out: Path) -> None:
     Raises:
         BadInput: `out` is a release, or is inside one.
     """
-    from routeyard.pipelines.release.manifest import MANIFEST, read_manifest
-
     where = out.resolve()
     for folder in (where, *where.parents):
         if not (folder / MANIFEST).is_file():

@@ -12,7 +12,13 @@ from routeyard.pipelines.common.arrays import Floats, Ints, Vectors
 from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.routers.base import mean_cost
 from routeyard.pipelines.routers.listed import listed
-from routeyard.pipelines.routers.training import Trained, TrainingBatch, head, logistic_loss
+from routeyard.pipelines.routers.training import (
+    Trained,
+    TrainingBatch,
+    head,
+    logistic_loss,
+    one_thread,
+)
 from routeyard.schemas.errors import BadInput
 
 # The bank: one descriptor of unit norm per model, and the exact search for the nearest.
@@ -277,8 +283,6 @@ class DescriptorRouter(Trained):
     def placed(self, queries: Queries) -> Vectors:
         """(n, D) unit vectors of questions in the space of the descriptors."""
         import torch
-
-        from routeyard.pipelines.routers.training import one_thread
 
         with one_thread(), torch.no_grad():
             found = self._network(torch.from_numpy(np.ascontiguousarray(self.inputs(queries))))

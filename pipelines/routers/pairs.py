@@ -548,8 +548,6 @@ class RouteLLMClassifier(Trained):
     def fit(self, train: Examples) -> RouteLLMClassifier:
         self._pair = (strongest(train), -1)
         if self.as_published:
-            from routeyard.pipelines.routers.base import usable
-
             usable(train, least_models=2)
             cost = mean_cost(train)
             order = ranked(train.labels, cost)

@@ -64,6 +64,15 @@ def test_two_sides_that_are_the_same_but_for_their_folder(tmp_path: Path) -> Non
     assert (found["differences"], found["exit"]) == ([], 0)
 
 
+def test_a_command_that_fails_on_both_sides_proves_nothing(tmp_path: Path) -> None:
+    old, new = _write(tmp_path / "old", 1.0), _write(tmp_path / "new", 1.0)
+    for side in (old, new):
+        text = (side / "side.json").read_text().replace('"exit": 0', '"exit": 2')
+        (side / "side.json").write_text(text)
+    found = compare(old, new, ("build",))
+    assert (found["failed"], found["exit"]) == (["demo build: exit 2"], 3)
+
+
 def test_each_file_of_a_side_that_differs_is_named(tmp_path: Path) -> None:
     old, new = _write(tmp_path / "old", 1.0), _write(tmp_path / "new", 0.0)
     (new / "files" / "demo" / "build" / "more.txt").write_text("x")

@@ -14,7 +14,6 @@ from routeyard.pipelines.common.trajectories import iso_time, prefix_hashes
 from routeyard.pipelines.common.usage import TokenUsage
 from routeyard.pipelines.ingest import mapping
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers import reading as spec
 from routeyard.pipelines.ingest.mapping import ANSWERS, Record
 
 # What importers of agents share: sums over steps, and reports of the SWE-bench harness.
@@ -32,7 +31,7 @@ def sums_of(steps: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[st
     }
 
 
-def harness_reports(paths: Sequence[Path], result: spec.ImportResult) -> dict[str, bool]:
+def harness_reports(paths: Sequence[Path], result: reading.ImportResult) -> dict[str, bool]:
     """Instance → whether it was resolved, from the SWE-bench harness's reports among the files."""
     resolved: dict[str, bool] = {}
     for path in paths:
@@ -97,8 +96,8 @@ def steps_of(
 
 
 def trial(
-    result: spec.ImportResult,
-    question: spec.ImportedQuestion,
+    result: reading.ImportResult,
+    question: reading.ImportedQuestion,
     model: str,
     calls: Sequence[Mapping[str, Any]] | Callable[[Mapping[str, Any]], list[dict[str, Any]]],
     where: str,
@@ -108,7 +107,7 @@ def trial(
     error: object = None,
     tokens: Tokens | None = None,
     **known: Any,
-) -> spec.ImportedAnswer:
+) -> reading.ImportedAnswer:
     """A model's next trial of a question as an answer; the result gets the question and the steps.
 
     Args:
@@ -126,7 +125,7 @@ def trial(
         steps = steps_of(calls, key, model, outcome, where, tokens=tokens)
     result.steps += steps
     said = {**sums_of(steps, (*TOKENS, "latency_s")), "calls": len(steps), **known}
-    return spec.ImportedAnswer(
+    return reading.ImportedAnswer(
         query=question.id, model=model, sample=sample, score=outcome,
         status="error" if failed else None, error=str(error) if failed and error else None,
         **{**said, "text": None if failed else said["text"]},
@@ -183,8 +182,8 @@ _NAME = ".traj.json"
 
 
 def mini_swe_agent_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+    paths: Sequence[Path], result: reading.ImportResult
+) -> Iterator[reading.ImportedAnswer]:
     """Each trajectory is a sample; its steps are the replies of the model."""
     resolved = harness_reports(paths, result)
     for path in paths:
@@ -198,8 +197,11 @@ def mini_swe_agent_read(
 
 
 def _mini_swe_agent_answer(
-    content: Mapping[str, Any], path: Path, resolved: Mapping[str, bool], result: spec.ImportResult
-) -> spec.ImportedAnswer:
+    content: Mapping[str, Any],
+    path: Path,
+    resolved: Mapping[str, bool],
+    result: reading.ImportResult,
+) -> reading.ImportedAnswer:
     where = path.name
     info = reading.obj(content.get("info") or {}, where)
     config = reading.obj(info.get("config") or {}, where)
@@ -219,8 +221,8 @@ def _mini_swe_agent_answer(
     return replace(answer, cost_usd=reading.spent(stats.get("instance_cost"), counted, where))
 
 
-def _swe_bench(task: str, asked: str) -> spec.ImportedQuestion:
-    return spec.ImportedQuestion(task, asked, "swe_bench", prompt=asked, domain="code")
+def _swe_bench(task: str, asked: str) -> reading.ImportedQuestion:
+    return reading.ImportedQuestion(task, asked, "swe_bench", prompt=asked, domain="code")
 
 
 def _with_time(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,7 +248,7 @@ def _served(messages: Sequence[Mapping[str, Any]]) -> str | None:
     return next((str(one["model"]) for one in map(_response, messages) if one.get("model")), None)
 
 
-MINI_SWE_AGENT_IMPORTER = spec.importer("mini_swe_agent", mini_swe_agent_read)
+MINI_SWE_AGENT_IMPORTER = reading.importer("mini_swe_agent", mini_swe_agent_read)
 
 
 # MINT: one conversation of several turns per line.
@@ -258,7 +260,9 @@ MINI_SWE_AGENT_IMPORTER = spec.importer("mini_swe_agent", mini_swe_agent_read)
 _ERRORS = ("error", "exception")
 
 
-def mint_read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+def mint_read(
+    paths: Sequence[Path], result: reading.ImportResult
+) -> Iterator[reading.ImportedAnswer]:
     """One answer for each conversation; model, setting and task are folders."""
     placed = {path: _place(path) for path in paths}
     settings = {setting for _, setting, _ in placed.values()}
@@ -280,13 +284,13 @@ def _place(path: Path) -> tuple[str, str, str]:
 
 
 def _mint_answer(
-    row: dict[str, object], arm: str, task: str, where: str, result: spec.ImportResult
-) -> spec.ImportedAnswer:
+    row: dict[str, object], arm: str, task: str, where: str, result: reading.ImportResult
+) -> reading.ImportedAnswer:
     state, asked = reading.obj(row["state"], where), reading.obj(row["task"], where)
     reading.need(asked, ("task_id", "prompt"), where)
     query = f"{task}/{asked['task_id']}"
     prompt = reading.text(asked["prompt"])
-    question = spec.ImportedQuestion(
+    question = reading.ImportedQuestion(
         query, prompt, task, prompt=prompt, references=reading.texts(asked.get("reference"))
     )
     ended = str(state.get("terminate_reason") or "")
@@ -304,7 +308,7 @@ def _mint_answer(
     return replace(answer, calls=answer.calls or None)
 
 
-MINT_IMPORTER = spec.importer("mint", mint_read)
+MINT_IMPORTER = reading.importer("mint", mint_read)
 
 
 # OpenHands: `output.jsonl` of an evaluation, one trajectory per line.
@@ -315,8 +319,8 @@ MINT_IMPORTER = spec.importer("mint", mint_read)
 
 
 def openhands_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+    paths: Sequence[Path], result: reading.ImportResult
+) -> Iterator[reading.ImportedAnswer]:
     """Each line is a sample; its steps are the calls whose usage was noted."""
     reports = [path for path in paths if path.suffix == ".json"]
     resolved = harness_reports(reports, result) if reports else {}
@@ -330,8 +334,8 @@ def openhands_read(
 
 
 def _openhands_answer(
-    row: Mapping[str, Any], where: str, resolved: Mapping[str, bool], result: spec.ImportResult
-) -> spec.ImportedAnswer:
+    row: Mapping[str, Any], where: str, resolved: Mapping[str, bool], result: reading.ImportResult
+) -> reading.ImportedAnswer:
     task = str(row["instance_id"])
     metrics = reading.obj(row["metrics"] or {}, where)
     told = reading.obj(row.get("metadata") or {}, where)
@@ -382,7 +386,7 @@ def _steps(
     ]  # fmt: skip
 
 
-OPENHANDS_IMPORTER = spec.importer("openhands", openhands_read)
+OPENHANDS_IMPORTER = reading.importer("openhands", openhands_read)
 
 
 # τ-bench and τ²-bench: recorded agents with tools, one file of trials or of simulations.
@@ -399,8 +403,8 @@ _FAILED = ("agent_error", "infrastructure_error", "unexpected_error")
 
 
 def tau_bench_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+    paths: Sequence[Path], result: reading.ImportResult
+) -> Iterator[reading.ImportedAnswer]:
     """A trial is a sample; its steps are the replies of the agent."""
     for path in paths:
         if path.suffix == ".parquet":
@@ -415,7 +419,9 @@ def tau_bench_read(
             result.skip("files that are not of the format", path.name)
 
 
-def _first_bench(rows: Any, path: Path, result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+def _first_bench(
+    rows: Any, path: Path, result: reading.ImportResult
+) -> Iterator[reading.ImportedAnswer]:
     result.choices.append(f"{path.name} names no model: its answers are those of {path.stem!r}")
     for number, row in enumerate(rows, 1):
         where = f"{path.name}, record {number}"
@@ -431,8 +437,8 @@ def _first_bench(rows: Any, path: Path, result: spec.ImportResult) -> Iterator[s
 
 
 def _second_bench(
-    content: Mapping[str, Any], path: Path, result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+    content: Mapping[str, Any], path: Path, result: reading.ImportResult
+) -> Iterator[reading.ImportedAnswer]:
     where = path.name
     info = reading.obj(content.get("info") or {}, where)
     model = str(reading.obj(info.get("agent_info") or {}, where).get("llm") or path.stem)
@@ -458,10 +464,10 @@ def _tau_bench_answer(
     task: str,
     instruction: str,
     where: str,
-    result: spec.ImportResult,
+    result: reading.ImportResult,
     *,
     task_name: str,
-) -> spec.ImportedAnswer:
+) -> reading.ImportedAnswer:
     query = f"{task_name}/{task}"
     first = next((str(m.get("content")) for m in messages if m.get("role") == "user"), "")
     asked = instruction or first
@@ -469,7 +475,7 @@ def _tau_bench_answer(
     ended = row.get("termination_reason")
     failed = ended in _FAILED
     return trial(
-        result, spec.ImportedQuestion(query, asked, task_name, prompt=asked), model, messages,
+        result, reading.ImportedQuestion(query, asked, task_name, prompt=asked), model, messages,
         where,
         outcome=None if failed else reading.score(reward, where),
         failed=failed, error=ended, tokens=lambda message: _tokens(message, where),
@@ -494,7 +500,7 @@ def _domain(stem: str) -> str:
     return next((word for word in known if word in stem.lower()), stem)
 
 
-TAU_BENCH_IMPORTER = spec.importer("tau_bench", tau_bench_read)
+TAU_BENCH_IMPORTER = reading.importer("tau_bench", tau_bench_read)
 
 
 # TwinRouterBench: the question bank of its static track, one step of an agent per line.
@@ -509,7 +515,9 @@ TIERS = ("low", "mid", "mid_high", "high")
 _COLUMNS = mapping.mapping_of("twin_router_bench").needs
 
 
-def twin_router_bench_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+def twin_router_bench_records(
+    paths: Sequence[Path], result: reading.ImportResult
+) -> Iterator[Record]:
     """A step is a question, a tier an arm: its label says which tiers suffice."""
     result.choices.append(
         "a label is the cheapest tier that sufficed: every stronger tier counts as right, as in "

@@ -15,7 +15,6 @@ from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest import mapping
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers import reading as spec
 from routeyard.pipelines.ingest.importers.reading import members
 from routeyard.pipelines.ingest.mapping import ANSWERS, Record
 
@@ -33,7 +32,7 @@ _HELM_METRICS = (
 )  # fmt: skip
 
 
-def helm_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+def helm_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """One run per folder; its metric is the first of `_METRICS` that its instances have."""
     for path in paths:
         folder = path.parent
@@ -52,7 +51,7 @@ def helm_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[R
 
 def _helm_run(
     rows: list[dict[str, Any]], states: Mapping[tuple[str, int], dict[str, Any]],
-    run: Mapping[str, Any], model: str, result: spec.ImportResult,
+    run: Mapping[str, Any], model: str, result: reading.ImportResult,
 ) -> Iterator[Record]:  # fmt: skip
     task = str(run.get("name") or run["folder"]).replace(f"model={model}", "").replace(
         f"model={model.replace('/', '_')}", "").strip(",:-")  # fmt: skip
@@ -174,7 +173,7 @@ _LM_EVAL_METRICS = (
 _FILTERS = ("flexible-extract", "none", "strict-match")
 
 
-def lm_eval_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+def lm_eval_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """One folder per model, the newest run of a task; of several filters the first known one."""
     seen: set[tuple[str, str]] = set()
     models: dict[Path, str] = {}
@@ -201,7 +200,7 @@ def lm_eval_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterato
 
 
 def _lm_eval_run(
-    result: spec.ImportResult, path: Path, rows: list[dict[str, Any]], task: str, model: str
+    result: reading.ImportResult, path: Path, rows: list[dict[str, Any]], task: str, model: str
 ) -> Iterator[Record]:
     kinds = {str(row.get("filter", "none")) for row in rows}
     chosen = next((name for name in _FILTERS if name in kinds), min(kinds, default="none"))
@@ -295,16 +294,16 @@ _OUTPUTS = ("model_outputs", "generated_text")
 
 
 def mmlu_pro_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+    paths: Sequence[Path], result: reading.ImportResult
+) -> Iterator[reading.ImportedAnswer]:
     """Runs that were graded against a revised key carry that key per answer.
 
     Upstream revised some questions between runs: the variant that most runs
     used is the question, and a run of another variant keeps its own gold letter.
     """
-    variants: dict[str, Counter[spec.ImportedQuestion]] = {}
+    variants: dict[str, Counter[reading.ImportedQuestion]] = {}
     for file in paths:
-        for question, _ in _records(file, spec.ImportResult(file)):
+        for question, _ in _records(file, reading.ImportResult(file)):
             variants.setdefault(question.id, Counter())[question] += 1
     for versions in variants.values():
         # The most used variant; the text decides between equally used ones.
@@ -320,8 +319,8 @@ def mmlu_pro_read(
 
 
 def _records(
-    path: Path, result: spec.ImportResult
-) -> Iterator[tuple[spec.ImportedQuestion, spec.ImportedAnswer | None]]:
+    path: Path, result: reading.ImportResult
+) -> Iterator[tuple[reading.ImportedQuestion, reading.ImportedAnswer | None]]:
     model = path.stem.removeprefix("model_outputs_")
     for end in ("_5shots", "_0shots", "_5shot", "_0shot"):
         model = model.removesuffix(end)
@@ -334,7 +333,7 @@ def _records(
             if not isinstance(row, dict):
                 raise SourceError("a record is no object", where=place)
             reading.need(row, _MMLU_PRO_COLUMNS, place)
-            question = spec.ImportedQuestion(
+            question = reading.ImportedQuestion(
                 id=str(row["question_id"]),
                 question=reading.text(row["question"]),
                 task=reading.text(row["category"]),
@@ -350,7 +349,7 @@ def _records(
                 continue
             yield (
                 question,
-                spec.ImportedAnswer(query=question.id, model=model, text=reading.text(output)),
+                reading.ImportedAnswer(query=question.id, model=model, text=reading.text(output)),
             )
 
 
@@ -367,7 +366,7 @@ def _documents(path: Path) -> Iterator[tuple[str, list[Any]]]:
         yield where, rows
 
 
-MMLU_PRO_IMPORTER = spec.importer("mmlu_pro", mmlu_pro_read)
+MMLU_PRO_IMPORTER = reading.importer("mmlu_pro", mmlu_pro_read)
 
 
 # ZeroEval: `result_dirs/<task>/<model>.json`, raw outputs of one model per file.
@@ -379,7 +378,7 @@ _SCORERS = {"gsm": "numeric", "math": "math", "mmlu": "mcq", "crux": "literal", 
 _BY_SHAPE = "auto"
 
 
-def zeroeval_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+def zeroeval_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Outputs are labelled here, by a rule scorer, not as upstream labelled them."""
     for path in paths:
         if path.name.endswith(".summary.json"):
@@ -422,7 +421,7 @@ ZEROEVAL_IMPORTER = mapping.importer("zeroeval", zeroeval_records)
 # Score = preference - 1: 0 when the reference is preferred, 1 when the model is.
 
 
-def alpaca_eval_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+def alpaca_eval_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """One annotation each; a question is known by its text."""
     needs = mapping.mapping_of("alpaca_eval").needs
     for path in paths:

@@ -16,7 +16,6 @@ from typing import Any
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.trajectories import epoch, iso_time, prefix_hashes
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers import reading as spec
 from routeyard.pipelines.ingest.importers.reading import members
 
 # Model events of Inspect's samples as steps: usage, tools and times of each call.
@@ -111,7 +110,7 @@ class _Log:
         return (self.header.get("status", "success") != "success", not scored)
 
 
-def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+def read(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[reading.ImportedAnswer]:
     """Epochs become samples; the first scorer whose value is a number or letter counts.
 
     A task that was retried, or run once more with the same arguments, has several logs: one that
@@ -142,7 +141,7 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
         yield from _answers(log, result)
 
 
-def _named_log(path: Path, result: spec.ImportResult) -> _Log | None:
+def _named_log(path: Path, result: reading.ImportResult) -> _Log | None:
     header, samples = _log(path)
     if not header:
         result.skip("files that are not of the format", path.name)
@@ -166,12 +165,12 @@ def _doubts(log: _Log) -> Iterator[str]:
         yield f"{without:,} of {len(log.samples):,} samples of {name} have no score"
 
 
-def _answers(log: _Log, result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+def _answers(log: _Log, result: reading.ImportResult) -> Iterator[reading.ImportedAnswer]:
     for sample in log.samples:
         where = f"{log.path.name}, sample {sample.get('id')}"
         reading.need(sample, ("id", "epoch", "input"), where)
         query, prompt = f"{log.task}/{sample['id']}", _prompt(sample["input"])
-        question = spec.ImportedQuestion(
+        question = reading.ImportedQuestion(
             id=query,
             question=prompt,
             prompt=prompt,
@@ -191,7 +190,7 @@ def _answers(log: _Log, result: spec.ImportResult) -> Iterator[spec.ImportedAnsw
 
 def _answer(
     query: str, model: str, sample: dict[str, Any], calls: int, where: str
-) -> spec.ImportedAnswer:
+) -> reading.ImportedAnswer:
     output = reading.obj(sample.get("output") or {}, where)
     choices = output.get("choices") or []
     first = choices[0] if choices else {}
@@ -199,7 +198,7 @@ def _answer(
     usage = (sample.get("model_usage") or {}).get(model) or output.get("usage") or {}
     used = reading.usage(usage, where)
     stopped = first.get("stop_reason") == "max_tokens"
-    return spec.ImportedAnswer(
+    return reading.ImportedAnswer(
         query=query,
         model=model,
         sample=int(sample["epoch"]) - 1,
@@ -269,4 +268,4 @@ def _score(scores: Any, where: str) -> float | None:
     return None
 
 
-IMPORTER = spec.importer("inspect", read, newest_first=_STAMP)
+IMPORTER = reading.importer("inspect", read, newest_first=_STAMP)

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from routeyard.pipelines.common.trajectories import iso_time
+from routeyard.pipelines.common.trajectories import epoch, iso_time
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers import reading as spec
 from routeyard.pipelines.ingest.importers.agents import TOKENS, sums_of
 
 _CALLS = ("chat", "text_completion", "generate_content", "responses")
@@ -28,7 +27,7 @@ _PARENTS = ("parentSpanId", "parent_span_id", "parent_id", "parentId")
 _USED = ("gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens")
 
 
-def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.ImportedAnswer]:
+def read(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[reading.ImportedAnswer]:
     """One answer for each trajectory: the last call's text, and all its tokens."""
     spans = _unwrapped(_once([s for path in paths for s in _spans(path, result)], result), result)
     outcomes: dict[str, float | None] = {}
@@ -47,7 +46,7 @@ def read(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[spec.Impo
         yield _answer(own, sorted(calls, key=lambda one: one["start"]), outcomes.get(own), result)
 
 
-def _once(spans: list[dict[str, Any]], result: spec.ImportResult) -> list[dict[str, Any]]:
+def _once(spans: list[dict[str, Any]], result: reading.ImportResult) -> list[dict[str, Any]]:
     """The spans, each id of a trace once: several exporters may have sent one span."""
     seen: dict[Any, dict[str, Any]] = {}
     for number, span in enumerate(spans):
@@ -57,7 +56,7 @@ def _once(spans: list[dict[str, Any]], result: spec.ImportResult) -> list[dict[s
     return list(seen.values())
 
 
-def _unwrapped(spans: list[dict[str, Any]], result: spec.ImportResult) -> list[dict[str, Any]]:
+def _unwrapped(spans: list[dict[str, Any]], result: reading.ImportResult) -> list[dict[str, Any]]:
     """The spans without calls that wrap calls; a tool or an agent between them starts another call.
 
     What a wrapper knows and the one call inside it does not say (its texts, its usage) is the
@@ -120,17 +119,17 @@ def _is_call(told: Mapping[str, Any]) -> bool:
 
 
 def _answer(
-    own: str, calls: list[dict[str, Any]], outcome: float | None, result: spec.ImportResult
-) -> spec.ImportedAnswer:
+    own: str, calls: list[dict[str, Any]], outcome: float | None, result: reading.ImportResult
+) -> reading.ImportedAnswer:
     first, last = calls[0]["attributes"], calls[-1]["attributes"]
     asked = reading.text(first.get("gen_ai.input.messages") or first.get("gen_ai.prompt")) or own
     task = str(first.get("gen_ai.agent.name") or "traffic")
-    result.ask(spec.ImportedQuestion(own, asked, task, prompt=asked), calls[0]["where"])
+    result.ask(reading.ImportedQuestion(own, asked, task, prompt=asked), calls[0]["where"])
     model = str(first.get("gen_ai.agent.name") or _arm(first))
     rows = [_step(own, model, k, call, outcome) for k, call in enumerate(calls)]
     result.steps += rows
     text = last.get("gen_ai.output.messages") or last.get("gen_ai.completion")
-    return spec.ImportedAnswer(
+    return reading.ImportedAnswer(
         query=own,
         model=model,
         text=reading.output_text(text),
@@ -173,7 +172,7 @@ def _arm(told: Mapping[str, Any]) -> str:
     return str(told.get("gen_ai.request.model") or told["gen_ai.response.model"])
 
 
-def _spans(path: Path, result: spec.ImportResult) -> Iterator[dict[str, Any]]:
+def _spans(path: Path, result: reading.ImportResult) -> Iterator[dict[str, Any]]:
     """Spans of OTLP documents (`resourceSpans`) or of lines that are spans themselves."""
     for number, record in enumerate(reading.json_rows(path), 1):
         where = f"{path.name}, record {number}"
@@ -226,7 +225,6 @@ def _plain(value: Any) -> Any:
 
 def _seconds(span: Mapping[str, Any], nano: str, iso: str, where: str) -> Any:
     from routeyard.pipelines.common.errors import SourceError
-    from routeyard.pipelines.common.trajectories import epoch
 
     value = span.get(nano)
     found = int(value) / 1e9 if value is not None else epoch(span.get(iso))
@@ -235,4 +233,4 @@ def _seconds(span: Mapping[str, Any], nano: str, iso: str, where: str) -> Any:
     return found
 
 
-IMPORTER = spec.importer("otel", read)
+IMPORTER = reading.importer("otel", read)

@@ -19,7 +19,6 @@ from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.untrusted import bounded
 from routeyard.pipelines.ingest import mapping
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers import reading as spec
 from routeyard.pipelines.ingest.mapping import ANSWERS, Record
 
 # EmbedLLM: `train.csv`, `val.csv`, `test.csv` with one 0/1 label per model and prompt.
@@ -48,7 +47,7 @@ _LLMROUTERBENCH_FAILED = ("Generation failed: ", "Processing failed: ", "Unexpec
 _STAMP = re.compile(r"\d{8}_\d{6}(?=\.json$)")
 
 
-def llmrouterbench_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+def llmrouterbench_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Identity comes from the header, not from the path; failed calls are missing answers."""
     seen: set[tuple[str, ...]] = set()
     for path in paths:
@@ -94,7 +93,7 @@ _MIXINSTRUCT_COLUMNS = mapping.mapping_of("mixinstruct").needs
 
 
 def mixinstruct_records(
-    paths: Sequence[Path], result: spec.ImportResult, *, likely: bool = False
+    paths: Sequence[Path], result: reading.ImportResult, *, likely: bool = False
 ) -> Iterator[Record]:
     """Candidates with one of their metrics as score; `cmp_results` stays in the source.
 
@@ -139,7 +138,7 @@ BARTSCORE = mapping.importer("mixinstruct_bartscore", partial(mixinstruct_record
 # RouteLLM: `mmlu_<subject>.csv` and `gsm8k_responses.csv`, a strong and a weak model.
 
 
-def routellm_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+def routellm_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Every column besides `prompt` and `<model>_response` is a model."""
     for path in paths:
         task = path.stem.removeprefix("mmlu_").removesuffix("_responses")
@@ -183,7 +182,7 @@ _ROUTERARENA_COLUMNS = mapping.mapping_of("routerarena").needs
 _REWORDED = "-robustness"
 
 
-def routerarena_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+def routerarena_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Robustness files, placeholders and failed calls are counted, not imported."""
     if result.source.is_dir():
         reworded = {path for path in paths if path.stem.endswith(_REWORDED)}
@@ -234,8 +233,8 @@ _CELL = ("text", "score", "cost_usd")
 
 
 def routerbench_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+    paths: Sequence[Path], result: reading.ImportResult
+) -> Iterator[reading.ImportedAnswer]:
     """Wide frame → one answer per model; an empty cell is an answer that is missing."""
     for file in paths:
         frame = pickles.read(file)
@@ -260,35 +259,37 @@ def routerbench_read(
 
 def _apart(
     called: str, repeats: list[tuple[str, dict[str, Any]]]
-) -> dict[spec.ImportedQuestion, list[tuple[str, dict[str, Any]]]]:
+) -> dict[reading.ImportedQuestion, list[tuple[str, dict[str, Any]]]]:
     """The questions that share a sample_id, each with its rows.
 
     The file repeats some ids: with another prompt, which is another question
     (`id#2`), or with the same one, each row holding the cells the other lacks.
     """
-    apart: dict[spec.ImportedQuestion, list[tuple[str, dict[str, Any]]]] = {}
+    apart: dict[reading.ImportedQuestion, list[tuple[str, dict[str, Any]]]] = {}
     numbers: dict[tuple[str, str], str] = {}
     for where, row in repeats:
         prompt, task = _unwrapped(row["prompt"]), str(row["eval_name"])
         number = len(numbers) + 1
         name = numbers.setdefault((prompt, task), called if number == 1 else f"{called}#{number}")
-        question = spec.ImportedQuestion(id=name, question=prompt, prompt=prompt, task=task)
+        question = reading.ImportedQuestion(id=name, question=prompt, prompt=prompt, task=task)
         apart.setdefault(question, []).append((where, row))
     return apart
 
 
 def _cells(
-    result: spec.ImportResult, query: str, model: str, rows: list[tuple[str, dict[str, Any]]]
-) -> Iterator[spec.ImportedAnswer]:
+    result: reading.ImportResult, query: str, model: str, rows: list[tuple[str, dict[str, Any]]]
+) -> Iterator[reading.ImportedAnswer]:
     """One answer per model; halves are put together, a second graded answer is a sample."""
-    answers: list[spec.ImportedAnswer] = []
+    answers: list[reading.ImportedAnswer] = []
     for where, row in rows:
         graded = reading.score(row[model], f"{where}, {model}")
         text = _unwrapped(row.get(f"{model}|model_response")) or None
         if graded is None and text is None:
             continue
         cost = reading.spent(row[f"{model}|total_cost"], None, where)
-        new = spec.ImportedAnswer(query=query, model=model, text=text, score=graded, cost_usd=cost)
+        new = reading.ImportedAnswer(
+            query=query, model=model, text=text, score=graded, cost_usd=cost
+        )
         half = next((at for at, one in enumerate(answers) if _complete(one, new)), None)
         if half is None:
             answers.append(new)
@@ -301,13 +302,13 @@ def _cells(
     yield from (replace(one, sample=at) for at, one in enumerate(answers))
 
 
-def _complete(one: spec.ImportedAnswer, other: spec.ImportedAnswer) -> bool:
+def _complete(one: reading.ImportedAnswer, other: reading.ImportedAnswer) -> bool:
     """Whether two cells do not contradict each other: what both know is the same."""
     pairs = ((getattr(one, name), getattr(other, name)) for name in _CELL)
     return all(a is None or b is None or a == b for a, b in pairs)
 
 
-def _together(one: spec.ImportedAnswer, other: spec.ImportedAnswer) -> spec.ImportedAnswer:
+def _together(one: reading.ImportedAnswer, other: reading.ImportedAnswer) -> reading.ImportedAnswer:
     lacking = [name for name in _CELL if getattr(one, name) is None]
     return replace(one, **{name: getattr(other, name) for name in lacking})
 
@@ -327,7 +328,7 @@ def _unwrapped(value: Any) -> str:
     return text
 
 
-ROUTERBENCH_IMPORTER = spec.importer("routerbench", routerbench_read)
+ROUTERBENCH_IMPORTER = reading.importer("routerbench", routerbench_read)
 
 
 # RouterEval: pickles of score matrices per pool size and composition.
@@ -340,8 +341,8 @@ ROUTERBENCH_IMPORTER = spec.importer("routerbench", routerbench_read)
 
 
 def routereval_read(
-    paths: Sequence[Path], result: spec.ImportResult
-) -> Iterator[spec.ImportedAnswer]:
+    paths: Sequence[Path], result: reading.ImportResult
+) -> Iterator[reading.ImportedAnswer]:
     """The union of all pools; a model in several pools has one score per question."""
     for path in paths:
         content = pickles.read(path)
@@ -385,8 +386,8 @@ def _pools(
 
 
 def _pool(
-    result: spec.ImportResult, task: str, pool: Mapping[str, Any], where: str
-) -> Iterator[spec.ImportedAnswer]:
+    result: reading.ImportResult, task: str, pool: Mapping[str, Any], where: str
+) -> Iterator[reading.ImportedAnswer]:
     models = [str(name) for name in pool["model"]]
     data, prompts = pool["data"], pool.get("prompt")
     if not isinstance(data, dict):
@@ -409,7 +410,7 @@ def _pool(
             if not prompt.strip():
                 prompt = f"[question {query}: its text is not in the file]"
             result.ask(
-                spec.ImportedQuestion(
+                reading.ImportedQuestion(
                     id=query, question=prompt, prompt=prompt, task=task, split=split
                 ),
                 place,
@@ -419,10 +420,10 @@ def _pool(
                 if graded is None:
                     result.left_out["pairs without score"] += 1
                     continue
-                yield spec.ImportedAnswer(query=query, model=model, score=graded)
+                yield reading.ImportedAnswer(query=query, model=model, score=graded)
 
 
-ROUTEREVAL_IMPORTER = spec.importer("routereval", routereval_read)
+ROUTEREVAL_IMPORTER = reading.importer("routereval", routereval_read)
 
 
 # SPROUT (CARROT): Parquet with one struct of tokens and score per model.
@@ -437,7 +438,7 @@ _SPROUT_COLUMNS = mapping.mapping_of("sprout").needs
 _STRUCT = ("num_input_tokens", "num_output_tokens", "score")
 
 
-def sprout_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+def sprout_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Tokens are given, dollars are not: costs stay unknown."""
     for path in paths:
         models = _sprout_models(path)
@@ -485,7 +486,7 @@ _ULAB_COLUMNS = mapping.mapping_of("ulab").needs
 _ULAB_FAILED = ("API Error", "ERROR: ")
 
 
-def ulab_records(paths: Sequence[Path], result: spec.ImportResult) -> Iterator[Record]:
+def ulab_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Error texts in place of a response are missing answers."""
     # Files of the same ending beside the routed answers hold only the queries.
     paths = [path for path in paths if "routing" in path.name] or paths

@@ -13,8 +13,6 @@ from routeyard.pipelines.label.scorers.patterns import patterns
 from routeyard.pipelines.label.scorers.reading import short_answer, whole_answer
 from routeyard.pipelines.label.scorers.scorer import Scorer, ScoreResult, ScoringInput
 
-# Values of answers and whether two are equal: numbers, quantities, mathematical forms, words.
-
 # Texts → comparable words: SQuAD normalisation with care for operators and CJK.
 
 _RE = patterns("words")
