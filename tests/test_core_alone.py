@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
-import sys
-import tomllib
 from pathlib import Path
 
 import pytest
+
+from benchmarks.same.side import environment
 
 ROOT = Path(__file__).parents[1]
 OTHERS = ("extensions", "papers")
@@ -33,19 +34,16 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
             shutil.copytree(ROOT / name, copy / name, symlinks=True, ignore=unwanted)
         else:
             shutil.copy(ROOT / name, copy / name)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    info = copy / "metadata" / f"routeyard-{project['version']}.dist-info"
-    info.mkdir(parents=True)
-    info.joinpath("METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: routeyard\nVersion: {project['version']}\n"
-    )
-    info.joinpath("entry_points.txt").write_text("")
-    path = os.pathsep.join([str(copy / "metadata"), str(copy)])
-    return {**os.environ, "PYTHONPATH": path, "COPY": str(copy)}
+    # As an installation of the copy: its packages and no entry points of those that are gone.
+    settings = copy / "pyproject.toml"
+    text = settings.read_text(encoding="utf-8")
+    settings.write_text(re.sub(r'(?m)^\w+ = "routeyard\.(extensions|papers)\b.*\n', "", text))
+    python = environment(copy, tmp_path_factory.mktemp("environment"))
+    return {**os.environ, "PYTHON": str(python), "COPY": str(copy)}
 
 
 def _run(alone: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", *words]
+    command = [alone["PYTHON"], "-m", *words]
     return subprocess.run(command, cwd=alone["COPY"], env=alone, capture_output=True, text=True)
 
 

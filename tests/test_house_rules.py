@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.structure import run
+from tests.mutation.__main__ import AREAS
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -31,6 +32,15 @@ def test_the_tools_read_every_file_of_ours() -> None:
         ["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split()
     assert {name.partition("/")[0] for name in listed} == set(OWN)
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_what_mutation_testing_names_exists(area: str) -> None:
+    modules, tests = AREAS[area]
+    assert all(any(ROOT.glob(name)) for name in modules)
+    for name in tests:
+        file, _, test = name.partition("::")
+        assert f"def {test.partition('[')[0]}" in (ROOT / file).read_text(encoding="utf-8"), name
 
 
 @pytest.mark.extensions

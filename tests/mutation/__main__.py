@@ -1,10 +1,10 @@
-"""Mutation testing of the core with mutmut, room by room, whole or as a seeded sample.
+"""Mutation testing of the core with mutmut, area by area, whole or as a seeded sample.
 
-    python -m tests.mutation                      every room, all mutants: hours
+    python -m tests.mutation                      every area, all mutants: hours
     python -m tests.mutation aggregation budget --share 0.2
     python -m tests.mutation aggregation --out survivors.diff
 
-Each room's modules are changed in one place at a time, in a copy of the tree, and the room's own
+Each area's modules are changed in one place at a time, in a copy of the tree, and the area's own
 tests run until one of them fails. What none of them notices is printed as a diff: it is killed
 by a test, or explained in docs/MUTATION.md.
 """
@@ -24,17 +24,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 COPIED = (
-    "routeyard", "schemas", "pipelines", "papers", "flows", "datacards", "benchmarks", "tests",
+    "routeyard", "schemas", "pipelines", "papers", "extensions", "flows", "datacards", "benchmarks",
+    "tests",
 )  # fmt: skip
 _SCORERS = "pipelines/label/scorers"
-#: Room → (modules that are changed, the tests that have to notice).
-ROOMS: dict[str, tuple[list[str], list[str]]] = {
+#: Area → (modules that are changed, the tests that have to notice).
+AREAS: dict[str, tuple[list[str], list[str]]] = {
     "aggregation": (
-        ["pipelines/label/policies.py", "pipelines/label/policies.py"],
+        ["pipelines/label/policies.py"],
         ["tests/label/test_aggregate.py"],
     ),
     "budget": (
-        ["pipelines/collect/budget.py", "pipelines/collect/budget.py"],
+        ["pipelines/collect/budget.py"],
         [
             # Without those that build with several processes, up to seven seconds each.
             "tests/calls/test_pricing.py",
@@ -64,16 +65,18 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
     ),
     "scorers": (
         [
-            *(f"{_SCORERS}/{name}.py" for name in ("em", "f1", "rouge_l", "given", "graded")),
-            *(
-                f"{_SCORERS}/{name}.py"
-                for name in ("numeric", "mcq", "literal", "superglue", "math")
-            ),
-            f"{_SCORERS}/extraction/*.py",
-            *(
-                f"{_SCORERS}/comparison/{name}.py"
-                for name in ("number", "number_words", "quantities", "quantity", "units")
-            ),
+            f"{_SCORERS}/{name}.py"
+            for name in (
+                "em",
+                "graded",
+                "numeric",
+                "mcq",
+                "literal",
+                "superglue",
+                "math",
+                "reading",
+                "quantities",
+            )
         ],
         [
             # Without the properties that draw their inputs, which take longer than all the rest.
@@ -118,8 +121,8 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
                     "pseudo_specialists",
                     "split",
                     "task_analysis",
-                    "apply",
-                    "dedup/rule",
+                    "rule",
+                    "dedup",
                 )
             ),
         ],
@@ -146,7 +149,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
         ],
     ),
     "verify": (
-        ["pipelines/verify/database.py", "pipelines/verify/*.py"],
+        ["pipelines/verify/*.py"],
         [
             "tests/faults/test_releases.py",
             # The corruptions of this file are among those of the other.
@@ -165,9 +168,9 @@ _PYTEST += ["-p", "no:xdist", "-p", "no:hypothesispytest", "-o", "timeout=120"]
 _SURVIVED = 0
 
 
-def prepared(tree: Path, room: str) -> None:
-    """The copy, whose settings name the modules and the tests of a room."""
-    modules, tests = ROOMS[room]
+def prepared(tree: Path, area: str) -> None:
+    """The copy, whose settings name the modules and the tests of a area."""
+    modules, tests = AREAS[area]
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     settings = {
@@ -204,11 +207,11 @@ def exit_codes(tree: Path) -> dict[str, int | None]:
     return found
 
 
-def tried(room: str, share: float, seed: int, processes: int) -> tuple[str, list[str]]:
+def tried(area: str, share: float, seed: int, processes: int) -> tuple[str, list[str]]:
     """A row of the table, and the survivors as diffs."""
     with tempfile.TemporaryDirectory() as made:
         tree = Path(made)
-        prepared(tree, room)
+        prepared(tree, area)
         # The first makes the mutants and learns which tests reach which function.
         first = mutmut(tree, "run", "none")
         names = sorted(exit_codes(tree))
@@ -227,22 +230,22 @@ def tried(room: str, share: float, seed: int, processes: int) -> tuple[str, list
         row = (len(names), len(chosen), ended["killed"], ended["other"], len(survived))
         diffs = [mutmut(tree, "show", name).stdout for name in survived]
     untested = len(chosen) - len(covered)
-    return f"| {room} | {' | '.join(f'{n:,}' for n in (*row, untested))} |", diffs
+    return f"| {area} | {' | '.join(f'{n:,}' for n in (*row, untested))} |", diffs
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Mutation testing of the core, room by room.")
-    parser.add_argument("rooms", nargs="*", help=f"of {', '.join(ROOMS)}; default: all")
+    parser = argparse.ArgumentParser(description="Mutation testing of the core, area by area.")
+    parser.add_argument("areas", nargs="*", help=f"of {', '.join(AREAS)}; default: all")
     parser.add_argument("--share", type=float, default=1.0, help="of the mutants, drawn by seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, help="where the survivors go; default: printed")
     given = parser.parse_args()
-    print("| room | mutants | tried | killed | timed out | survived | not reached |")
+    print("| area | mutants | tried | killed | timed out | survived | not reached |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
     diffs: list[str] = []
-    for room in given.rooms or ROOMS:
-        row, found = tried(room, given.share, given.seed, given.processes)
+    for area in given.areas or AREAS:
+        row, found = tried(area, given.share, given.seed, given.processes)
         print(row, flush=True)
         diffs += found
     text = "\n".join(diffs)
