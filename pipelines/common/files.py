@@ -439,20 +439,30 @@ def read_text(text: str, *, where: str) -> Any:
 def _flat(text: str, where: str) -> None:
     """Refuse aliases and nesting while the text is scanned, before anything is made of it."""
     depth = 0
-    for token in yaml.scan(text, Loader=_Parser):
-        if isinstance(token, yaml.AliasToken):
-            raise RecipeError(
-                "YAML aliases (*name) are not read",
-                where=where,
-                next_step="write the value out where it is used",
-            )
-        depth += isinstance(token, _OPEN) - isinstance(token, _CLOSE)
-        if depth > DEEPEST:
-            raise RecipeError(
-                f"lists and mappings are nested more than {DEEPEST} levels deep",
-                where=f"{where}:{token.start_mark.line + 1}",
-                next_step="write it flatter",
-            )
+    try:
+        for token in yaml.scan(text, Loader=_Parser):
+            if isinstance(token, yaml.AliasToken):
+                raise RecipeError(
+                    "YAML aliases (*name) are not read",
+                    where=where,
+                    next_step="write the value out where it is used",
+                )
+            depth += isinstance(token, _OPEN) - isinstance(token, _CLOSE)
+            if depth > DEEPEST:
+                raise _too_deep(where, token.start_mark)
+    except yaml.scanner.ScannerError as error:
+        # Newer builds of the parser have a limit of their own, and read ahead up to it.
+        if "nesting depth" in str(error):
+            raise _too_deep(where, error.problem_mark) from error
+        raise
+
+
+def _too_deep(where: str, mark: Any) -> RecipeError:
+    return RecipeError(
+        f"lists and mappings are nested more than {DEEPEST} levels deep",
+        where=f"{where}:{mark.line + 1}",
+        next_step="write it flatter",
+    )
 
 
 def _finite(value: Any, place: tuple[str, ...], where: str) -> None:
