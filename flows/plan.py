@@ -19,7 +19,6 @@ from routeyard.flows.stages import walk
 from routeyard.flows.workspace import MAKERS, BuildContext, fixtures, read
 from routeyard.pipelines.collect.budget import BudgetLedger
 from routeyard.pipelines.collect.collect import budget_of
-from routeyard.pipelines.collect.known_answers import PortMoved
 from routeyard.pipelines.collect.plan import (
     LEAST_TOKENS,
     TYPICAL_TOKENS,
@@ -303,16 +302,7 @@ def plan_build(
         return BuildPlan(_with_budget({**figures, **most}, checked, _spent(checked, root)))
 
     with open_ledger(root) if ledger_exists(root) else nullcontext() as ledger:
-        pool_and_rules = (table, checked.pool, checked.collect, ledger)
-        try:
-            planned = plan(*pool_and_rules, benchmark=checked.name)
-        except PortMoved as moved:
-            # Of no benchmark: no label is followed to another port.
-            planned = plan(*pool_and_rules)
-            figures["notes"].append(
-                f"the build will stop: {moved.what}. The figures below are those of --ask-again; "
-                "with --reuse these answers are not paid for again"
-            )
+        planned = plan(table, checked.pool, checked.collect, ledger, benchmark=checked.name)
         spent = budget_of(planned, ledger).spent() if ledger is not None else {}
     if checked.collect.strategy == "informative":
         figures["notes"].append(

@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.collect.budget import TEMPLATE_TOKENS, Price
-from routeyard.pipelines.collect.known_answers import KnownAnswers
 from routeyard.pipelines.collect.ledger import Attempt, Ledger, SettledKey
 from routeyard.pipelines.collect.request import Request, RequestSettings
 from routeyard.pipelines.collect.settings import (
@@ -67,7 +66,6 @@ def missing_of(
     larger: RequestSettings | None,
     collect: Collect,
     ledger: Ledger | None,
-    benchmark: str,
 ) -> MissingAnswers:
     """Wanted minus settled, for the queries in `rows`.
 
@@ -85,14 +83,12 @@ def missing_of(
     )
     if ledger is None:
         return made
-    known = KnownAnswers(ledger, settings, benchmark)
-    known_larger = KnownAnswers(ledger, larger, benchmark) if larger else None
     for start in range(0, len(rows), CHUNK):
         asked = [asks.messages(int(row)) for row in rows[start : start + CHUNK]]
-        found = known.settled(asked)
-        found_larger = known_larger.settled(asked) if known_larger else {}
-        for offset, texts in enumerate(asked):
-            name = settings.request_hash(texts)
+        names = [settings.request_hash(texts) for texts in asked]
+        again = [larger.request_hash(texts) for texts in asked] if larger else []
+        found, found_again = ledger.settled(names), ledger.settled(again)
+        for offset, name in enumerate(names):
             for sample in range(asks.samples):
                 row = found.get((name, sample))
                 at = (start + offset, sample)
@@ -100,14 +96,14 @@ def missing_of(
                     rejected[at] = row.permanent
                 if larger and row is not None and row.status == "truncated":
                     made.truncated[at] = True
-                    row = found_larger.get((larger.request_hash(texts), sample))
+                    row = found_again.get((again[offset], sample))
                 made.missing[at] = not settles(row, collect)
                 made.billed[at] = row.billed if row else 0
                 made.unanswered[at] = row is not None and unanswered(
                     row.status, row.billed, collect
                 )
     # What refuses every question refuses how it is asked.
-    if rejected.any() and not known.answering:
+    if rejected.any() and not ledger.has_answers(settings.settings_hash):
         made.missing[rejected] = True
     return made
 
@@ -554,7 +550,7 @@ def plan(
             larger = settings_of(model, provider, collect, max_tokens=collect.larger_limit)
         asks = ModelPrompts(queries, model, collect, images)
         asks.check_images(asked)
-        found = missing_of(asks, asked, settings, larger, collect, ledger, benchmark)
+        found = missing_of(asks, asked, settings, larger, collect, ledger)
         missing = found.missing
         plans.append(
             ModelPlan(
