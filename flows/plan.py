@@ -23,8 +23,8 @@ from routeyard.pipelines.collect.plan import (
     LEAST_TOKENS,
     TYPICAL_TOKENS,
     budget_share,
-    least_of,
     plan,
+    total_costs,
 )
 from routeyard.pipelines.common.errors import few
 from routeyard.pipelines.common.files import expanded
@@ -73,17 +73,13 @@ def most_asked(recipe: Recipe, asked: Sequence[int]) -> dict[str, Any]:
     """
     models = _models(recipe, asked)
     calls = sum(row["calls"] for row in models)
-    cost, worst = (
-        None if None in costs else sum(costs)
-        for costs in ([row[name] for row in models] for name in ("cost_usd", "worst_cost_usd"))
-    )
+    costs = total_costs(models)
     return {
         **dict.fromkeys(("wanted", "missing", "calls"), calls),
         "settled": 0,
         "models": models,
-        **dict.fromkeys(("cost_usd", "estimated_usd"), cost),
-        "least_cost_usd": least_of(models),
-        "worst_cost_usd": worst,
+        **costs,
+        "estimated_usd": costs["cost_usd"],
     }
 
 
