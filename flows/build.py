@@ -10,7 +10,6 @@ from typing import Any
 from routeyard.datacards.charts import NO_ROOM, can_draw
 from routeyard.flows import console
 from routeyard.flows.console import BuildResult
-from routeyard.flows.ledgers import open_ledger
 from routeyard.flows.recipe import load, with_collect
 from routeyard.flows.scaling import scaled
 from routeyard.flows.stages import RELEASE, Stage, walk
@@ -38,8 +37,6 @@ from routeyard.flows.workspace import (
     keeping,
     reached_code,
 )
-from routeyard.pipelines.collect.known_answers import Decision, providers_in, settle_ports
-from routeyard.pipelines.collect.request import on_loopback
 from routeyard.pipelines.common import files as named_files
 from routeyard.pipelines.common.staging import write_json
 from routeyard.schemas.recipe import Recipe
@@ -54,7 +51,6 @@ def build(
     collect: dict[str, Any] | None = None,
     shards: int = 1,
     scale: float | None = None,
-    ports: Decision | None = None,
 ) -> dict[str, Any]:
     """Build a benchmark release from a recipe.
 
@@ -69,7 +65,6 @@ def build(
         shards: Parts that each model's questions, and the embedding, are cut into; changes
             nothing but who works on what.
         scale: Shrink every count of questions to this share.
-        ports: What becomes of answers that another port of this machine gave.
 
     Returns:
         JSON-ready summary: stages with fingerprint and whether they were
@@ -92,7 +87,6 @@ def build(
     if checked.hidden_states is not None:
         identity_of(checked.hidden_states.weights)  # before anything is paid for
     with fixtures(checked, root), keeping():
-        _settle_ports(checked, root, ports)
         return _stages(checked, recipe, context, until)
 
 
@@ -105,15 +99,6 @@ def __getattr__(name: str) -> Any:
     if name == "build":
         return _BUILD.made
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def _settle_ports(recipe: Recipe, root: Path, decision: Decision | None) -> None:
-    """Say and note which answers of other ports of this machine are used."""
-    local = [one for one in providers_in(recipe) if on_loopback(one)]
-    if local:
-        with open_ledger(root) as ledger:
-            for line in settle_ports(ledger, local, recipe.name, decision):
-                console.line("note", line)
 
 
 def _stages(recipe: Recipe, written: str, context: BuildContext, until: str) -> dict[str, Any]:
@@ -198,7 +183,6 @@ def run_build(
     collect: dict[str, Any] | None = None,
     shards: int = 1,
     scale: float | None = None,
-    ports: Decision | None = None,
 ) -> BuildResult:
     """Build a release: `build` through Prefect when an API is configured, directly otherwise.
 
@@ -220,7 +204,6 @@ def run_build(
         collect=collect,
         shards=shards,
         scale=scale,
-        ports=ports,
     )
     return BuildResult(done)
 

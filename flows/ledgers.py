@@ -268,7 +268,6 @@ def ask_prompts(
             retry=collect.retry,
             budget=BudgetLedger(collect.budget, ledger, context.benchmark),
             timeouts=timeouts_of(collect),
-            benchmark=context.benchmark,
         )
     if results.missing:
         last = next((one for one in results.answers.values() if not one.final), None)

@@ -80,7 +80,7 @@ def audit_ledger(
     workspace: Path, checked: Recipe | None
 ) -> tuple[tuple[MeteringFinding, ...], tuple[tuple[MeteringFinding, Waiver], ...]]:
     """(unresolved findings, findings the recipe waives) over all answers of a ledger."""
-    from routeyard.pipelines.collect.known_answers import canary_answers
+    from routeyard.pipelines.collect.collect import canary_answers
     from routeyard.schemas.recipe.collect import Metering
 
     with existing_ledger(workspace) as ledger:

@@ -19,13 +19,12 @@ from routeyard.flows.stages import walk
 from routeyard.flows.workspace import MAKERS, BuildContext, fixtures, read
 from routeyard.pipelines.collect.budget import BudgetLedger
 from routeyard.pipelines.collect.collect import budget_of
-from routeyard.pipelines.collect.known_answers import PortMoved
 from routeyard.pipelines.collect.plan import (
     LEAST_TOKENS,
     TYPICAL_TOKENS,
     budget_share,
-    least_of,
     plan,
+    total_costs,
 )
 from routeyard.pipelines.common.errors import few
 from routeyard.pipelines.common.files import expanded
@@ -74,17 +73,13 @@ def most_asked(recipe: Recipe, asked: Sequence[int]) -> dict[str, Any]:
     """
     models = _models(recipe, asked)
     calls = sum(row["calls"] for row in models)
-    cost, worst = (
-        None if None in costs else sum(costs)
-        for costs in ([row[name] for row in models] for name in ("cost_usd", "worst_cost_usd"))
-    )
+    costs = total_costs(models)
     return {
         **dict.fromkeys(("wanted", "missing", "calls"), calls),
         "settled": 0,
         "models": models,
-        **dict.fromkeys(("cost_usd", "estimated_usd"), cost),
-        "least_cost_usd": least_of(models),
-        "worst_cost_usd": worst,
+        **costs,
+        "estimated_usd": costs["cost_usd"],
     }
 
 
@@ -303,16 +298,7 @@ def plan_build(
         return BuildPlan(_with_budget({**figures, **most}, checked, _spent(checked, root)))
 
     with open_ledger(root) if ledger_exists(root) else nullcontext() as ledger:
-        pool_and_rules = (table, checked.pool, checked.collect, ledger)
-        try:
-            planned = plan(*pool_and_rules, benchmark=checked.name)
-        except PortMoved as moved:
-            # Of no benchmark: no label is followed to another port.
-            planned = plan(*pool_and_rules)
-            figures["notes"].append(
-                f"the build will stop: {moved.what}. The figures below are those of --ask-again; "
-                "with --reuse these answers are not paid for again"
-            )
+        planned = plan(table, checked.pool, checked.collect, ledger, benchmark=checked.name)
         spent = budget_of(planned, ledger).spent() if ledger is not None else {}
     if checked.collect.strategy == "informative":
         figures["notes"].append(

@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from routeyard.flows.tracking import counts, log
-from routeyard.pipelines.collect.known_answers import providers_in
 from routeyard.pipelines.common import machine as memory
 from routeyard.pipelines.common.files import names, sha256
 from routeyard.pipelines.common.registry import Registry
@@ -330,7 +329,8 @@ def fixtures(recipe: Recipe, root: Path, *, serve: bool = True) -> Iterator[None
     """
     texts = [str(source.path or "") for source in (*recipe.sources, *recipe.compared_with)]
     if serve:
-        texts += [provider.base_url for provider in providers_in(recipe)]
+        served = [one.provider for one in (*recipe.label.verifiers, *recipe.label.judges)]
+        texts += [provider.base_url for provider in (*recipe.pool.providers, *served)]
     wanted = {name: None for text in texts for name in names(text)}
     with ExitStack() as made:
         for name in wanted:

@@ -63,8 +63,6 @@ def build_command(
     reask: list[str] | None = None,
     reask_truncated: ReaskTruncated = None,
     scale: float | None = None,
-    reuse: bool = False,
-    ask_again: bool = False,
     rehearse: Annotated[bool, typer.Option("--rehearse")] = False,
     copies: Annotated[int | None, typer.Option(min=1)] = None,
     real: Annotated[bool, typer.Option("--real")] = False,
@@ -102,9 +100,9 @@ def build_command(
 
     changes = collect_changes(reask, reask_truncated)
     if rehearse:
-        if changes or scale is not None or reuse or ask_again or until != "release":
+        if changes or scale is not None or until != "release":
             raise BadInput(
-                "a rehearsal takes none of --until, --scale, --reask, --reuse and --ask-again",
+                "a rehearsal takes none of --until, --scale and --reask",
                 next_step="leave them out, or --rehearse",
             )
         from routeyard.flows.rehearse import rehearse as rehearsed
@@ -115,10 +113,6 @@ def build_command(
         raise BadInput("--copies and --real belong to --rehearse", next_step="add --rehearse")
     if until not in UNTIL:
         raise BadInput(f"there is no stage {until!r}", next_step=did_you_mean(until, UNTIL))
-    if reuse and ask_again:
-        raise BadInput(
-            "--reuse and --ask-again say opposite things", next_step="give one of the two"
-        )
     summary = run_build(
         recipe,
         str(workspace),
@@ -127,7 +121,6 @@ def build_command(
         collect=changes,
         shards=shards,
         scale=scale,
-        ports="reuse" if reuse else "ask_again" if ask_again else None,
     )
     return Output(summary, lambda: show_build(summary))
 

@@ -27,8 +27,6 @@ HELPS = {
     "scale": "Factor for every number of questions: 0.01 takes one in a hundred.",
     "reask": "Retry requests that failed permanently: `error` or `refused` (repeatable).",
     "reask_truncated": "Retry truncated answers with this limit of tokens.",
-    "reuse": "Answers that another port of this machine gave are the same server's: use them.",
-    "ask_again": "Leave out answers that another port of this machine gave, and ask again.",
     "embeddings": "Parquet file with query_id and vector; replaces the release's.",
     "also": "File or folder of descriptors, hidden_states, signals, entropies, preferences or "
     "tuned beside the release; again for more.",

@@ -25,6 +25,7 @@ from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError, few
 from routeyard.pipelines.common.mapping import compile_field, mentions
 from routeyard.pipelines.common.staging import place, staging
+from routeyard.pipelines.common.usage import MOST_TOKENS
 from routeyard.pipelines.ingest.guess_scorers import (
     ScorerSuggestion,
     answers_of,
@@ -377,8 +378,8 @@ def _waivers(found: Mapping[str, str], rows: int, unread: Sequence[str]) -> list
 
 # Results in their normal form as the two tables that a recipe reads: questions and answers.
 
-#: More tokens than any model takes or gives, and more seconds than any call takes.
-_MOST_TOKENS, _MOST_SECONDS = 100_000_000, 1_000_000.0
+#: More seconds than any call takes.
+_MOST_SECONDS = 1_000_000.0
 #: Columns of a recording that are taken as they are.
 _PLAIN = ("prompt", "text", "error", "served_model")
 #: Columns of the answers that the metering audit reads.
@@ -573,7 +574,7 @@ def _numbers(table: pa.Table, name: str) -> np.ndarray:
 
 def _senseless(name: str, values: np.ndarray) -> np.ndarray:
     """Which values cannot be: below zero, no whole number of tokens, more than anybody takes."""
-    most = {"cost_usd": np.finfo(float).max, "latency_s": _MOST_SECONDS}.get(name, _MOST_TOKENS)
+    most = {"cost_usd": np.finfo(float).max, "latency_s": _MOST_SECONDS}.get(name, MOST_TOKENS)
     whole = name.endswith("tokens")
     wrong: np.ndarray = (values < 0) | (values > most) | (whole & (values != np.floor(values)))
     return wrong

@@ -34,7 +34,6 @@ from routeyard.flows.workspace import (
     slug,
     write_table,
 )
-from routeyard.pipelines.collect.known_answers import END, START, note_lists
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.arrays import Array, dense_rows
 from routeyard.pipelines.common.errors import (
@@ -430,6 +429,7 @@ def ask_models(
         rows: Rows of the questions that each model of the pool is asked; null for what
             the recipe's coverage says.
     """
+    from routeyard.pipelines.collect.client import check_served
     from routeyard.pipelines.collect.collect import collect as ask_pool
     from routeyard.pipelines.collect.collect import responses_table
     from routeyard.pipelines.collect.plan import plan
@@ -465,7 +465,7 @@ def ask_models(
         made_up = [model.model_id for model in pool.models if model.simulated]
         with open_ledger(context.root) as ledger:
             planned = plan(table, ours, asking, ledger, **how)
-            note_lists(ledger, ours.providers, context.benchmark)
+            check_served(ledger, ours.providers, context.benchmark)
             with (
                 collector_slot(count),
                 provider_slots(ours),
@@ -507,7 +507,7 @@ def ask_in_shards(
     `context.jobs` shards work at the same time. What is still missing afterwards is left to
     the collect stage, which runs next and finds nothing to ask when every shard was answered.
     """
-    from routeyard.pipelines.collect.collect import ask_canaries
+    from routeyard.pipelines.collect.collect import END, START, ask_canaries
     from routeyard.pipelines.collect.plan import cuts, plan
 
     if collect.transport == "batch":

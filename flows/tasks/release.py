@@ -163,7 +163,7 @@ def _findings(found: Sized, waived: Sized) -> str:
 def _canaries(context: BuildContext, collect: Collect) -> Any:
     """Canary answers of the workspace's last run; null where the recipe asks for none."""
     from routeyard.flows.ledgers import open_ledger
-    from routeyard.pipelines.collect.known_answers import canary_answers
+    from routeyard.pipelines.collect.collect import canary_answers
 
     if not collect.canary.prompts or collect.provider == "recorded":
         return None

@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from routeyard.pipelines.collect.budget import BudgetLedger, OnProgress, Price
 from routeyard.pipelines.collect.collect import cost_by_price
-from routeyard.pipelines.collect.known_answers import KnownAnswers, notes
 from routeyard.pipelines.collect.ledger import AnsweredKey, AnswerKey, Attempt, Ledger, SettledKey
 from routeyard.pipelines.collect.plan import settles, unanswered
 from routeyard.pipelines.collect.reply import TOOL_CALLS
@@ -449,16 +448,16 @@ class _StepRunner:
         on_progress: OnProgress | None,
     ) -> None:
         self._collect, self._agent, self._ledger = collect, agent, ledger
-        self._benchmark, self._on_progress = benchmark, on_progress
+        self._on_progress = on_progress
         self._models = {m.model_id: m for m in pool.models if m.relay is None}
         self._providers = {name: provider_of(m, pool) for name, m in self._models.items()}
         for model in self._models.values():
             check_model(model, collect)
         self._run = uuid.uuid4().hex[:12]
-        kinds = [self._settings(name, last=last) for name in self._models for last in (False, True)]
         self._budget = BudgetLedger(collect.budget, ledger, benchmark)
-        ledger.remember(notes(ledger, kinds, benchmark) | model_notes(self._models.values()))
-        self._asked: dict[str, tuple[RequestSettings, KnownAnswers, list[list[Message]]]] = {}
+        ledger.remember(model_notes(self._models.values()))
+        #: Model → the request hash of each trajectory's next step.
+        self._asked: dict[str, list[str]] = {}
         self._open: dict[str, list[Request]] = {}
         self._after = 0
         self.stopped: set[str] = set()
@@ -480,13 +479,11 @@ class _StepRunner:
     def prepare(self, model_id: str, group: Sequence[Trajectory], *, last: bool) -> None:
         """Note what the next steps of these trajectories ask, and what of it is missing."""
         settings = self._settings(model_id, last=last)
-        known = KnownAnswers(self._ledger, settings, self._benchmark)
-        asked = [one.messages for one in group]
+        names = [settings.request_hash(one.messages) for one in group]
         self._after = self._ledger.position() if not self._open else self._after
-        settled = self._settled(model_id, known, asked)
+        settled = self._settled(model_id, names)
         requests: dict[tuple[str, int], Request] = {}
-        for one in group:
-            name = settings.request_hash(one.messages)
+        for one, name in zip(group, names, strict=True):
             row = settled.get((name, one.sample))
             if (name, one.sample) in requests or self._settles(model_id, row):
                 continue
@@ -495,7 +492,7 @@ class _StepRunner:
                 tokens_expected=sum(len(str(m.get("content"))) for m in one.messages) // 4,
                 billed=row.billed if row else 0,
             )  # fmt: skip
-        self._asked[model_id] = (settings, known, asked)
+        self._asked[model_id] = names
         self._open[model_id] = list(requests.values())
 
     async def send(self) -> None:
@@ -531,10 +528,8 @@ class _StepRunner:
         self.out_of_budget |= any(t.out_of_budget for t in end.tallies.values())
         self.refused |= {name: words for name, t in end.tallies.items() if (words := t.refusal)}
 
-    def _settled(
-        self, model_id: str, known: KnownAnswers, asked: Sequence[Sequence[Message]]
-    ) -> dict[AnswerKey, SettledKey]:
-        found = known.settled(asked)
+    def _settled(self, model_id: str, names: Sequence[str]) -> dict[AnswerKey, SettledKey]:
+        found = self._ledger.settled(names)
         if any(row.status != "error" for row in found.values()):
             self._answering.add(model_id)
         return found
@@ -546,12 +541,12 @@ class _StepRunner:
 
     def take(self, model_id: str, group: Sequence[Trajectory], corpus: Corpus) -> int:
         """Let trajectories go on with what was answered; how many steps are still missing."""
-        settings, known, asked = self._asked.pop(model_id)
+        names = self._asked.pop(model_id)
         self._open.pop(model_id, None)
-        settled, answered = self._settled(model_id, known, asked), known.answered(asked)
+        settled, answered = self._settled(model_id, names), self._ledger.answered(names)
         still: set[tuple[str, int]] = set()
-        for one in group:
-            key = (settings.request_hash(one.messages), one.sample)
+        for one, name in zip(group, names, strict=True):
+            key = (name, one.sample)
             row: SettledKey | None = settled.get(key)
             if row is None or key not in answered or not self._settles(model_id, row):
                 still.add(key)

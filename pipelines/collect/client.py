@@ -13,7 +13,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
@@ -33,8 +33,9 @@ from routeyard.pipelines.collect.http import (
     refusal,
     retry_after,
 )
+from routeyard.pipelines.collect.ledger import Ledger
 from routeyard.pipelines.collect.reply import CallFault, ModelReply, read_json
-from routeyard.pipelines.collect.request import address_of
+from routeyard.pipelines.collect.request import address_of, identity_of, on_loopback
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe.pool import Provider
 
@@ -524,3 +525,51 @@ def list_models(provider: Provider, *, timeout_s: float = 30.0) -> ModelList:
     ids = [entry.get("id") for entry in entries if isinstance(entry, dict)]
     names = frozenset(name for name in ids if isinstance(name, str) and name)
     return ModelList(names) if names else ModelList(None, "it lists no models")
+
+
+# A server on this machine may serve another model tomorrow under the same name and address.
+
+#: What each server listed when a benchmark first asked it.
+LISTED_NOTE = "listed:"
+#: Keys of a listed model that say what is served; others differ at each start, or hold prices.
+_TELLS = ("root", "path", "digest", "revision", "quantization", "architecture", "meta")
+
+
+def check_served(
+    ledger: Ledger,
+    providers: Iterable[Provider],
+    benchmark: str,
+    *,
+    fetch: Callable[..., Mapping[str, Any]] = get_json,
+) -> None:
+    """Note what servers on this machine list, before they are asked anything.
+
+    Raises:
+        BadInput: a server lists another model under a name than when it was first asked.
+    """
+    for provider in {one.name: one for one in providers}.values():
+        if not on_loopback(provider):
+            continue
+        try:
+            entries = fetch(provider, "/models", timeout_s=5.0).get("data")
+        except (BadInput, CallFault):
+            continue
+        now = {
+            one["id"]: {key: one[key] for key in _TELLS if one.get(key)}
+            for one in (entries if isinstance(entries, list) else [])
+            if isinstance(one, dict) and isinstance(one.get("id"), str)
+        }
+        note, identity = f"{LISTED_NOTE}{benchmark}/{provider.name}", identity_of(provider)
+        lists = json.loads(ledger.recall(note).get("", "{}"))
+        before = lists.setdefault(identity, now) if now else {}
+        for model in sorted(set(before) & set(now)):
+            if before[model] and now[model] and before[model] != now[model]:
+                then, served = (json.dumps(one[model])[:200] for one in (before, now))
+                raise BadInput(
+                    f"{identity} serves another model as {model!r} than when it was first asked: "
+                    f"then {then}, now {served}",
+                    where=f"provider {provider.name!r}",
+                    next_step="serve the new model under another name and write that as "
+                    "`endpoint_model`; if it is the same model, give the provider another name",
+                )
+        ledger.remember({note: json.dumps(lists)})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,19 +19,13 @@ import pyarrow as pa
 from routeyard.pipelines.collect.attempts import OnStored
 from routeyard.pipelines.collect.batch import PREFIX, BatchNote, run_batches
 from routeyard.pipelines.collect.budget import BudgetLedger, OnProgress, Price
-from routeyard.pipelines.collect.known_answers import (
-    END,
-    START,
-    KnownAnswers,
-    canary_requests,
-    notes,
-)
 from routeyard.pipelines.collect.ledger import AnsweredKey, Attempt, Ledger
 from routeyard.pipelines.collect.plan import CHUNK, ModelPlan, Plan, plan, requests, unanswered
-from routeyard.pipelines.collect.request import RequestSettings
+from routeyard.pipelines.collect.request import Request, RequestSettings
 from routeyard.pipelines.collect.runner import ModelQueue, RunResult, run_requests
 from routeyard.pipelines.collect.settings import model_notes, queue_of, timeouts_of
 from routeyard.schemas import RESPONSES
+from routeyard.schemas.contracts import RESULTS
 from routeyard.schemas.errors import BadInput
 from routeyard.schemas.recipe.collect import Collect
 from routeyard.schemas.recipe.pool import Pool
@@ -56,29 +50,24 @@ def responses_table(plan: Plan, ledger: Ledger) -> pa.Table:
 
 
 def _batches(plan: Plan, model: ModelPlan, ledger: Ledger) -> Iterator[pa.RecordBatch]:
-    known = KnownAnswers(ledger, model.settings, plan.benchmark)
-    known_larger = KnownAnswers(ledger, model.larger, plan.benchmark) if model.larger else None
     for start in range(0, len(model.rows), CHUNK):
         asked = [model.asks.messages(int(row)) for row in model.rows[start : start + CHUNK]]
-        found = known.answered(asked)
-        larger = known_larger.answered(asked) if known_larger else {}
+        names = [model.settings.request_hash(texts) for texts in asked]
+        again_names = [model.larger.request_hash(texts) for texts in asked] if model.larger else []
+        found, larger = ledger.answered(names), ledger.answered(again_names)
         rows = []
-        for offset, texts in enumerate(asked):
-            name = model.settings.request_hash(texts)
-            second = model.larger.request_hash(texts) if model.larger else ""
+        for offset, name in enumerate(names):
+            second = again_names[offset] if again_names else ""
             for sample in range(model.asks.samples):
                 answer = found.get((name, sample))
                 if answer is None:
                     continue
                 again = larger.get((second, sample))
-                use_again = again is not None and again.attempt.usable
                 row = _row(answer, again, plan.collect) | {
                     # The hash knows nothing of ids: two sources may hold the same question.
                     "query_id": plan.query_id(int(model.rows[start + offset])),
                     "model_id": model.model.model_id,
                     "sample": sample,
-                    # As it is asked today: another port may have answered it.
-                    "request_hash": second if use_again else name,
                 }
                 rows.append(row | cost_by_price(_kept(answer, again), model.price))
         columns = [
@@ -211,7 +200,7 @@ def ask_canaries(plan: Plan, ledger: Ledger, run: str, purpose: str) -> None:
     For a run that several processes share: each `collect` would ask its own.
 
     Args:
-        purpose: `canary.START` before the run, `canary.END` after it, on the same plan.
+        purpose: `START` before the run, `END` after it, on the same plan.
     """
     budget = budget_of(plan, ledger)
     asyncio.run(_canaries(plan, ledger, run, budget, purpose))
@@ -266,9 +255,7 @@ async def _once(
     on_stored: OnStored | None,
 ) -> Collected:
     queues = [_queue(plan, model) for model in plan.models]
-    noted = notes(ledger, _settings(plan), plan.benchmark)
-    noted |= model_notes(m.model for m in plan.models)
-    await asyncio.to_thread(ledger.remember, noted)
+    await asyncio.to_thread(ledger.remember, model_notes(m.model for m in plan.models))
     how: dict[str, Any] = {
         "after": plan.position,
         "run": run,
@@ -310,10 +297,6 @@ def _queue(plan: Plan, model: ModelPlan) -> ModelQueue:
     )
 
 
-def _settings(plan: Plan) -> list[RequestSettings]:
-    return [s for m in plan.models for s in (m.settings, m.larger) if s is not None]
-
-
 def budget_of(plan: Plan, ledger: Ledger) -> BudgetLedger:
     """The benchmark's budget."""
     return BudgetLedger(plan.collect.budget, ledger, plan.benchmark)
@@ -333,4 +316,66 @@ def _collected(plan: Plan, asked: RunResult) -> Collected:
         out_of_budget=bool(missing) and all(tallies[m].out_of_budget for m in missing),
         unanswered={m: n for m, n in unanswered.items() if n},
         figures={"elapsed_s": asked.elapsed_s, "models": models},
+    )
+
+
+# Canary prompts: fixed prompts asked at the start and again at the end of a run.
+#
+# An endpoint that changes under a run (another model behind the name, another
+# quantisation) answers them differently. They are kept in the ledger under
+# separate purposes, never enter `responses`, and are asked in every run.
+
+START, END = "canary:start", "canary:end"
+
+
+def canary_requests(
+    model_id: str, settings: RequestSettings, prompts: Sequence[str], run: str
+) -> Iterator[Request]:
+    """One request per prompt at temperature 0 for 64 tokens, with the model's other parameters.
+
+    The run's name is part of the key, so that each run asks anew.
+    """
+    parameters = {k: v for k, v in settings.parameters.items() if k != "max_completion_tokens"}
+    limit = "max_completion_tokens" if parameters != settings.parameters else "max_tokens"
+    parameters |= {"temperature": 0, "seed": 0, limit: 64}
+    asked = dataclasses.replace(settings, parameters=parameters)
+    for prompt in prompts:
+        messages = [{"role": "user", "content": prompt}]
+        yield Request(
+            query_id=prompt,
+            model_id=model_id,
+            settings=asked,
+            messages=messages,
+            samples=(0,),
+            request_hash=f"{run}:{asked.request_hash(messages)}",
+        )
+
+
+def canary_answers(ledger: Ledger) -> pa.Table | None:
+    """Canary answers of the newest run that asked any at its end; null without one.
+
+    Columns `model_id`, `prompt`, `phase` (`start`, `end`), `text`, `served_model`.
+    """
+    rows = []
+    newest: str | None = None
+    for phase, purpose in (("start", START), ("end", END)):
+        for attempt in ledger.attempts(purpose=purpose):
+            if attempt.usable:
+                rows.append((attempt.run, phase, attempt))
+                newest = attempt.run
+    if not rows:
+        return None
+    return pa.Table.from_pylist(
+        [
+            {
+                "model_id": attempt.model_id,
+                "prompt": attempt.query_id,
+                "phase": phase,
+                "text": attempt.text,
+                "served_model": attempt.served_model,
+            }
+            for run, phase, attempt in rows
+            if run == newest
+        ],
+        schema=RESULTS["canary_answers"],
     )

@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from routeyard.pipelines.collect.reply import (
@@ -156,18 +156,10 @@ _LOGGERS = (
 )  # fmt: skip
 
 
-class _Hides(Protocol):
-    def whole(self, text: str) -> str: ...
-    def hide(self, text: str) -> str: ...
-
-
-_Secret = TypeVar("_Secret", bound=_Hides)
-
-
 class _Filter(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
-        self.secrets: list[_Hides] = []
+        self.secrets: list[Secret] = []
 
     def filter(self, record: logging.LogRecord) -> bool:
         said = plain = record.getMessage()
@@ -184,7 +176,7 @@ class _Filter(logging.Filter):
 _FILTER = _Filter()
 
 
-def hidden_in_logs(secret: _Secret) -> _Secret:
+def hidden_in_logs(secret: Secret) -> Secret:
     """The secret, from now on hidden in what the libraries log."""
     if secret not in _FILTER.secrets:
         _FILTER.secrets.append(secret)

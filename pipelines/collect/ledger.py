@@ -504,49 +504,6 @@ class Clocks:
         return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-@dataclass
-class Validity:
-    """Whether this process may still rely on its own lease, by its own clock.
-
-    It ends two heartbeats before others may end the lease.
-    """
-
-    _clocks: Clocks
-    _begun: float | None = None
-    _renewed: float | None = None
-
-    def begin(self) -> None:
-        """A renewal is about to be written."""
-        self._begun = self._clocks.own()
-
-    def written(self) -> None:
-        """What was written last is durable."""
-        if self._begun is not None:
-            self._renewed, self._begun = self._begun, None
-
-    def holds(self) -> bool:
-        if self._renewed is None:
-            return False
-        return self._clocks.own() - self._renewed < Lease.LEASE_S
-
-
-@dataclass
-class Watch:
-    """Heartbeats of other leases, as this process has seen them."""
-
-    _clocks: Clocks
-    _seen: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-    def unmoved_s(self, name: str, beat: float) -> float:
-        """Seconds, by this process's clock, for which a lease's heartbeat is what it is now."""
-        now = self._clocks.monotonic()
-        last, since = self._seen.get(name, (beat, now))
-        if last != beat:
-            since = now
-        self._seen[name] = (beat, since)
-        return now - since
-
-
 def is_lapsed(unmoved_s: float, server_silent_s: float | None) -> bool:
     """Whether a lease may be ended by others.
 
@@ -572,8 +529,12 @@ class HeldLease:
     """
 
     def __init__(self, dialect: Dialect, clocks: Clocks) -> None:
-        self._dialect = dialect
-        self._validity, self._watch = Validity(clocks), Watch(clocks)
+        self._dialect, self._clocks = dialect, clocks
+        #: When, by the process's own clock, a renewal was begun, and when the last durable one was.
+        self._renewing: float | None = None
+        self._renewed: float | None = None
+        #: Heartbeats of other leases, and since when they are what they are.
+        self._seen: dict[str, tuple[float, float]] = {}
         self._lease = self.new()
         self.claimed: set[AnswerKey] = set()
         self.begun = False
@@ -590,18 +551,25 @@ class HeldLease:
 
     def written(self) -> None:
         """What was executed last is durable."""
-        self._validity.written()
+        if self._renewing is not None:
+            self._renewed, self._renewing = self._renewing, None
 
     def holds(self, keys: Iterable[AnswerKey]) -> bool:
-        """Whether the lease surely still runs, and covers these claims."""
-        return self._validity.holds() and self.claimed.issuperset(keys)
+        """Whether the lease surely still runs, and covers these claims.
+
+        It runs out two heartbeats before others may end it.
+        """
+        runs_still = (
+            self._renewed is not None and self._clocks.own() - self._renewed < Lease.LEASE_S
+        )
+        return runs_still and self.claimed.issuperset(keys)
 
     def renew(self, execute: Execute) -> str:
         """Write that this process lives; returns the name of its lease.
 
         Where another process has ended the lease, a new one begins, without claims.
         """
-        self._validity.begin()
+        self._renewing = self._clocks.own()
         if not (self.begun and execute(self._dialect.renew_lease, (self._lease.name,))):
             if self.begun:
                 self._lease = self.new()
@@ -616,8 +584,16 @@ class HeldLease:
         """Whether the lease of another process holds its claims and charges."""
         for host, pid, began, beat, silent_s in execute(self._dialect.read_lease, (name,)):
             if not self.process_ended(host, pid, began):
-                return not is_lapsed(self._watch.unmoved_s(name, beat), silent_s)
+                return not is_lapsed(self._unmoved_s(name, beat), silent_s)
         return False
+
+    def _unmoved_s(self, name: str, beat: float) -> float:
+        """Seconds, by this process's clock, for which a lease's heartbeat is what it is now."""
+        now = self._clocks.monotonic()
+        last, since = self._seen.get(name, (beat, now))
+        since = since if last == beat else now
+        self._seen[name] = (beat, since)
+        return now - since
 
     def end(self, execute: Execute, name: str) -> None:
         """End a lease as a whole: its process finds that out with its next renewal."""

@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from routeyard.pipelines.collect.budget import TEMPLATE_TOKENS, Price
-from routeyard.pipelines.collect.known_answers import KnownAnswers
 from routeyard.pipelines.collect.ledger import Attempt, Ledger, SettledKey
 from routeyard.pipelines.collect.request import Request, RequestSettings
 from routeyard.pipelines.collect.settings import (
@@ -43,23 +42,6 @@ from routeyard.schemas.recipe.pool import Model, Pool, Provider
 CHUNK = 1000
 
 
-@dataclass(frozen=True)
-class MissingAnswers:
-    """What one model is still to be asked.
-
-    Attributes:
-        missing: True where an answer is missing, bool [q, samples].
-        truncated: True where the larger limit is to be asked, bool [q, samples].
-        billed: Attempts so far that were billed without an answer, int32 [q, samples].
-        unanswered: True where they are so many that nothing more is asked.
-    """
-
-    missing: Bools
-    truncated: Bools
-    billed: np.ndarray[Any, np.dtype[np.int32]]
-    unanswered: Bools
-
-
 def missing_of(
     asks: ModelPrompts,
     rows: np.ndarray[Any, np.dtype[np.int32]],
@@ -67,48 +49,40 @@ def missing_of(
     larger: RequestSettings | None,
     collect: Collect,
     ledger: Ledger | None,
-    benchmark: str,
-) -> MissingAnswers:
-    """Wanted minus settled, for the queries in `rows`.
+) -> dict[str, Any]:
+    """Wanted minus settled, for the queries in `rows`: the arrays of a `ModelPlan`.
 
     Args:
         asks: What the model is asked of each query.
         larger: Settings with the larger token limit, if truncated answers are asked again.
     """
     shape = (len(rows), asks.samples)
-    rejected = np.zeros(shape, bool)
-    made = MissingAnswers(
-        np.ones(shape, bool),
-        np.zeros(shape, bool),
-        np.zeros(shape, np.int32),
-        np.zeros(shape, bool),
-    )
+    missing, billed = np.ones(shape, bool), np.zeros(shape, np.int32)
+    truncated, given_up, rejected = (np.zeros(shape, bool) for _ in range(3))
+    made = {"missing": missing, "truncated": truncated, "billed": billed, "given_up": given_up}
     if ledger is None:
         return made
-    known = KnownAnswers(ledger, settings, benchmark)
-    known_larger = KnownAnswers(ledger, larger, benchmark) if larger else None
     for start in range(0, len(rows), CHUNK):
         asked = [asks.messages(int(row)) for row in rows[start : start + CHUNK]]
-        found = known.settled(asked)
-        found_larger = known_larger.settled(asked) if known_larger else {}
-        for offset, texts in enumerate(asked):
-            name = settings.request_hash(texts)
+        names = [settings.request_hash(texts) for texts in asked]
+        again = [larger.request_hash(texts) for texts in asked] if larger else []
+        found, found_again = ledger.settled(names), ledger.settled(again)
+        for offset, name in enumerate(names):
             for sample in range(asks.samples):
                 row = found.get((name, sample))
                 at = (start + offset, sample)
                 if row is not None and row.status == "error":
                     rejected[at] = row.permanent
                 if larger and row is not None and row.status == "truncated":
-                    made.truncated[at] = True
-                    row = found_larger.get((larger.request_hash(texts), sample))
-                made.missing[at] = not settles(row, collect)
-                made.billed[at] = row.billed if row else 0
-                made.unanswered[at] = row is not None and unanswered(
-                    row.status, row.billed, collect
-                )
+                    truncated[at] = True
+                    row = found_again.get((again[offset], sample))
+                missing[at] = not settles(row, collect)
+                if row is not None:
+                    billed[at] = row.billed
+                    given_up[at] = unanswered(row.status, row.billed, collect)
     # What refuses every question refuses how it is asked.
-    if rejected.any() and not known.answering:
-        made.missing[rejected] = True
+    if rejected.any() and not ledger.has_answers(settings.settings_hash):
+        missing[rejected] = True
     return made
 
 
@@ -196,10 +170,10 @@ class Estimate:
     Attributes:
         prompt_tokens_each: Expected prompt tokens per covered query, float64 [q].
         prompt_tokens: Their sum over what is missing.
-        prompt_error: Relative error of that sum; null when counted by the tokenizer.
-        prompt_source: `tokenizer`, `ledger` or `characters`.
+        prompt_tokens_error: Relative error of that sum; null when counted by the tokenizer.
+        prompt_tokens_source: `tokenizer`, `ledger` or `characters`.
         completion_tokens: Expected sum; null when nothing tells it.
-        completion_source: `ledger`, `typical` (`TYPICAL_TOKENS` an answer) or null.
+        completion_tokens_source: `ledger`, `typical` (`TYPICAL_TOKENS` an answer) or null.
         cost_usd: Expected cost; null when a price or a count is unknown.
         least_cost_usd: What the shortest answers cost; null when `cost_usd` is, or was metered.
         worst_cost_usd: Most it can cost; null when a price or the limit is unknown.
@@ -207,10 +181,10 @@ class Estimate:
 
     prompt_tokens_each: Floats
     prompt_tokens: int
-    prompt_error: float | None
-    prompt_source: str
+    prompt_tokens_error: float | None
+    prompt_tokens_source: str
     completion_tokens: int | None
-    completion_source: str | None
+    completion_tokens_source: str | None
     cost_usd: float | None
     least_cost_usd: float | None
     worst_cost_usd: float | None
@@ -265,10 +239,10 @@ def estimate(
     return Estimate(
         prompt_tokens_each=each,
         prompt_tokens=prompt_tokens,
-        prompt_error=error,
-        prompt_source=source,
+        prompt_tokens_error=error,
+        prompt_tokens_source=source,
         completion_tokens=completion,
-        completion_source=completion_source,
+        completion_tokens_source=completion_source,
         cost_usd=price.of(prompt_tokens, completion, *_cached(prompt_tokens, price, metered)),
         least_cost_usd=(
             price.of(prompt_tokens, LEAST_TOKENS * int(answers.sum()))
@@ -420,8 +394,7 @@ class ModelPlan:
         missing: True where an answer is missing, bool [q, samples].
         truncated: True where the larger limit is to be asked, bool [q, samples].
         billed: Attempts so far that were billed without an answer, int32 [q, samples].
-        settled: Answers and permanent errors that are there.
-        unanswered: Pairs among them that are given up: billed too often for nothing.
+        given_up: True where they are so many that nothing more is asked, bool [q, samples].
     """
 
     model: Model
@@ -433,9 +406,18 @@ class ModelPlan:
     missing: Bools
     truncated: Bools
     billed: np.ndarray[Any, np.dtype[np.int32]]
-    settled: int
-    unanswered: int
+    given_up: Bools
     estimate: Estimate
+
+    @property
+    def settled(self) -> int:
+        """Answers and permanent errors that are there."""
+        return int((~self.missing).sum())
+
+    @property
+    def unanswered(self) -> int:
+        """Pairs among them that are given up: billed too often for nothing."""
+        return int((self.given_up & ~self.missing).sum())
 
     @property
     def wanted(self) -> int:
@@ -499,8 +481,6 @@ class Plan:
     def figures(self) -> dict[str, Any]:
         """JSON-ready: counts, tokens and USD, per model and in total. Unknown is null."""
         models = [_figures(model) for model in self.models]
-        costs = [m["cost_usd"] for m in models if m["calls"]]
-        worst = [m["worst_cost_usd"] for m in models if m["calls"]]
         return {
             "queries": self.queries.num_rows,
             "models": models,
@@ -508,9 +488,7 @@ class Plan:
             "settled": self.wanted - self.missing,
             "missing": self.missing,
             "calls": self.calls,
-            "cost_usd": None if None in costs else sum(costs),
-            "least_cost_usd": least_of(models),
-            "worst_cost_usd": None if None in worst else sum(worst),
+            **total_costs(models),
         }
 
 
@@ -554,8 +532,8 @@ def plan(
             larger = settings_of(model, provider, collect, max_tokens=collect.larger_limit)
         asks = ModelPrompts(queries, model, collect, images)
         asks.check_images(asked)
-        found = missing_of(asks, asked, settings, larger, collect, ledger, benchmark)
-        missing = found.missing
+        found = missing_of(asks, asked, settings, larger, collect, ledger)
+        metered_calls = metered.get(model.model_id)
         plans.append(
             ModelPlan(
                 model=model,
@@ -564,14 +542,8 @@ def plan(
                 larger=larger,
                 asks=asks,
                 rows=asked,
-                missing=missing,
-                truncated=found.truncated,
-                billed=found.billed,
-                settled=int(missing.size - missing.sum()),
-                unanswered=int((found.unanswered & ~missing).sum()),
-                estimate=estimate(
-                    asks, asked, missing, model, settings, metered.get(model.model_id)
-                ),
+                estimate=estimate(asks, asked, found["missing"], model, settings, metered_calls),
+                **found,
             )
         )
     return Plan(queries, collect, tuple(plans), position, benchmark, images)
@@ -611,14 +583,18 @@ def requests(plan: Plan, model: ModelPlan) -> Iterator[Request]:
                 )
 
 
-def least_of(models: Sequence[Mapping[str, Any]]) -> float | None:
-    """What the calls cost if answers are as short as can be; null where all were metered, or a
-    cost is unknown."""
+def total_costs(models: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    """USD of all calls of a plan's models: expected, if answers are as short as can be, and at
+    most. Null where a cost is unknown; the least also where all models were metered."""
     asked = [m for m in models if m["calls"]]
-    if all(m["least_cost_usd"] is None for m in asked) or None in [m["cost_usd"] for m in asked]:
-        return None
-    return float(sum(m["cost_usd"] if m["least_cost_usd"] is None else m["least_cost_usd"]
-                     for m in asked))  # fmt: skip
+    cost, worst = ([m[name] for m in asked] for name in ("cost_usd", "worst_cost_usd"))
+    least = [m["cost_usd"] if m["least_cost_usd"] is None else m["least_cost_usd"] for m in asked]
+    metered = all(m["least_cost_usd"] is None for m in asked)
+    return {
+        "cost_usd": None if None in cost else sum(cost),
+        "least_cost_usd": None if metered or None in cost else float(sum(least)),
+        "worst_cost_usd": None if None in worst else sum(worst),
+    }
 
 
 def unknown(model: ModelPlan) -> list[str]:
@@ -639,24 +615,17 @@ def unknown(model: ModelPlan) -> list[str]:
 
 
 def _figures(model: ModelPlan) -> dict[str, Any]:
-    asked = model.estimate
-    missing = int(model.missing.sum())
+    estimate = {one.name: getattr(model.estimate, one.name) for one in fields(model.estimate)}
+    del estimate["prompt_tokens_each"]
     return {
         "model_id": model.model.model_id,
         "provider": model.provider.name,
         "wanted": model.wanted,
         "settled": model.settled,
-        "missing": missing,
+        "missing": int(model.missing.sum()),
         "unanswered": model.unanswered,
         "calls": model.calls,
-        "prompt_tokens": asked.prompt_tokens,
-        "prompt_tokens_error": asked.prompt_error,
-        "prompt_tokens_source": asked.prompt_source,
-        "completion_tokens": asked.completion_tokens,
-        "completion_tokens_source": asked.completion_source,
-        "cost_usd": asked.cost_usd,
-        "least_cost_usd": asked.least_cost_usd,
-        "worst_cost_usd": asked.worst_cost_usd,
+        **estimate,
         "unknown": unknown(model),
         "price_date": model.model.price_date,
     }

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from routeyard.pipelines.collect.budget import Price
 from routeyard.pipelines.common.errors import few
@@ -490,41 +490,34 @@ def reprice(
             "responses", responses.append_column("place", pa.array(range(len(responses))))
         )
         table = connection.sql(_REPRICED.read_text(encoding="utf-8")).to_arrow_table()
-    old, cost = (_floats(one.column("cost_usd")) for one in (responses, table))
-    unknown = np.isnan(cost)
+    costs = {
+        "model_id": table.column("model_id"),
+        "before": responses.column("cost_usd"),
+        "after": table.column("cost_usd"),
+    }
+    null = pc.CountOptions("only_null")
+    wanted: list[Any] = [([], "count_all"), ("before", "sum"), ("after", "sum")]
+    wanted += [("before", "count", null), ("after", "count", null)]
+    summed = pa.table(costs).group_by("model_id").aggregate(wanted).to_pylist()
+    of_model = {row["model_id"]: row for row in summed}
     new_models = MODELS.from_rows(
         row | (price.columns if (price := listed.get(row["model_id"])) else {})
         for row in models.to_pylist()
     )
-    dates = dict(
-        zip(*(new_models.column(n).to_pylist() for n in ("model_id", "price_date")), strict=True)
-    )
     figures = []
-    model_of = np.asarray(responses.column("model_id").to_pylist(), dtype=object)
     for row in models.sort_by("model_id").to_pylist():
-        mine = model_of == row["model_id"]
+        mine, price = of_model.get(row["model_id"], {}), listed.get(row["model_id"])
         figures.append(
             {
                 "model_id": row["model_id"],
-                "answers": int(mine.sum()),
-                "usd_before": _sum(old[mine]),
-                "usd_after": _sum(cost[mine]),
-                "unknown_before": int(np.isnan(old[mine]).sum()),
-                "unknown_after": int(unknown[mine].sum()),
+                "answers": mine.get("count_all", 0),
+                "usd_before": mine.get("before_sum"),
+                "usd_after": mine.get("after_sum"),
+                "unknown_before": mine.get("before_count", 0),
+                "unknown_after": mine.get("after_count", 0),
                 "price_date_before": row["price_date"],
-                "price_date_after": dates[row["model_id"]],
-                "kept": row["model_id"] not in listed,
+                "price_date_after": row["price_date"] if price is None else price.date,
+                "kept": price is None,
             }
         )
     return Repriced(RESPONSES.conform(table), new_models, figures)
-
-
-def _floats(column: pa.ChunkedArray) -> Any:
-    """float64 with NaN for null."""
-    return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
-
-
-def _sum(values: Any) -> float | None:
-    """Sum of what is known; null when nothing is."""
-    known = values[~np.isnan(values)]
-    return float(known.sum()) if len(known) else None

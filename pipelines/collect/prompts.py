@@ -13,7 +13,6 @@ from typing import Any
 
 from routeyard.pipelines.collect.budget import BudgetLedger
 from routeyard.pipelines.collect.http import Timeouts
-from routeyard.pipelines.collect.known_answers import KnownAnswers, notes
 from routeyard.pipelines.collect.ledger import Attempt, Ledger, SettledKey
 from routeyard.pipelines.collect.request import Request, RequestSettings
 from routeyard.pipelines.collect.runner import ModelQueue, run_requests
@@ -57,7 +56,6 @@ def ask_prompts(
     retry: Retry,
     budget: BudgetLedger,
     timeouts: Timeouts,
-    benchmark: str = "",
     send: bool = True,
 ) -> PromptResults:
     """Ask what is not answered yet, and return everything that is.
@@ -66,7 +64,6 @@ def ask_prompts(
 
     Args:
         requests: All of one settings.
-        benchmark: Whose prompts these are.
         queue: Whom to ask and how; its `requests` and counts are filled in here.
         send: False only looks at what the ledger holds.
 
@@ -76,11 +73,9 @@ def ask_prompts(
     by_hash = {request.request_hash: request for request in requests}
     if not by_hash:
         return PromptResults({})
-    settings = requests[0].settings
-    known = KnownAnswers(ledger, settings, benchmark)
-    asked = [request.messages for request in by_hash.values()]
+    settings_hash, hashes = requests[0].settings.settings_hash, list(by_hash)
     after = ledger.position()
-    settled = known.settled(asked)
+    settled = ledger.settled(hashes)
 
     def is_open(found: SettledKey | None, answering: bool) -> bool:
         if found is None:
@@ -93,14 +88,13 @@ def ask_prompts(
         final = found.permanent and answering
         return not final and (most is None or found.billed < most)
 
-    missing, answering = [], known.answering
+    missing, answering = [], ledger.has_answers(settings_hash)
     for name, request in by_hash.items():
         found = settled.get((name, 0))
         if is_open(found, answering):
             missing.append(request.with_billed(found.billed if found else 0))
     count, failed, stopped, refusal = 0, 0, None, None
     if missing and send:
-        ledger.remember(notes(ledger, [settings], benchmark))
         queue.requests = iter(missing)
         queue.wanted, queue.before = len(by_hash), len(by_hash) - len(missing)
         end = asyncio.run(
@@ -118,8 +112,8 @@ def ask_prompts(
         tally = end.tallies[queue.model_id]
         count, failed = tally.asked, sum(tally.errors.values())
         stopped, refusal = end.stopped or tally.paused, tally.refusal
-        settled = known.settled(asked)
-    answering = known.answering
+        settled = ledger.settled(hashes)
+    answering = ledger.has_answers(settings_hash)
     still = sum(is_open(settled.get((name, 0)), answering) for name in by_hash)
-    answers = {name: found.attempt for (name, _), found in known.answered(asked).items()}
+    answers = {name: found.attempt for (name, _), found in ledger.answered(hashes).items()}
     return PromptResults(answers, count, failed, stopped, still, refusal if still else None)

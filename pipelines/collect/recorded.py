@@ -18,6 +18,7 @@ from routeyard.pipelines.collect.budget import Price
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import RecordedError
 from routeyard.pipelines.common.mapping import Sparse, compile_field, expression, is_column, text_of
+from routeyard.pipelines.common.usage import MOST_TOKENS
 from routeyard.schemas import RESPONSES
 from routeyard.schemas.errors import did_you_mean
 from routeyard.schemas.questions import same_words
@@ -26,8 +27,6 @@ from routeyard.schemas.statuses import ANSWERLESS, GIVEN, STATUSES, attempt_stat
 
 # One row of a recording, read by its mapping; and whether its prompt asks what the recipe asks.
 
-#: More tokens than any call takes or gives.
-MOST_TOKENS = 100_000_000
 #: Words that are scores.
 _AS_SCORE = {"true": 1.0, "false": 0.0}
 #: What every row has to say.

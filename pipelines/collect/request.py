@@ -177,11 +177,6 @@ def identity_of(provider: Provider) -> str:
     return _normal(address)
 
 
-def is_loopback(identity: str) -> bool:
-    """Whether an identity is an address on this machine, whose port may be another tomorrow."""
-    return "://" in identity and _loopback(urlsplit(identity).hostname or "")
-
-
 def on_loopback(provider: Provider) -> bool:
     """Whether a provider is on this machine, also where its address is left to the environment."""
     if "$" in provider.base_url and missing(provider.base_url) is not None:
@@ -224,23 +219,20 @@ class RequestSettings:
     """All of a request but its messages: one object per model, shared by its requests.
 
     `parameters` holds the base seed; sample *s* is asked with seed + *s*. `provider`
-    is `identity_of`; `label` its name in the recipe, null where it is the same.
+    is `identity_of`.
     """
 
     provider: str
     endpoint: str
     endpoint_model: str
     parameters: Mapping[str, Any]
-    label: str | None = None
 
     @classmethod
     def of(
         cls, provider: Provider, endpoint_model: str, parameters: Mapping[str, Any]
     ) -> RequestSettings:
         """Chat completions of a provider's model."""
-        identity = identity_of(provider)
-        label = None if identity == provider.name else provider.name
-        return cls(identity, CHAT_COMPLETIONS, endpoint_model, parameters, label)
+        return cls(identity_of(provider), CHAT_COMPLETIONS, endpoint_model, parameters)
 
     @cached_property
     def identity(self) -> bytes:

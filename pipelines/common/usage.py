@@ -70,7 +70,7 @@ class TokenUsage(NamedTuple):
 
 
 #: More tokens than any call takes or gives.
-_MOST_TOKENS = 100_000_000
+MOST_TOKENS = 100_000_000
 
 
 #: Keys with which a prompt's count leaves out, or may leave out, what the cache had.
@@ -253,7 +253,7 @@ def _camel(key: str) -> str:
 
 def _count(value: Any, path: str, odd: list[str]) -> int | None:
     """A whole number of tokens, also as logs write it (`12.0`, `"12"`); null is unknown."""
-    if type(value) is int and 0 <= value < _MOST_TOKENS:
+    if type(value) is int and 0 <= value < MOST_TOKENS:
         return value
     if value is None or value == "" or value != value:
         return None
@@ -261,7 +261,7 @@ def _count(value: Any, path: str, odd: list[str]) -> int | None:
         number = -1.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = -1.0
-    if not 0 <= number < _MOST_TOKENS or number != int(number):
+    if not 0 <= number < MOST_TOKENS or number != int(number):
         odd.append(f"{path!r} is {str(value)[:40]}, which is no number of tokens")
         return None
     return int(number)

@@ -265,7 +265,8 @@ def ask_model(
         retry=served.retry,
         budget=budget,
         timeouts=Timeouts(deadline_s=served.timeout_s),
-        **how,
+        run=how["run"],
+        send=how.get("send", True),
     )
 
 

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pytest
 
 from routeyard.pipelines.audit.metering import audit
-from routeyard.pipelines.collect.collect import acollect, collect, responses_table
-from routeyard.pipelines.collect.known_answers import canary_answers, settle_ports
+from routeyard.pipelines.collect.collect import acollect, canary_answers, collect, responses_table
 from routeyard.pipelines.collect.plan import Plan, plan
 from routeyard.pipelines.collect.sqlite import SqliteLedger
-from routeyard.pipelines.common.errors import BadInput, RecipeError
+from routeyard.pipelines.common.errors import RecipeError
 from routeyard.schemas import MODELS, RESPONSES
 from routeyard.schemas.recipe.collect import Canary, Collect, Coverage, Retry
 from routeyard.schemas.recipe.pool import Model, Pool, Provider
@@ -99,21 +98,6 @@ def test_replies_without_text_are_empty_and_calls_without_reply_time_out(tmp_pat
         ("m0", "empty"),
         ("m1", "timeout"),
     }
-
-
-def test_another_port_is_the_same_request(tmp_path: Path) -> None:
-    # A loopback server gets a new port at each start: once somebody has said that it is the
-    # same one, it must not be asked again.
-    with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
-        for expected in (20, 0):
-            with Loopback(lambda body, seen: answer(completion())) as server:
-                if expected == 0:
-                    with pytest.raises(BadInput, match="another model may answer"):
-                        plan(queries(10), pool(server), Collect(), ledger)
-                    settle_ports(ledger, pool(server).providers, "", "reuse")
-                made = plan(queries(10), pool(server), Collect(), ledger)
-                assert made.missing == expected
-                collect(made, ledger)
 
 
 def test_another_temperature_is_another_request(tmp_path: Path) -> None:

@@ -56,7 +56,6 @@ WRONG = {
     "build bad.yaml": "bad.yaml",
     "build empty": "recipe",
     "build demo --until lable": "did you mean 'label'",
-    "build demo --reuse --ask-again": "opposite things",
     "build demo --scale 0": "scale",
     "plan no_such": "there is no recipe",
     "plan bad.yaml": "bad.yaml",

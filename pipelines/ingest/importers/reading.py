@@ -20,7 +20,7 @@ import yaml
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError, Unsafe
 from routeyard.pipelines.common.untrusted import regular, too_large
-from routeyard.pipelines.common.usage import TokenUsage, usage_of
+from routeyard.pipelines.common.usage import MOST_TOKENS, TokenUsage, usage_of
 from routeyard.schemas.errors import RouteyardError, did_you_mean
 
 #: What a value of another kind raises where the format's was expected.
@@ -198,8 +198,6 @@ def importer(
 FORMATS = yaml.safe_load(Path(__file__).with_name("importers.yaml").read_text(encoding="utf-8"))
 
 
-#: More tokens than any call takes or gives.
-MOST_TOKENS = 100_000_000
 #: Start of a file's name → split.
 SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
