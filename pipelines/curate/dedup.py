@@ -22,7 +22,6 @@ from routeyard.pipelines.curate.search import (
     near_duplicate_pairs,
     query_vectors,
     row_norms,
-    search,
 )
 from routeyard.schemas import DUPLICATES
 from routeyard.schemas.text import SIMILARITY
@@ -129,8 +128,6 @@ class LabelIndex:
 
 # Near-duplicate questions: found exactly, one per group kept, every other explained.
 
-__all__ = ["Groups", "Pairs", "dedup", "group_rows", "near_duplicate_pairs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Groups:
@@ -174,7 +171,7 @@ def group_rows(
         not compare_unseen or cut is None or cut >= len(text)
         for text, cut in zip(texts, seen, strict=True)
     ]
-    pairs = search(vectors, threshold, alike=np.array(whole, dtype=bool))
+    pairs = near_duplicate_pairs(vectors, threshold, np.array(whole, dtype=bool))
     return join(pairs, texts, seen, compare_unseen=compare_unseen)
 
 

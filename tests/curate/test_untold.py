@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from routeyard.pipelines.curate.dedup import dedup, join, search
+from routeyard.pipelines.curate.dedup import dedup, join
 from routeyard.pipelines.curate.prune import prune
 from routeyard.pipelines.curate.pseudo_specialists import pseudo_specialists
+from routeyard.pipelines.curate.search import near_duplicate_pairs
 from routeyard.pipelines.curate.split import out_of_distribution
 from tests.curate.test_split import places
 from tests.curate.test_tasks import POOL, matrix, specialist_scores
@@ -33,7 +34,7 @@ def test_unread_ends_are_compared_unless_told_otherwise(cut: dict[str, Any]) -> 
     assert len(dedup(cut).removed) == 0
     assert len(dedup(cut, compare_unseen=False).removed) == 1
     assert dedup(cut).figures["truncated"] == 2
-    pairs = search(np.ones((2, 3), dtype=np.float32), 0.999)
+    pairs = near_duplicate_pairs(np.ones((2, 3), dtype=np.float32), 0.999)
     assert join(pairs, [LONG + "won?", LONG + "lost?"], [1000, 1000]).pairs_counted == 0
 
 
