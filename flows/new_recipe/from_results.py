@@ -395,55 +395,35 @@ def ids_of(table: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(table.column("suite"), table.column("question"), "/")
 
 
-def questions_of(table: pa.Table, ids: pa.ChunkedArray) -> tuple[list[dict[str, Any]], list[str]]:
-    """One row per question, and how many state different texts or references."""
-    columns = table.select(["suite", "prompt", "reference", "split"])
-    different: Counter[str] = Counter()
-    grouped = columns.append_column("id", ids).group_by(
-        ["id", "suite", "prompt", "reference", "split"]
-    )
-    found: dict[str, dict[str, Counter[str]]] = {}
-    counted = grouped.aggregate([([], "count_all")]).to_pylist()
-    for row in counted:
-        one = found.setdefault(row["id"], {n: Counter() for n in columns.column_names})
-        for name in columns.column_names:
-            if row[name] not in (None, ""):
-                one[name][row[name]] += row["count_all"]
-    questions = []
-    for name in sorted(found):
-        said = {key: _most(counts) for key, counts in found[name].items()}
-        different.update(key for key, counts in found[name].items() if len(counts) > 1)
-        reference = said["reference"]
-        questions.append(
-            {
-                "id": name,
-                "question": said["prompt"] or name,
-                "references": [reference] if reference else [],
-                "task": said["suite"],
-                "split": said["split"],
-            }
-        )
-    words = {"prompt": "texts", "reference": "references"}
-    doubts = [
-        f"{different[key]:,} of {len(questions):,} questions have several {word}; the one that "
-        "most answers have is taken"
-        for key, word in words.items()
-        if different[key]
+def questions_of(
+    table: pa.Table, ids: pa.ChunkedArray
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """One row per question, and field → questions whose answers state several values of it.
+
+    Of several values the one that most answers have counts, then the first in order.
+    """
+    stated = table.select(["suite", "prompt", "reference", "split"]).append_column("id", ids)
+    said: dict[str, dict[str, str]] = {name: {} for name in sorted(pc.unique(ids).to_pylist())}
+    several: dict[str, int] = {}
+    for name in stated.column_names[:-1]:
+        counted = stated.group_by(["id", name]).aggregate([([], "count_all")])
+        counted = counted.filter(pc.not_equal(counted.column(name), ""))
+        order = [("id", "ascending"), ("count_all", "descending"), (name, "ascending")]
+        for row in counted.sort_by(order).to_pylist():
+            said[row["id"]].setdefault(name, row[name])
+        values = Counter(counted.column("id").to_pylist())
+        several[name] = sum(n > 1 for n in values.values())
+    questions = [
+        {
+            "id": name,
+            "question": one.get("prompt", name),
+            "references": [one["reference"]] if "reference" in one else [],
+            "task": one.get("suite"),
+            "split": one.get("split"),
+        }
+        for name, one in said.items()
     ]
-    return questions, doubts
-
-
-def asked_otherwise(table: pa.Table, ids: pa.ChunkedArray) -> bool:
-    """Whether answers under one id state different texts of their question."""
-    pairs = pa.table({"id": ids, "prompt": table.column("prompt")})
-    stated = pairs.filter(pc.not_equal(pairs.column("prompt"), ""))
-    each = stated.group_by("id").aggregate([("prompt", "count_distinct")])
-    return (pc.max(each.column("prompt_count_distinct")).as_py() or 0) > 1
-
-
-def _most(counts: Counter[str]) -> str | None:
-    """The value that occurs most often, of several the first in order."""
-    return min(counts, key=lambda one: (-counts[one], one)) if counts else None
+    return questions, several
 
 
 def answers_table(
@@ -706,7 +686,13 @@ def from_results(
     table = results.table
     graded = table.column("score").null_count < table.num_rows
     ids = ids_of(table)
-    questions, doubts = questions_of(table, ids)
+    questions, several = questions_of(table, ids)
+    doubts = [
+        f"{several[key]:,} of {len(questions):,} questions have several {word}; the one that most "
+        "answers have is taken"
+        for key, word in (("prompt", "texts"), ("reference", "references"))
+        if several[key]
+    ]
     # A question without an id is its own id, and has a text.
     has_texts = table.column("prompt").null_count < table.num_rows
     if graded:
@@ -727,7 +713,7 @@ def from_results(
         **{gate: f"Accepted as it is: {says}" for gate, says in accepted.items()},
     }
     recorded: dict[str, Any] = {"path": relative(folder / "responses.parquet", recipe)}
-    if asked_otherwise(table, ids):
+    if several["prompt"]:
         # `doubts` says so; the build counts those whose text is not the one that was taken.
         recorded["other_questions"] = "keep"
     source = AnswerSource(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from routeyard.pipelines.common import files
 from routeyard.pipelines.common.errors import SourceError
@@ -34,13 +35,12 @@ def sums_of(steps: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[st
 def harness_reports(paths: Sequence[Path], result: reading.ImportResult) -> dict[str, bool]:
     """Instance → whether it was resolved, from the SWE-bench harness's reports among the files."""
     resolved: dict[str, bool] = {}
-    for path in paths:
-        if path.suffix != ".json" or path.name.endswith(".traj.json"):
-            continue
-        content = reading.load_json(path)
-        if not isinstance(content, dict) or not isinstance(content.get("resolved_ids"), list):
-            result.skip("files that are not of the format", path.name)
-            continue
+    reports = (one for one in paths if one.suffix == ".json" and not one.name.endswith(_NAME))
+    for _, content in reading.documents(
+        reports,
+        result,
+        lambda one: isinstance(one, dict) and isinstance(one.get("resolved_ids"), list),
+    ):
         judged = content.get("completed_ids") or content.get("submitted_ids") or []
         resolved |= dict.fromkeys(map(str, judged), False)
         resolved |= dict.fromkeys(map(str, content["resolved_ids"]), True)
@@ -186,39 +186,26 @@ def mini_swe_agent_read(
 ) -> Iterator[reading.ImportedAnswer]:
     """Each trajectory is a sample; its steps are the replies of the model."""
     resolved = harness_reports(paths, result)
-    for path in paths:
-        if not path.name.endswith(_NAME):
-            continue
-        content = reading.load_json(path)
-        if not isinstance(content, dict) or "messages" not in content:
-            result.skip("files that are not of the format", path.name)
-            continue
-        yield _mini_swe_agent_answer(content, path, resolved, result)
-
-
-def _mini_swe_agent_answer(
-    content: Mapping[str, Any],
-    path: Path,
-    resolved: Mapping[str, bool],
-    result: reading.ImportResult,
-) -> reading.ImportedAnswer:
-    where = path.name
-    info = reading.obj(content.get("info") or {}, where)
-    config = reading.obj(info.get("config") or {}, where)
-    told = reading.obj(config.get("model") or {}, where)
-    task = str(content.get("instance_id") or path.name.removesuffix(_NAME))
-    messages = [_with_time(one) for one in messages_in(content["messages"], where)]
-    model = str(told.get("model_name") or _served(messages) or path.parent.name)
-    asked = next((str(m.get("content")) for m in messages if m["role"] == "user"), task)
-    stats = reading.obj(info.get("model_stats") or {}, where)
-    answer = trial(
-        result, _swe_bench(task, asked), model, messages, where,
-        outcome=float(resolved[task]) if task in resolved else None,
-        tokens=lambda message: _usage(message, where),
-        text=str(info.get("submission") or last_text(messages) or "") or None,
-    )  # fmt: skip
-    counted = answer.prompt_tokens or answer.calls
-    return replace(answer, cost_usd=reading.spent(stats.get("instance_cost"), counted, where))
+    recorded = (one for one in paths if one.name.endswith(_NAME))
+    for path, content in reading.documents(
+        recorded, result, lambda one: isinstance(one, dict) and "messages" in one
+    ):
+        where = path.name
+        info = reading.within(content, where, "info")
+        told = reading.within(info, where, "config", "model")
+        task = str(content.get("instance_id") or where.removesuffix(_NAME))
+        messages = [_with_time(one) for one in messages_in(content["messages"], where)]
+        model = str(told.get("model_name") or _served(messages) or path.parent.name)
+        asked = next((str(m.get("content")) for m in messages if m["role"] == "user"), task)
+        cost = reading.within(info, where, "model_stats").get("instance_cost")
+        answer = trial(
+            result, _swe_bench(task, asked), model, messages, where,
+            outcome=float(resolved[task]) if task in resolved else None,
+            tokens=partial(_usage, where),
+            text=str(info.get("submission") or last_text(messages) or "") or None,
+        )  # fmt: skip
+        counted = answer.prompt_tokens or answer.calls
+        yield replace(answer, cost_usd=reading.spent(cost, counted, where))
 
 
 def _swe_bench(task: str, asked: str) -> reading.ImportedQuestion:
@@ -240,7 +227,7 @@ def _response(message: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _usage(message: Mapping[str, Any], where: str) -> TokenUsage:
+def _usage(where: str, message: Mapping[str, Any]) -> TokenUsage:
     return reading.usage(_response(message).get("usage"), where)
 
 
@@ -269,8 +256,28 @@ def mint_read(
     for path, (model, setting, task) in placed.items():
         arm = model if len(settings) == 1 else f"{model} ({setting})"
         rows = files.rows(path, "jsonl")
-        for where, row in reading.records(rows, ("state", "task"), path.name, result):
-            yield _mint_answer(row, arm, task, f"{path.parent.name}/{where}", result)
+        for at, row in reading.records(rows, ("state", "task"), path.name, result):
+            where = f"{path.parent.name}/{at}"
+            state, asked = reading.obj(row["state"], where), reading.obj(row["task"], where)
+            reading.need(asked, ("task_id", "prompt"), where)
+            prompt = reading.text(asked["prompt"])
+            question = reading.ImportedQuestion(
+                f"{task}/{asked['task_id']}", prompt, task, prompt=prompt,
+                references=reading.texts(asked.get("reference")),
+            )  # fmt: skip
+            ended = str(state.get("terminate_reason") or "")
+            failed = any(word in ended for word in _ERRORS) or bool(state.get("error"))
+            success = state.get("success")
+            history = messages_in(state.get("history") or [], where)
+            # An empty counter is unknown, not free.
+            counted = reading.within(state, where, "token_counter")
+            counts: dict[str, Any] = {n: reading.count(counted.get(n), where) for n in TOKENS[:2]}
+            answer = trial(
+                result, question, arm, history, where, failed=failed, error=ended,
+                outcome=None if failed or success is None else reading.score(success, where),
+                text=last_text(history), **counts,
+            )  # fmt: skip
+            yield replace(answer, calls=answer.calls or None)
 
 
 def _place(path: Path) -> tuple[str, str, str]:
@@ -281,31 +288,6 @@ def _place(path: Path) -> tuple[str, str, str]:
         at = parts.index("outputs")
         return parts[at + 1], "/".join(parts[at + 2 : at + 4]), task
     return (parts[-6] if len(parts) > 5 else path.stem), "", task
-
-
-def _mint_answer(
-    row: dict[str, object], arm: str, task: str, where: str, result: reading.ImportResult
-) -> reading.ImportedAnswer:
-    state, asked = reading.obj(row["state"], where), reading.obj(row["task"], where)
-    reading.need(asked, ("task_id", "prompt"), where)
-    query = f"{task}/{asked['task_id']}"
-    prompt = reading.text(asked["prompt"])
-    question = reading.ImportedQuestion(
-        query, prompt, task, prompt=prompt, references=reading.texts(asked.get("reference"))
-    )
-    ended = str(state.get("terminate_reason") or "")
-    failed = any(word in ended for word in _ERRORS) or bool(state.get("error"))
-    success = state.get("success")
-    history = messages_in(state.get("history") or [], where)
-    # An empty counter is unknown, not free.
-    counted = reading.obj(state.get("token_counter") or {}, where)
-    counts: dict[str, Any] = {n: reading.count(counted.get(n), where) for n in TOKENS[:2]}
-    answer = trial(
-        result, question, arm, history, where, failed=failed, error=ended, **counts,
-        outcome=None if failed or success is None else reading.score(success, where),
-        text=last_text(history),
-    )  # fmt: skip
-    return replace(answer, calls=answer.calls or None)
 
 
 MINT_IMPORTER = reading.importer("mint", mint_read)
@@ -330,33 +312,28 @@ def openhands_read(
             if "instance_id" not in row or "metrics" not in row:
                 result.left_out["records that are no trajectories"] += 1
                 continue
-            yield _openhands_answer(row, where, resolved, result)
-
-
-def _openhands_answer(
-    row: Mapping[str, Any], where: str, resolved: Mapping[str, bool], result: reading.ImportResult
-) -> reading.ImportedAnswer:
-    task = str(row["instance_id"])
-    metrics = reading.obj(row["metrics"] or {}, where)
-    told = reading.obj(row.get("metadata") or {}, where)
-    model = str(reading.obj(told.get("llm_config") or {}, where).get("model") or "unknown")
-    asked = str(row.get("instruction") or task)
-    failed = bool(row.get("error"))
-    outcome = None if failed else _outcome(row, task, resolved, where)
-    patch = reading.obj(row.get("test_result") or {}, where).get("git_patch")
-    answer = trial(
-        result, _swe_bench(task, asked), model,
-        lambda key: _steps(metrics, key, model, outcome, where), where,
-        outcome=outcome, failed=failed, error=row.get("error"), text=str(patch or "") or None,
-    )  # fmt: skip
-    cost = metrics.get("accumulated_cost")
-    return replace(answer, cost_usd=reading.spent(cost, answer.prompt_tokens, where))
+            metrics = reading.within(row, where, "metrics")
+            task, asked = str(row["instance_id"]), row.get("instruction")
+            model = str(
+                reading.within(row, where, "metadata", "llm_config").get("model") or "unknown"
+            )
+            failed = bool(row.get("error"))
+            outcome = None if failed else _outcome(row, task, resolved, where)
+            patch = reading.within(row, where, "test_result").get("git_patch")
+            answer = trial(
+                result, _swe_bench(task, str(asked or task)), model,
+                partial(_steps, metrics, model, outcome, where), where,
+                outcome=outcome, failed=failed, error=row.get("error"),
+                text=str(patch or "") or None,
+            )  # fmt: skip
+            cost = metrics.get("accumulated_cost")
+            yield replace(answer, cost_usd=reading.spent(cost, answer.prompt_tokens, where))
 
 
 def _outcome(
     row: Mapping[str, Any], task: str, resolved: Mapping[str, bool], where: str
 ) -> float | None:
-    report = row.get("report") or reading.obj(row.get("test_result") or {}, where).get("report")
+    report = row.get("report") or reading.within(row, where, "test_result").get("report")
     if isinstance(report, dict) and isinstance(report.get("resolved"), bool):
         return float(report["resolved"])
     return float(resolved[task]) if task in resolved else None
@@ -364,10 +341,10 @@ def _outcome(
 
 def _steps(
     metrics: Mapping[str, Any],
-    key: Mapping[str, Any],
     model: str,
     outcome: float | None,
     where: str,
+    key: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     """A row for each noted usage; OpenHands keeps cached tokens among the prompt's."""
     waited = {
@@ -408,82 +385,69 @@ def tau_bench_read(
     """A trial is a sample; its steps are the replies of the agent."""
     for path in paths:
         if path.suffix == ".parquet":
-            yield from _first_bench(files.rows(path), path, result)
-            continue
-        content = reading.load_json(path)
-        if isinstance(content, dict) and "simulations" in content:
-            yield from _second_bench(content, path, result)
-        elif isinstance(content, list) and content and "reward" in content[0]:
-            yield from _first_bench(reading.objects(content, str(path)), path, result)
+            trials = _first_bench(files.rows(path), path, result)
         else:
-            result.skip("files that are not of the format", path.name)
+            content = reading.load_json(path)
+            if isinstance(content, dict) and "simulations" in content:
+                trials = _second_bench(content, path)
+            elif isinstance(content, list) and content and "reward" in content[0]:
+                trials = _first_bench(reading.objects(content, str(path)), path, result)
+            else:
+                result.skip("files that are not of the format", path.name)
+                continue
+        for where, row, messages, model, domain, instruction in trials:
+            first = next((str(m.get("content")) for m in messages if m.get("role") == "user"), "")
+            asked, ended = instruction or first, row.get("termination_reason")
+            reward = row.get("reward", (row.get("reward_info") or {}).get("reward"))
+            query, failed = f"{domain}/{row['task_id']}", ended in _FAILED
+            yield trial(
+                result, reading.ImportedQuestion(query, asked, domain, prompt=asked), model,
+                messages, where, outcome=None if failed else reading.score(reward, where),
+                failed=failed, error=ended, text=last_text(messages),
+                tokens=partial(_tokens, where),
+            )  # fmt: skip
 
 
-def _first_bench(
-    rows: Any, path: Path, result: reading.ImportResult
-) -> Iterator[reading.ImportedAnswer]:
+#: Place, record, messages, model, domain and instruction of a trial.
+_Trial: TypeAlias = "tuple[str, Mapping[str, Any], list[dict[str, Any]], str, str, str]"
+
+
+def _first_bench(rows: Any, path: Path, result: reading.ImportResult) -> Iterator[_Trial]:
     result.choices.append(f"{path.name} names no model: its answers are those of {path.stem!r}")
     for number, row in enumerate(rows, 1):
         where = f"{path.name}, record {number}"
         reading.need(row, ("task_id", "reward"), where)
         info = row.get("info")
         info = reading.parse_json(info.encode(), where) if isinstance(info, str) else info
-        task = reading.obj(reading.obj(info or {}, where).get("task") or {}, where)
+        task = reading.within({"info": info}, where, "info", "task")
         messages = messages_in(row.get("messages", row.get("traj")), where)
-        yield _tau_bench_answer(
-            row, messages, path.stem, f"{row['task_id']}", str(task.get("instruction") or ""),
-            where, result, task_name=_domain(path.stem),
-        )  # fmt: skip
+        yield (
+            where,
+            row,
+            messages,
+            path.stem,
+            _domain(path.stem),
+            str(task.get("instruction") or ""),
+        )
 
 
-def _second_bench(
-    content: Mapping[str, Any], path: Path, result: reading.ImportResult
-) -> Iterator[reading.ImportedAnswer]:
+def _second_bench(content: Mapping[str, Any], path: Path) -> Iterator[_Trial]:
     where = path.name
-    info = reading.obj(content.get("info") or {}, where)
-    model = str(reading.obj(info.get("agent_info") or {}, where).get("llm") or path.stem)
+    model = str(reading.within(content, where, "info", "agent_info").get("llm") or path.stem)
     asked = {
         str(task.get("id")): _instructions(task)
         for task in reading.objects(content.get("tasks") or [], where)
     }
-    domain = (info.get("environment_info") or {}).get("domain_name") or _domain(path.stem)
+    domain = (content.get("info") or {}).get("environment_info") or {}
+    domain = str(domain.get("domain_name") or _domain(path.stem))
     for number, row in enumerate(reading.objects(content["simulations"], where), 1):
         at = f"{where}, simulation {number}"
         reading.need(row, ("task_id", "messages"), at)
-        task = str(row["task_id"])
-        yield _tau_bench_answer(
-            row, messages_in(row["messages"], at), model, task, asked.get(task, ""), at, result,
-            task_name=str(domain),
-        )  # fmt: skip
+        instruction = asked.get(str(row["task_id"]), "")
+        yield at, row, messages_in(row["messages"], at), model, domain, instruction
 
 
-def _tau_bench_answer(
-    row: Mapping[str, Any],
-    messages: Sequence[Mapping[str, Any]],
-    model: str,
-    task: str,
-    instruction: str,
-    where: str,
-    result: reading.ImportResult,
-    *,
-    task_name: str,
-) -> reading.ImportedAnswer:
-    query = f"{task_name}/{task}"
-    first = next((str(m.get("content")) for m in messages if m.get("role") == "user"), "")
-    asked = instruction or first
-    reward = row.get("reward", (row.get("reward_info") or {}).get("reward"))
-    ended = row.get("termination_reason")
-    failed = ended in _FAILED
-    return trial(
-        result, reading.ImportedQuestion(query, asked, task_name, prompt=asked), model, messages,
-        where,
-        outcome=None if failed else reading.score(reward, where),
-        failed=failed, error=ended, tokens=lambda message: _tokens(message, where),
-        text=last_text(messages),
-    )  # fmt: skip
-
-
-def _tokens(message: Mapping[str, Any], where: str) -> TokenUsage:
+def _tokens(where: str, message: Mapping[str, Any]) -> TokenUsage:
     raw = message.get("raw_data")
     usage = (raw.get("usage") if isinstance(raw, dict) else None) or message.get("usage")
     return reading.usage(usage, where)

@@ -7,7 +7,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -289,41 +288,47 @@ LM_EVAL_IMPORTER = mapping.importer("lm_eval", lm_eval_records, newest_first=_ST
 
 # MMLU-Pro's `eval_results`: one zip per model, holding one JSON list.
 
-_MMLU_PRO_COLUMNS = ("question_id", "question", "options", "answer", "category")
+_MMLU_PRO_COLUMNS = mapping.mapping_of("mmlu_pro").needs
 _OUTPUTS = ("model_outputs", "generated_text")
+#: What a revision of a question may change.
+_REVISED = ("question", "options", "answer", "category")
 
 
-def mmlu_pro_read(
-    paths: Sequence[Path], result: reading.ImportResult
-) -> Iterator[reading.ImportedAnswer]:
+def mmlu_pro_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
     """Runs that were graded against a revised key carry that key per answer.
 
     Upstream revised some questions between runs: the variant that most runs
     used is the question, and a run of another variant keeps its own gold letter.
     """
-    variants: dict[str, Counter[reading.ImportedQuestion]] = {}
+    variants: dict[str, Counter[tuple[Any, ...]]] = {}
     for file in paths:
-        for question, _ in _records(file, reading.ImportResult(file)):
-            variants.setdefault(question.id, Counter())[question] += 1
-    for versions in variants.values():
-        # The most used variant; the text decides between equally used ones.
-        best = max(versions.items(), key=lambda item: (item[1], item[0].question, item[0].choices))
-        result.ask(best[0], "variants")
+        for _, row in _records(file, reading.ImportResult(file)):
+            variants.setdefault(str(row["question_id"]), Counter())[_variant(row)] += 1
+    # The most used variant; the text decides between equally used ones.
+    best = {
+        name: max(found.items(), key=lambda one: (one[1], one[0][:2]))[0]
+        for name, found in variants.items()
+    }
     for file in paths:
-        for question, answer in _records(file, result):
-            asked = result.questions[question.id]
-            if answer is None:
-                continue
-            other = question.references != asked.references
-            yield replace(answer, graded_against=question.references) if other else answer
+        model = re.sub(r"_[05]shots?$", "", file.stem.removeprefix("model_outputs_"))
+        for where, row in _records(file, result):
+            asked, key = best[str(row["question_id"])], reading.texts(row["answer"])
+            output = next((row[name] for name in _OUTPUTS if row.get(name) is not None), None)
+            if output is None:
+                result.left_out["records without output"] += 1
+            answer = {"_model": model, "_output": output,
+                      "_graded_against": None if key == asked[2] else key}  # fmt: skip
+            answers = [answer] if output is not None else []
+            yield where, {**row, **dict(zip(_REVISED, asked, strict=True)), ANSWERS: answers}
 
 
-def _records(
-    path: Path, result: reading.ImportResult
-) -> Iterator[tuple[reading.ImportedQuestion, reading.ImportedAnswer | None]]:
-    model = path.stem.removeprefix("model_outputs_")
-    for end in ("_5shots", "_0shots", "_5shot", "_0shot"):
-        model = model.removesuffix(end)
+def _variant(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a record has of each key of `_REVISED`."""
+    question, category = (reading.text(row[name]) for name in ("question", "category"))
+    return question, reading.options(row["options"]), reading.texts(row["answer"]), category
+
+
+def _records(path: Path, result: reading.ImportResult) -> Iterator[Record]:
     for where, rows in _documents(path):
         for number, row in enumerate(rows, 1):
             if isinstance(row, str):
@@ -333,24 +338,7 @@ def _records(
             if not isinstance(row, dict):
                 raise SourceError("a record is no object", where=place)
             reading.need(row, _MMLU_PRO_COLUMNS, place)
-            question = reading.ImportedQuestion(
-                id=str(row["question_id"]),
-                question=reading.text(row["question"]),
-                task=reading.text(row["category"]),
-                choices=reading.options(row["options"]),
-                references=reading.texts(row["answer"]),
-                domain="knowledge",
-                scorer="mcq",
-            )
-            output = next((row[name] for name in _OUTPUTS if row.get(name) is not None), None)
-            if output is None:
-                result.left_out["records without output"] += 1
-                yield question, None
-                continue
-            yield (
-                question,
-                reading.ImportedAnswer(query=question.id, model=model, text=reading.text(output)),
-            )
+            yield place, row
 
 
 def _documents(path: Path) -> Iterator[tuple[str, list[Any]]]:
@@ -366,7 +354,7 @@ def _documents(path: Path) -> Iterator[tuple[str, list[Any]]]:
         yield where, rows
 
 
-MMLU_PRO_IMPORTER = reading.importer("mmlu_pro", mmlu_pro_read)
+MMLU_PRO_IMPORTER = mapping.importer("mmlu_pro", mmlu_pro_records)
 
 
 # ZeroEval: `result_dirs/<task>/<model>.json`, raw outputs of one model per file.

@@ -376,6 +376,25 @@ def obj(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
+def within(record: Mapping[str, Any], where: str, *keys: str) -> dict[str, Any]:
+    """The object under some keys, one inside the other; empty where nothing is there."""
+    for key in keys:
+        record = obj(record.get(key) or {}, where)
+    return dict(record)
+
+
+def documents(
+    paths: Iterable[Path], result: ImportResult, fits: Callable[[Any], object]
+) -> Iterator[tuple[Path, Any]]:
+    """(file, content) of the JSON documents that fit a format; others are left out by name."""
+    for path in paths:
+        content = load_json(path)
+        if fits(content):
+            yield path, content
+        else:
+            result.skip("files that are not of the format", path.name)
+
+
 def number(value: Any, where: str) -> float | None:
     """A number; None for null, NaN and empty text.
 

@@ -6,7 +6,6 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -228,89 +227,67 @@ ROUTERARENA_IMPORTER = mapping.importer("routerarena", routerarena_records)
 # Hbin77/tierroute holds of the very file (`src/tierroute/adapters/routerbench.py`); the
 # file itself was not at hand. It holds the scores of the eleven models as objects.
 
-#: What a row's columns of a model give.
-_CELL = ("text", "score", "cost_usd")
 
+def routerbench_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
+    """A question of the wide frame with one answer per model; an empty cell is a missing answer.
 
-def routerbench_read(
-    paths: Sequence[Path], result: reading.ImportResult
-) -> Iterator[reading.ImportedAnswer]:
-    """Wide frame → one answer per model; an empty cell is an answer that is missing."""
+    The file repeats some ids: with another prompt, which is another question (`id#2`), or with the
+    same one, each row holding the cells the other lacks.
+    """
     for file in paths:
         frame = pickles.read(file)
         if not isinstance(frame, pickles.Frame):
             raise SourceError("the pickle holds no data frame", where=str(file))
         columns = list(frame.columns)
-        reading.need(dict.fromkeys(columns), ("sample_id", "prompt", "eval_name"), str(file))
+        reading.need(dict.fromkeys(columns), mapping.mapping_of("routerbench").needs, str(file))
         models = [name for name in columns if f"{name}|total_cost" in columns]
         if not models:
             raise SourceError("no column has a twin '<model>|total_cost'", where=str(file))
-        rows: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+        asked: dict[str, dict[tuple[str, str], list[Record]]] = {}
         for number, row in enumerate(frame.rows(), 1):
             name = str(row["sample_id"])
             called = f"{file.stem}/{name}" if len(paths) > 1 else name
-            rows.setdefault(called, []).append((f"{file.name}, row {number}", dict(row)))
-        for called, repeats in rows.items():
-            for question, cells in _apart(called, repeats).items():
-                result.ask(question, cells[0][0])
-                for model in models:
-                    yield from _cells(result, question.id, model, cells)
-
-
-def _apart(
-    called: str, repeats: list[tuple[str, dict[str, Any]]]
-) -> dict[reading.ImportedQuestion, list[tuple[str, dict[str, Any]]]]:
-    """The questions that share a sample_id, each with its rows.
-
-    The file repeats some ids: with another prompt, which is another question
-    (`id#2`), or with the same one, each row holding the cells the other lacks.
-    """
-    apart: dict[reading.ImportedQuestion, list[tuple[str, dict[str, Any]]]] = {}
-    numbers: dict[tuple[str, str], str] = {}
-    for where, row in repeats:
-        prompt, task = _unwrapped(row["prompt"]), str(row["eval_name"])
-        number = len(numbers) + 1
-        name = numbers.setdefault((prompt, task), called if number == 1 else f"{called}#{number}")
-        question = reading.ImportedQuestion(id=name, question=prompt, prompt=prompt, task=task)
-        apart.setdefault(question, []).append((where, row))
-    return apart
+            key = (_unwrapped(row["prompt"]), str(row["eval_name"]))
+            rows = asked.setdefault(called, {}).setdefault(key, [])
+            rows.append((f"{file.name}, row {number}", dict(row)))
+        for called, apart in asked.items():
+            for number, ((prompt, task), rows) in enumerate(apart.items(), 1):
+                name = called if number == 1 else f"{called}#{number}"
+                cells = [cell for model in models for cell in _cells(result, model, rows)]
+                yield rows[0][0], {"_id": name, "_asked": prompt, "_task": task, ANSWERS: cells}
 
 
 def _cells(
-    result: reading.ImportResult, query: str, model: str, rows: list[tuple[str, dict[str, Any]]]
-) -> Iterator[reading.ImportedAnswer]:
-    """One answer per model; halves are put together, a second graded answer is a sample."""
-    answers: list[reading.ImportedAnswer] = []
+    result: reading.ImportResult, model: str, rows: Sequence[Record]
+) -> list[dict[str, Any]]:
+    """A model's answers; halves are put together, a second graded answer is a sample."""
+    answers: list[dict[str, Any]] = []
     for where, row in rows:
-        graded = reading.score(row[model], f"{where}, {model}")
-        text = _unwrapped(row.get(f"{model}|model_response")) or None
-        if graded is None and text is None:
+        cell = {
+            "score": reading.score(row[model], f"{where}, {model}"),
+            "text": _unwrapped(row.get(f"{model}|model_response")) or None,
+            "cost": reading.spent(row[f"{model}|total_cost"], None, where),
+        }
+        if cell["score"] is None and cell["text"] is None:
             continue
-        cost = reading.spent(row[f"{model}|total_cost"], None, where)
-        new = reading.ImportedAnswer(
-            query=query, model=model, text=text, score=graded, cost_usd=cost
+        # The cells of a half do not contradict each other: what both know is the same.
+        half = next(
+            (
+                one
+                for one in answers
+                if all(None in (one[k], v) or one[k] == v for k, v in cell.items())
+            ),
+            None,
         )
-        half = next((at for at, one in enumerate(answers) if _complete(one, new)), None)
         if half is None:
-            answers.append(new)
-        elif answers[half] != new:
-            answers[half] = _together(answers[half], new)
-        else:
+            answers.append(cell)
+        elif half == cell:
             result.left_out["cells that repeat another row's"] += 1
+        else:
+            half |= {name: value for name, value in cell.items() if half[name] is None}
     if not answers:
         result.left_out["pairs without answer"] += 1
-    yield from (replace(one, sample=at) for at, one in enumerate(answers))
-
-
-def _complete(one: reading.ImportedAnswer, other: reading.ImportedAnswer) -> bool:
-    """Whether two cells do not contradict each other: what both know is the same."""
-    pairs = ((getattr(one, name), getattr(other, name)) for name in _CELL)
-    return all(a is None or b is None or a == b for a, b in pairs)
-
-
-def _together(one: reading.ImportedAnswer, other: reading.ImportedAnswer) -> reading.ImportedAnswer:
-    lacking = [name for name in _CELL if getattr(one, name) is None]
-    return replace(one, **{name: getattr(other, name) for name in lacking})
+    return [{**one, "_model": model, "_sample": at} for at, one in enumerate(answers)]
 
 
 def _unwrapped(value: Any) -> str:
@@ -328,7 +305,7 @@ def _unwrapped(value: Any) -> str:
     return text
 
 
-ROUTERBENCH_IMPORTER = reading.importer("routerbench", routerbench_read)
+ROUTERBENCH_IMPORTER = mapping.importer("routerbench", routerbench_records)
 
 
 # RouterEval: pickles of score matrices per pool size and composition.
@@ -340,13 +317,10 @@ ROUTERBENCH_IMPORTER = reading.importer("routerbench", routerbench_read)
 # once, at the top. All pools share one division, so a row is the same question in each.
 
 
-def routereval_read(
-    paths: Sequence[Path], result: reading.ImportResult
-) -> Iterator[reading.ImportedAnswer]:
-    """The union of all pools; a model in several pools has one score per question."""
+def routereval_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
+    """The rows of all pools; a model in several pools has one score per question."""
     for path in paths:
-        content = pickles.read(path)
-        pools = list(_pools(content, (), 0))
+        pools = list(_pools(pickles.read(path), (), 0))
         if not pools:
             raise SourceError(
                 "the pickle holds no pool with 'data' and 'model'",
@@ -357,16 +331,18 @@ def routereval_read(
         task = path.stem.removesuffix("_router_dataset")
         for name, pool in pools:
             where = f"{path.name}, {'/'.join(name) or 'top'}"
-            for answer in _pool(result, task, pool, where):
-                key = (answer.query, answer.model)
-                if key in given:
-                    if given[key] != answer.score:
+            for place, row in _pool(task, pool, where):
+                own = []
+                for one in row[ANSWERS]:
+                    score = reading.score(one["_score"], place)
+                    key = (row["_id"], one["_model"])
+                    if score is None or key not in given:
+                        own.append(one)
+                    if score is not None and given.setdefault(key, score) != score:
                         raise SourceError(
-                            f"{answer.model!r} has two scores for one question", where=where
+                            f"{one['_model']!r} has two scores for one question", where=where
                         )
-                    continue
-                given[key] = float(answer.score or 0.0)
-                yield answer
+                yield place, {**row, ANSWERS: own}
 
 
 def _pools(
@@ -385,14 +361,12 @@ def _pools(
             yield from _pools({**shared, **inner}, (*name, str(key)), depth + 1)
 
 
-def _pool(
-    result: reading.ImportResult, task: str, pool: Mapping[str, Any], where: str
-) -> Iterator[reading.ImportedAnswer]:
+def _pool(task: str, pool: Mapping[str, Any], where: str) -> Iterator[Record]:
     models = [str(name) for name in pool["model"]]
     data, prompts = pool["data"], pool.get("prompt")
     if not isinstance(data, dict):
         raise SourceError("'data' is no dictionary of score matrices", where=where)
-    reading.need(data, ("train_score", "val_score", "test_score"), where)
+    reading.need(data, mapping.mapping_of("routereval").needs, where)
     for short, split in reading.SPLITS.items():
         rows = data[f"{short}_score"]
         texts = prompts.get(f"{short}_prompt") if isinstance(prompts, dict) else None
@@ -406,24 +380,16 @@ def _pool(
                 raise SourceError(f"{len(row)} scores for {len(models)} models", where=place)
             # Not the text: several rows may ask the same, and keep a score each.
             query = f"{task}/{split}-{number}"
-            prompt = reading.text(texts[number]) if texts is not None else ""
-            if not prompt.strip():
-                prompt = f"[question {query}: its text is not in the file]"
-            result.ask(
-                reading.ImportedQuestion(
-                    id=query, question=prompt, prompt=prompt, task=task, split=split
-                ),
-                place,
-            )
-            for model, value in zip(models, row, strict=True):
-                graded = reading.score(value, place)
-                if graded is None:
-                    result.left_out["pairs without score"] += 1
-                    continue
-                yield reading.ImportedAnswer(query=query, model=model, score=graded)
+            asked = reading.text(texts[number]) if texts is not None else ""
+            if not asked.strip():
+                asked = f"[question {query}: its text is not in the file]"
+            cells = [{"_model": name, "_score": value}
+                     for name, value in zip(models, row, strict=True)]  # fmt: skip
+            own = {"_id": query, "_asked": asked, "_task": task, "_split": split}
+            yield place, {**own, ANSWERS: cells}
 
 
-ROUTEREVAL_IMPORTER = reading.importer("routereval", routereval_read)
+ROUTEREVAL_IMPORTER = mapping.importer("routereval", routereval_records)
 
 
 # SPROUT (CARROT): Parquet with one struct of tokens and score per model.

@@ -168,58 +168,42 @@ def named_rows(done: Assigned) -> None:
         done.table = done.table.filter(keep)
 
 
-def with_missing(table: pa.Table, totals: dict[str, int]) -> tuple[pa.Table, list[ReadingNote]]:
-    """The table with a row for each question that an arm's lists of ids do not name.
+def completed(table: pa.Table, totals: Mapping[str, int]) -> tuple[pa.Table, list[ReadingNote]]:
+    """The table of lists of ids with a row of score 0 for each question that an arm's lists lack.
 
     Args:
         totals: Arm → number of questions that its file counts, of which it lists only some: the
             others count as wrong there. They are named where the lists of all arms name as many.
+            Empty where lists name successes alone: questions that no arm solved are in no list,
+            so that all accuracies are too high.
     """
-    notes, rows = [], []
     keys = table.select(["arm", "question", "suite"]).to_pylist()
     every = {row["question"]: row["suite"] for row in keys}
-    for arm in sorted(totals):
+    notes: list[ReadingNote] = []
+    rows: list[dict[str, object]] = []
+    for arm in sorted(totals) or arms(table):
         have = {row["question"] for row in keys if row["arm"] == arm}
-        missing = totals[arm] - len(have)
-        if missing <= 0:
-            continue
-        absent = sorted(every.keys() - have) if len(every) == totals[arm] else []
-        says = f"{arm} lists {len(have):,} of the {totals[arm]:,} questions that it counts"
-        if absent:
-            says += "; the others count as wrong, with the status `unanswered`"
-            rows += [
-                {"arm": arm, "question": q, "suite": every[q], "sample": 0, "score": 0.0,
-                 "status": "unanswered", "at": f"{arm}: in no list"}
-                for q in absent
-            ]  # fmt: skip
-        else:
-            says += " and the others are not named: its share of successes is of those listed"
-        notes.append(ReadingNote("status", says, missing, (), arm))
-    if rows:
-        table = pa.concat_tables([table, pa.Table.from_pylist(rows, schema=table.schema)])
-    return table, notes
-
-
-def with_unlisted(table: pa.Table) -> tuple[pa.Table, list[ReadingNote]]:
-    """The table of lists of successes with a row of score 0 for each question that others solved.
-
-    Questions that no arm solved are in no list, so that all accuracies are too high.
-    """
-    keys = table.select(["arm", "question", "suite"]).to_pylist()
-    every = {row["question"]: row["suite"] for row in keys}
-    have = {(row["arm"], row["question"]) for row in keys}
-    rows = [
-        {"arm": arm, "question": q, "suite": every[q], "sample": 0, "score": 0.0,
-         "at": f"{arm}: in no list"}
-        for arm in arms(table) for q in sorted(every) if (arm, q) not in have
-    ]  # fmt: skip
-    says = (
-        f"the lists name who succeeded, and not which questions there were: of the {len(every):,} "
-        "that any arm solved or reports, those in no list of an arm count as wrong; questions that "
-        "nobody solved are missing, and every accuracy is too high"
-    )
-    table = pa.concat_tables([table, pa.Table.from_pylist(rows, schema=table.schema)])
-    return table, [ReadingNote("status", says, len(rows), (), "score")]
+        named, ended = True, {}
+        if totals:
+            if (missing := totals[arm] - len(have)) <= 0:
+                continue
+            named, ended = len(every) == totals[arm], {"status": "unanswered"}
+            says = f"{arm} lists {len(have):,} of the {totals[arm]:,} questions that it counts" + (
+                "; the others count as wrong, with the status `unanswered`" if named else
+                " and the others are not named: its share of successes is of those listed"
+            )  # fmt: skip
+            notes.append(ReadingNote("status", says, missing, (), arm))
+        one = {"arm": arm, "sample": 0, "score": 0.0, "at": f"{arm}: in no list", **ended}
+        absent = sorted(every.keys() - have) if named else []
+        rows += [{**one, "question": asked, "suite": every[asked]} for asked in absent]
+    if not totals:
+        says = (
+            f"the lists name who succeeded, and not which questions there were: of the "
+            f"{len(every):,} that any arm solved or reports, those in no list of an arm count as "
+            "wrong; questions that nobody solved are missing, and every accuracy is too high"
+        )
+        notes.append(ReadingNote("status", says, len(rows), (), "score"))
+    return pa.concat_tables([table, pa.Table.from_pylist(rows, schema=table.schema)]), notes
 
 
 def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Array]]:
@@ -266,20 +250,16 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     done.notes += unread_columns(done, around)
     if "status" not in done.roles and "error" not in done.roles:
         _unread_status(done, around, found)
-    for word, rows in unknown_words(found).items():
-        done.note(
-            "question",
-            f"{rows:,} empty answers end as {word!r}, which is no known status: are they missing? "
-            f"Write `statuses: {{{word}: error}}` (or ok, refused, …) beside their `fields`",
-            "status", rows,
-        )  # fmt: skip
-    for word, rows in unknown_words(found, wrong=True).items():
-        done.note(
-            "question",
-            f"{rows:,} empty answers of score 0 end as {word!r}, which is no known status: are "
-            "they missing? They count as wrong, as their source counts them",
-            "status", rows,
-        )  # fmt: skip
+    for wrong in (False, True):
+        for word, rows in unknown_words(found, wrong=wrong).items():
+            says = (
+                f"of score 0 end as {word!r}, which is no known status: are they missing? They "
+                "count as wrong, as their source counts them"
+                if wrong
+                else f"end as {word!r}, which is no known status: are they missing? Write "
+                f"`statuses: {{{word}: error}}` (or ok, refused, …) beside their `fields`"
+            )
+            done.note("question", f"{rows:,} empty answers {says}", "status", rows)
     return found, others
 
 
@@ -628,15 +608,14 @@ def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside:
     beside.figures |= figures_of(done, sorted(around - set(done.roles.values())))
     if group.trail[-1:] == ("(lists of ids)",):
         totals = _totals(done, around)
-        if not totals and pc.all(done.table.column("only_successes")).as_py():
-            if len(arms(normal_form)) < 2:
-                why = "lists name who succeeded, and not which questions there were"
-                beside.refused.append(_Refused(group, why))
-                return
-            normal_form, more = with_unlisted(normal_form)
-        else:
-            normal_form, more = with_missing(normal_form, totals)
-        done.notes += more
+        alone = not totals and pc.all(done.table.column("only_successes")).as_py()
+        if alone and len(arms(normal_form)) < 2:
+            why = "lists name who succeeded, and not which questions there were"
+            beside.refused.append(_Refused(group, why))
+            return
+        if totals or alone:
+            normal_form, more = completed(normal_form, totals)
+            done.notes += more
         others = {}
     empty = all(normal_form.column(n).null_count == normal_form.num_rows for n in ("score", "text"))
     if empty:

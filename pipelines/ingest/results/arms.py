@@ -27,6 +27,7 @@ from routeyard.pipelines.ingest.results.values import (
     is_right_or_wrong,
     looks_like_money,
     numbers,
+    pattern,
     plain,
     rank_of,
     same_types,
@@ -34,29 +35,18 @@ from routeyard.pipelines.ingest.results.values import (
     snake_case,
     some,
     texts,
+    words,
 )
 
 # Tables with columns for each model, as one row per answer.
 
 #: Roles that a column of one model can have.
-FIELDS = (
-    "score",
-    "text",
-    "cost",
-    "prompt_tokens",
-    "completion_tokens",
-    "latency",
-    "status",
-    "error",
-)
+FIELDS = ("score", "text", "cost", "prompt_tokens", "completion_tokens", "latency", "status",
+          "error")  # fmt: skip
 _SIGNS = r"[\s:|/.\-_]+"
 #: What is written before or after the model's name.
-_WORDS = (
-    r"(?:is[ _-]?)?(?:scores?|acc(?:uracy)?|correct|grades?|quality|performance|labels?|eval|"
-    r"passed|resolved|success|reward|(?:total_?|model_?)?(?:response|answer|output|generation|cost|price|"
-    r"latency|duration|tokens|error|status)(?:_usd|_cents?|_micro_?(?:usd|dollars)|_ms|_s|_sec(?:ond)?s)?|(?:input|prompt|output|completion)_tokens|"
-    rf"{'|'.join(word for words in LANGUAGES.values() for word in words)})"
-)
+_LANGUAGES = "|".join(word for words in LANGUAGES.values() for word in words)
+_WORDS = rf"(?:is[ _-]?)?(?:{pattern('field').pattern}|{_LANGUAGES})"
 #: Words of a column's name that are looked at for a model's.
 _WORDS_OF_NAME = 24
 _AFTER = re.compile(
@@ -232,8 +222,8 @@ def _split(name: str, names: Sequence[str]) -> tuple[str | None, str | None]:
         tops = {n.rpartition(".")[0] for n in names if n.rpartition(".")[2] == leaf}
         if len(tops) >= 2:
             return before, field
-    for pattern in (_AFTER, _BEFORE):
-        found = pattern.match(name)
+    for form in (_AFTER, _BEFORE):
+        found = form.match(name)
         if found and (field := _field(found["field"] or found["inside"])):
             model = found["model"]
             if _field(model) is None or FAMILY.search(model):
@@ -252,16 +242,9 @@ def _field(name: str) -> str | None:
     return min(ranked)[1] if ranked else None
 
 
-#: Names of figures of which less is better.
-_LOWER = re.compile(
-    r"(?:^|[\s_.:|/-])(?:rank(?:ing)?|position|place|loss|nll|ppl|perplexity|wer|cer|mae|mse|rmse|"
-    r"errors?(?:[_ -]?rate)?)$", re.IGNORECASE,
-)  # fmt: skip
-
-
 def _is_score(table: pa.Table, name: str) -> bool:
     """Whether a column can be a model's scores: no id, no setting, no other known figure."""
-    if _LOWER.search(name):
+    if pattern("lower").search(name):
         return False
     column = table.column(name)
     found = numbers(column)
@@ -326,10 +309,6 @@ def _in_units(column: Column, name: str, field: str) -> Column:
     by = factor(name, field)
     values = None if by == 1 else numbers(column, amount)
     return column if values is None else pa.array(values * by, from_pandas=True)
-
-
-#: Names of a column that has none: the index of a data frame.
-_BLANK = ("unnamed", "unnamed0", "indexlevel0", "rownames", "index")
 
 
 @dataclass(slots=True)
@@ -425,7 +404,7 @@ def _by_values(table: pa.Table, around: set[str], *, blank: bool = False) -> str
         column = table.column(name)
         if name.startswith("(") or name in around or is_judges(name) or constant(column):
             continue
-        if blank and plain(name) not in _BLANK:
+        if blank and plain(name) not in words("index"):
             continue
         short = pa.types.is_string(column.type) and all(len(v) <= 80 for v in some(column, 300))
         if short and _family(table, name) >= 0.5:
@@ -510,18 +489,11 @@ _SPREAD = re.compile(
 )
 
 
-#: Columns of the two models of a battle: `model_a`, `generator_2`; ids of two models, no scores.
-_SIDE = re.compile(
-    r"^(?P<stem>(?:model|generator|system|agent|llm|player|assistant)(?:_?(?:name|id))?)_?"
-    r"(?P<side>a|b|1|2|left|right)$"
-)
-
-
 def why_pairs(table: pa.Table) -> str:
     """Why rows are battles of two models, which have no score each; empty where they are not."""
     sides: dict[str, list[str]] = {}
     for name in table.column_names:
-        if found := _SIDE.match(snake_case(name)):
+        if found := pattern("side").match(snake_case(name)):
             labels = pa.types.is_string(table.column(name).type)
             if labels and numbers(table.column(name)) is None:
                 sides.setdefault(found["stem"], []).append(name)

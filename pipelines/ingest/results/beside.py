@@ -15,6 +15,7 @@ from routeyard.pipelines.common.pool import same_model
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.values import (
     CACHED,
+    FIGURES,
     ReadingNote,
     candidates,
     factor,
@@ -22,6 +23,7 @@ from routeyard.pipelines.ingest.results.values import (
     plain,
     rank_of,
     texts,
+    words,
 )
 
 # Logs of API calls beside results: what they cost, whom they asked, and what nobody can assign.
@@ -108,15 +110,15 @@ def _dollars(cost: np.ndarray) -> str:
 def _unpriced(one: ApiCalls) -> Iterator[ReadingNote]:
     """Calls with tokens and without a cost, by model."""
     used = np.nan_to_num(one.prompt) + np.nan_to_num(one.completion) > 0
-    for words, bad in (
+    for fault, bad in (
         ("state no cost, which is unknown and not free", np.isnan(one.cost) & used),
         ("state a cost of 0, which is unknown and not free", (one.cost == 0) & used),
     ):
-        if not bad.any() or (np.isnan(one.cost).all() and "no cost" not in words):
+        if not bad.any() or (np.isnan(one.cost).all() and "no cost" not in fault):
             continue
         counted = Counter(name or "no model" for name, b in zip(one.asked, bad, strict=True) if b)
         whom = ", ".join(f"{k:,} of {name}" for name, k in counted.most_common(_SHOWN))
-        says = f"{int(bad.sum()):,} of {len(bad):,} API calls ({whom}) {words}"
+        says = f"{int(bad.sum()):,} of {len(bad):,} API calls ({whom}) {fault}"
         yield ReadingNote("unpriced", says, int(bad.sum()), (), "API calls")
 
 
@@ -316,11 +318,6 @@ _OF_FILE, _OF_ALL = 4_000_000, 256_000_000
 _PATH = re.compile(
     rb"(?:(?<![\w.])/(?:Users|home)/|\b[A-Z]:\\{1,2}Users\\{1,2})([A-Za-z][\w.-]{1,30})[/\\]"
 )
-#: Accounts of containers and examples.
-_NOBODY = frozenset(
-    b"user ubuntu root agent runner docker app username name you me test admin sandbox model "
-    b"work vscode node public shared default jovyan".split()
-)
 _TEXT = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".yaml", ".yml", ".txt", ".log", ".md")
 
 
@@ -334,7 +331,7 @@ def path_notes(paths: Sequence[Path], root: Path) -> list[ReadingNote]:
         with path.open("rb") as stream:
             data = stream.read(min(_OF_FILE, left))
         left -= len(data)
-        names = [m for m in _PATH.finditer(data) if m[1].lower() not in _NOBODY]
+        names = [m for m in _PATH.finditer(data) if m[1].decode().lower() not in words("accounts")]
         if names:
             held.append(path.relative_to(root).as_posix() if path != root else path.name)
             found.update(m[0].decode(errors="replace") for m in names)
@@ -350,19 +347,6 @@ def path_notes(paths: Sequence[Path], root: Path) -> list[ReadingNote]:
 
 # Figures of whole arms that a source states beside its rows, compared with the rows.
 
-#: Kind of a figure → how its column is called, without case and signs.
-_CALLED = {
-    "accuracy": re.compile(
-        r"(?:avg|average|mean|overall|final|total|benchmark)?(?:reward|score|accuracy|acc|passrate|"
-        r"pass1|passat1|resolv(?:ed)?rate|successrate|solverate|exactmatch|em)(?:percent|pct)?"
-    ),
-    "mean_cost": re.compile(
-        r"(?:avg|average|mean)(?:instance|question|query|task|sample)?cost(?:usd)?|"
-        r"(?:avg|average|mean)?costper(?:instance|question|query|task|sample|case|example)(?:usd)?|"
-        r"priceper(?:instance|question|query|task|sample|case|example)"
-    ),
-    "total_cost": re.compile(r"(?:total|sum|overall|run)costs?(?:usd)?|costs?(?:usd)?total"),
-}
 _WORDS = {"accuracy": "accuracy", "mean_cost": "mean cost", "total_cost": "total cost"}
 #: Relative difference of a cost that rounding does not explain.
 _COST = 0.01
@@ -387,7 +371,7 @@ def figures_of(done: Assigned, columns: Sequence[str]) -> set[StatedFigure]:
     names = texts(table.column(arm)).to_pylist()
     for column in columns:
         leaf = plain(column.rpartition(".")[2])
-        kind = next((k for k, called in _CALLED.items() if called.fullmatch(leaf)), None)
+        kind = next((k for k, called in FIGURES.items() if called.fullmatch(leaf)), None)
         values = None if kind is None else numbers(table.column(column))
         if kind is None or values is None:
             continue
@@ -422,11 +406,13 @@ def stated_notes(figures: set[StatedFigure], table: pa.Table) -> Iterator[Readin
             if not any(_agree(said[0], value) for value in mine):
                 off.append(f"{arm}: {said[0].value:g} stated, {mine[0]:.6g} over its rows")
         if off:
-            words = "; ".join(off[:_SHOWN]) + (f"; and {len(off) - 3} more" if len(off) > 3 else "")
+            listed = "; ".join(off[:_SHOWN]) + (
+                f"; and {len(off) - 3} more" if len(off) > 3 else ""
+            )
             column = next(iter(arms.values()))[0].column
             says = (
                 f"{column!r} states another {_WORDS[kind]} than the rows give for {len(off)} of "
-                f"{compared} arms ({words})"
+                f"{compared} arms ({listed})"
             )
             yield ReadingNote("figures", says, len(off), (), column)
 

@@ -14,8 +14,6 @@ from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.ingest.results.arms import Assigned, find_arm
 from routeyard.pipelines.ingest.results.values import (
     ABSENT,
-    ABSTAINED,
-    COMPARED,
     ENDING,
     FOREIGN,
     RATE,
@@ -31,12 +29,14 @@ from routeyard.pipelines.ingest.results.values import (
     is_weak,
     looks_like_money,
     numbers,
+    pattern,
     plain,
     rank_of,
     scale_of,
     snake_case,
     some,
     texts,
+    words,
 )
 from routeyard.schemas.statuses import ANSWERLESS, FAILED, says_failed, status_of
 
@@ -129,10 +129,7 @@ def spelled_alike(question: pa.ChunkedArray, arm: pa.ChunkedArray) -> pa.Chunked
 
 
 #: Parts of a path that name a run: a date, a time, or the number of a run.
-_RUN = re.compile(
-    r"(?:19|20)\d\d[-_.]?[01]\d[-_.]?[0-3]\d|(?:run|seed|trial|attempt|epoch|iter(?:ation)?|"
-    r"repeat|rep)[-_ ]?\d+", re.IGNORECASE,
-)  # fmt: skip
+_RUN = pattern("run")
 
 
 def are_runs(column: pa.ChunkedArray) -> bool:
@@ -357,46 +354,48 @@ def _texts_apart(
     Raises:
         SourceError: no column numbers such rows as samples either.
     """
+    import pandas as pd
+
     own, roles = done.roles["question"], done.roles
     name = next((roles[r] for r in ("prompt", "reference") if r in roles and roles[r] != own), None)
     if name is None or own.startswith("("):
         return False
     table = done.table
-    said = pc.replace_substring_regex(
-        pc.utf8_lower(texts(table.column(name)).fill_null("")), r"\s+", " "
+    said = pc.utf8_lower(texts(table.column(name)).fill_null(""))
+    said = pc.utf8_trim_whitespace(pc.replace_substring_regex(said, r"\s+", " "))
+    rows = pd.DataFrame(
+        {
+            "asked": _group_codes([suite, question]),
+            "arm": _group_codes([arm]),
+            "text": pd.factorize(np.asarray(said.to_pylist(), object), sort=True)[0],
+        }
     )
-    said = pc.utf8_trim_whitespace(said)
     there = pc.not_equal(said, "").to_numpy()
-    asked, arms = _group_codes([suite, question]), _group_codes([arm])
-    text = _group_codes([said])
-    pairs = np.unique(np.stack([arms, asked, text])[:, there], axis=1)
-    _, count = np.unique(pairs[:2], axis=1, return_counts=True)
-    if not len(count) or count.max() < 2:
+    pairs = rows[there].drop_duplicates()
+    twice = pairs.asked[pairs.duplicated(["asked", "arm"])]
+    if not len(twice):
         return False
-    several = np.isin(asked, np.unique(pairs[:2], axis=1)[1, count > 1])
-    inside = pairs[:, np.isin(pairs[1], asked[several])]
-    shared = inside.shape[1] > 1.2 * np.unique(inside[1:], axis=1).shape[1]
-    if not shared and len(np.unique(inside[0])) > 1:
+    several = rows.asked.isin(twice).to_numpy()
+    inside = pairs[pairs.asked.isin(twice)]
+    shared = len(inside) > 1.2 * len(inside[["asked", "text"]].drop_duplicates())
+    if not shared and inside.arm.nunique() > 1:
         if sampled:
             return False
         raise SourceError(
-            f"{len(np.unique(inside[1])):,} ids of {own!r} have rows of one model with different "
+            f"{inside.asked.nunique():,} ids of {own!r} have rows of one model with different "
             f"texts in {name!r}, and no two models share a text",
             where=str(table.column("(at)")[int(np.flatnonzero(several)[0])].as_py()),
             next_step="give each question an id, or number samples in a column `sample`",
         )
-    ids, words = question.to_pylist(), said.to_pylist()
-    listed: dict[int, dict[str, int]] = {}
-    for row in np.flatnonzero(several & there):
-        listed.setdefault(int(asked[row]), {})[words[row]] = 0
-    for one in listed.values():
-        one.update({word: n for n, word in enumerate(sorted(one), 1)})
-    for row in np.flatnonzero(several & there):
-        ids[row] += f" (text {listed[int(asked[row])][words[row]]})"
+    named = rows[several & there]
+    numbers_of = named.groupby("asked").text.rank("dense").astype(int)
+    ids = question.to_pylist()
+    for row, number in numbers_of.items():
+        ids[row] += f" (text {number})"
     done.note(
         "question",
-        f"{len(listed):,} ids of {own!r} have several texts in {name!r}: each text is a "
-        f"separate question, such as {ids[int(np.flatnonzero(several & there)[0])]!r}",
+        f"{named.asked.nunique():,} ids of {own!r} have several texts in {name!r}: each text is a "
+        f"separate question, such as {ids[named.index[0]]!r}",
         "question", int(np.sum(several)),
     )  # fmt: skip
     if lost := int(np.sum(several & ~there)):
@@ -597,23 +596,16 @@ def _unnamed(table: pa.Table, key: list[pa.ChunkedArray], used: set[str | None])
 
 def _codes(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values as numbers from 0, in the order of the values."""
-    found = numbers(column)
-    plain = texts(column).fill_null("")
-    coded = plain.dictionary_encode().combine_chunks()
-    order = sorted(
-        (float(v) if found is not None and _number(v) else -1.0, v, n)
-        for n, v in enumerate(coded.dictionary.to_pylist())
-    )
-    place = pa.array(np.argsort([n for *_, n in order]), pa.int32())
-    return pa.chunked_array([place.take(coded.indices)])
+    found, values = numbers(column), texts(column).fill_null("")
 
+    def order(value: str) -> tuple[float, str]:
+        try:
+            return (-1.0 if found is None else float(value), value)
+        except ValueError:
+            return (-1.0, value)
 
-def _number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    listed = pa.array(sorted(pc.unique(values).to_pylist(), key=order), pa.string())
+    return pc.index_in(values, value_set=listed)
 
 
 def _counted(key: list[pa.ChunkedArray]) -> pa.ChunkedArray:
@@ -625,9 +617,6 @@ def _counted(key: list[pa.ChunkedArray]) -> pa.ChunkedArray:
 
 
 # Which column of a group of records is the score: named, negated, or the words of a status.
-
-#: Names of columns that say which metric a score is of.
-_METRICS = ("metric", "metricname", "scorer", "grader", "evaluator", "scoretype", "metrictype")
 
 
 def taken(done: Assigned) -> frozenset[str]:
@@ -680,17 +669,12 @@ def find_score(done: Assigned, around: set[str]) -> None:
         )
 
 
-#: Columns of the most that a number of points, tests or right samples can be.
-_MOST = ("max{}", "{}max", "total{}", "{}total", "possible{}", "{}possible", "{}outof", "max",
-         "outof", "maxscore", "maxpoints", "totalpoints", "totaltests", "numtests")  # fmt: skip
-
-
 def _of_total(done: Assigned, name: str) -> None:
     """Divide a number of points or tests by the most that there can be, where a column says it."""
     values, table = numbers(done.table.column(name)), done.table
     before, _, leaf = name.rpartition(".")
     stems = plain(leaf), plain(leaf.rstrip("s"))
-    called = {one.format(stem) for one in _MOST for stem in stems}
+    called = {one.format(stem) for one in words("most") for stem in stems}
     for most in (n for n in table.column_names if n != name and n.rpartition(".")[0] == before):
         whole = numbers(table.column(most)) if plain(most.rpartition(".")[2]) in called else None
         if whole is None or values is None or np.nanmax(whole, initial=0) <= 1:
@@ -735,7 +719,7 @@ def _scores_attempts(done: Assigned, best: str) -> None:
 def _several_metrics(done: Assigned) -> None:
     """Note a column that names several metrics of the scores beside it."""
     for name in done.table.column_names:
-        if plain(name.rpartition(".")[2]) not in _METRICS or name.startswith("("):
+        if plain(name.rpartition(".")[2]) not in words("metrics") or name.startswith("("):
             continue
         seen = sorted({str(value) for value in some(done.table.column(name), 2000)})
         if 1 < len(seen) <= 50 and all(len(one) <= 40 for one in seen):
@@ -807,11 +791,6 @@ def no_status_as_score(done: Assigned) -> None:
     )  # fmt: skip
 
 
-#: Names of columns of 0 and 1 that say of a call as well as of an answer that it succeeded.
-_OF_CALLS = ("success", "succeeded", "successful", "issuccess", "issuccessful", "ok", "isok",
-             "valid", "isvalid", "failed", "isfailed", "isfailure", "unsuccessful")  # fmt: skip
-
-
 def _no_call_as_score(done: Assigned) -> None:
     """Take `success: false` for how a call ended where references grade, and no answer is wrong.
 
@@ -819,7 +798,7 @@ def _no_call_as_score(done: Assigned) -> None:
     """
     score = done.roles.get("score", "")
     own = [n for n in ({*done.used} if score == "(score)" else {score})
-           if plain(n.rpartition(".")[2]) in _OF_CALLS]  # fmt: skip
+           if plain(n.rpartition(".")[2]) in words("of_calls")]  # fmt: skip
     if len(own) != 1 or not {"text", "reference"} <= {*done.roles}:
         return
     name, table = own[0], done.table
@@ -867,10 +846,6 @@ def _unread(done: Assigned, around: set[str]) -> None:
             )  # fmt: skip
 
 
-#: Words of a score that say nothing.
-_NOTHING = ("nan", "none", "null", "na", "nil", "", "missing", "unknown")
-
-
 def _says_none(word: str, short: str) -> bool:
     """Whether a word of a score says that the score is missing."""
     return short in ABSENT or (short not in WORDS and status_of(word) in ANSWERLESS)
@@ -883,18 +858,19 @@ def words_of_scores(done: Assigned) -> dict[str, pa.ChunkedArray]:
     if not pa.types.is_string(column.type):
         return {}
     coded = column.combine_chunks().dictionary_encode()
-    words = coded.dictionary.to_pylist()
-    short = [plain(word or "") for word in words]
-    if compared := {*short} & {*COMPARED}:
+    listed = coded.dictionary.to_pylist()
+    short = [plain(word or "") for word in listed]
+    if compared := {*short} & {*words("compared")}:
         said = ", ".join(sorted(compared))
         note = f"{name!r} says who won ({said}), not whether an answer is right: is it the score?"
         done.note("question", note, "score")
-    kept = [word if k in ABSTAINED or (k not in _NOTHING and _says_none(word, k)) else None
-            for word, k in zip(words, short, strict=True)]  # fmt: skip
+    abstained, nothing = words("abstained"), words("nothing")
+    kept = [word if k in abstained or (k not in nothing and _says_none(word, k)) else None
+            for word, k in zip(listed, short, strict=True)]  # fmt: skip
     status = pa.array(kept, pa.string()).take(coded.indices)
     for word in filter(None, kept):
         rows = int(pc.sum(pc.equal(status, word)).as_py() or 0)
-        counted = "wrong" if plain(word) in ABSTAINED else "missing, and not wrong"
+        counted = "wrong" if plain(word) in abstained else "missing, and not wrong"
         done.note("question", f"{rows:,} answers with {name!r} {word!r} count as {counted}",
                   "score", rows)  # fmt: skip
     return {"status": pa.chunked_array([status])} if any(kept) else {}

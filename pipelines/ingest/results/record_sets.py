@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from routeyard.pipelines.common.untrusted import MAX_RATIO, reading, regular, to
 from routeyard.pipelines.ingest.importers.reading import inside, members, parse_json, whole
 from routeyard.pipelines.ingest.results.arms import Assigned
 from routeyard.pipelines.ingest.results.values import (
+    LISTS,
     MAX_COLUMNS,
     ReadingNote,
     columns_of_lists,
@@ -43,16 +45,6 @@ from routeyard.pipelines.ingest.results.values import (
 
 # Lists of ids per outcome (`resolved`, `error_ids`, …) as one record per id.
 
-#: Name of a list → what it says of its ids; the first pattern that fits counts.
-_KINDS = (
-    ("failed", re.compile(r"unresolved|unsolved|incorrect|not_|(?:^|_)(?:fail|wrong|regress)")),
-    ("error", re.compile(r"error|exception|crash|infra|invalid")),
-    ("timeout", re.compile(r"time_?out|timed_out|unstopped")),
-    ("empty", re.compile(r"empty")),
-    ("unanswered", re.compile(r"incomplete|missing|skipped|not_?submitted|pending|no_generation")),
-    ("ran", re.compile(r"submitted|completed|all|total|attempted|applied|generated|with_logs")),
-)
-_SUCCESS = re.compile(r"resolved|solved|passed|pass|success|succeeded|correct|right|accepted|won")
 #: Names of figures that count all questions.
 TOTAL = re.compile(r"^total(?:_(?:instances|tasks|questions|samples|problems))?$")
 #: Names of figures that state the share of successes.
@@ -75,10 +67,7 @@ def id_lists(value: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _kind(name: str) -> str:
     plain = name.lower()
-    for kind, pattern in _KINDS:
-        if pattern.search(plain):
-            return kind
-    return "success" if _SUCCESS.search(plain) else "other"
+    return next((kind for kind, said in LISTS.items() if said.search(plain)), "other")
 
 
 def outcomes(
@@ -179,112 +168,105 @@ class RecordSet:
     around: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Where a value is in a document.
+
+    Attributes:
+        trail, around: As those of a set of records that begins here.
+        at: Where a person finds the value.
+        keys: Number of maps around it whose keys are columns.
+    """
+
+    trail: tuple[str, ...] = ()
+    around: Mapping[str, Any] = field(default_factory=dict)
+    at: str = ""
+    keys: int = 0
+
+    def inside(
+        self, trail: tuple[str, ...], known: Mapping[str, Any], at: str, keys: int = 0
+    ) -> _Spot:
+        """A spot below this one, with further values around it."""
+        around = {**self.around, **known}
+        return _Spot((*self.trail, *trail), around, self.at + at, self.keys + keys)
+
+    def set_of(
+        self, rows: Iterable[tuple[str, dict[str, Any]]], *trail: str,
+        known: Mapping[str, Any] = MappingProxyType({}),
+    ) -> RecordSet:  # fmt: skip
+        """The set of some records, each with its place below this one."""
+        listed = list(rows)
+        at, records = [self.at + place for place, _ in listed], [row for _, row in listed]
+        return RecordSet((*self.trail, *trail), records, at, {**self.around, **known})
+
+
 def record_sets(value: Any) -> Iterator[RecordSet]:
     """All sets of records in a JSON value, and the value itself as a set of one."""
-    yield from _inside(value, (), {}, "", 0)
+    yield from _inside(value, _Spot())
     if isinstance(value, dict):
         yield RecordSet(DOCUMENT, [flat(value)], [""])
 
 
-def _inside(
-    value: Any, trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
-) -> Iterator[RecordSet]:
-    if len(trail) > _DEEPEST:
+def _inside(value: Any, spot: _Spot) -> Iterator[RecordSet]:
+    if len(spot.trail) > _DEEPEST:
         return
-    if isinstance(value, list):
-        rows = [one for one in value if isinstance(one, dict)]
-        if named_values(value):
+    if isinstance(value, dict):
+        yield from _of_object(value, spot)
+    elif isinstance(value, list) and not named_values(value):
+        rows = [(f"[{n}]", one) for n, one in enumerate(value) if isinstance(one, dict)]
+        if 2 * len(rows) <= len(value):
             return
-        if rows and 2 * len(rows) > len(value):
-            places = [f"{at}[{n}]" for n, one in enumerate(value) if isinstance(one, dict)]
-            yield RecordSet(trail, [flat(one) for one in rows], places, dict(around))
-            yield from _within(rows, trail, around, places, keys)
-    elif isinstance(value, dict):
-        yield from _of_object(value, trail, around, at, keys)
+        yield spot.set_of((place, flat(row)) for place, row in rows)
+        for place, row in rows:  # a list of runs, each with its questions
+            lists = {k: v for k, v in row.items() if isinstance(v, dict | list) and len(v) >= 2}
+            known = _scalars(row) if lists else {}
+            for key, part in lists.items():
+                yield from _inside(part, spot.inside(("[]", key), known, f"{place}.{key}"))
 
 
-def _of_object(
-    value: dict[str, Any], trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
-) -> Iterator[RecordSet]:
+def _of_object(value: dict[str, Any], spot: _Spot) -> Iterator[RecordSet]:
     if rows := table_rows(value):
-        places = [f"{at}[{n}]" for n in range(len(rows))]
-        yield RecordSet(trail, [flat(row) for row in rows], places, dict(around))
+        yield spot.set_of((f"[{n}]", flat(row)) for n, row in enumerate(rows))
         return
     if lists := id_lists(value):
-        rows = outcomes(value, lists, around)
-        places = [f"{at}.{row['listed_in']}" for row in rows]
-        yield RecordSet((*trail, "(lists of ids)"), rows, places, {**around, **_scalars(value)})
-    elif "[]" not in trail and (rows := columns_of_lists(value)):
-        places = [f"{at}[{n}]" for n in range(len(rows))]
-        yield RecordSet((*trail, "(lists)"), rows, places, {**around, **_scalars(value)})
+        rows = outcomes(value, lists, spot.around)
+        named = ((f".{row['listed_in']}", row) for row in rows)
+        yield spot.set_of(named, "(lists of ids)", known=_scalars(value))
+    elif "[]" not in spot.trail and (rows := columns_of_lists(value)):
+        numbered = ((f"[{n}]", row) for n, row in enumerate(rows))
+        yield spot.set_of(numbered, "(lists)", known=_scalars(value))
         return
-    for told in (_map_of_objects, _map_of_lists):
-        found = told(value, trail, around, at, keys)
-        if found is not None:
-            yield from found
-            return
-    if pairs := plain_maps(value):
-        records = [{f"(key {keys})": a, f"(key {keys + 1})": b, "value": v} for a, b, v in pairs]
-        places = [f"{at}.{a}.{b}" for a, b, _ in pairs]
-        yield RecordSet((*trail, "* = values"), records, places, dict(around))
-        return
-    if trail and (column := plain_map(value)) is not None:
-        records = [{f"(key {keys})": k, trail[-1]: column[k]} for k in value]
-        places = [f"{at}.{key}" for key in value]
-        yield RecordSet((*trail, "* = value"), records, places, dict(around))
-    known = {**around, **_scalars(value)}
-    for key, part in value.items():
-        if isinstance(part, dict | list):
-            yield from _inside(part, (*trail, key), known, f"{at}.{key}", keys)
-
-
-def _map_of_objects(
-    value: dict[str, Any], trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
-) -> Iterator[RecordSet] | None:
-    """Sets of a map from names to objects: id → record, model → question → record; else None."""
-    if not of_objects(value):
-        return None
-    of_one = alike(list(value.values()))
-    if not of_one and not all(map(_maps_records, value.values())):
-        return None
-
-    def found() -> Iterator[RecordSet]:
+    key, inner = f"(key {spot.keys})", f"(key {spot.keys + 1})"
+    of_one = of_objects(value) and alike(list(value.values()))
+    if of_one or (of_objects(value) and all(map(_maps_records, value.values()))):
+        # From names to objects: id → record, model → question → record.
         if of_one:
-            places = [f"{at}.{key}" for key in value]
-            records = [{f"(key {keys})": key, **flat(part)} for key, part in value.items()]
-            yield RecordSet((*trail, "*"), records, places, dict(around))
-        for key, part in value.items():
-            known = {**around, f"(key {keys})": key}
-            yield from _of_object(part, (*trail, "*"), known, f"{at}.{key}", keys + 1)
+            yield spot.set_of(((f".{k}", {key: k, **flat(v)}) for k, v in value.items()), "*")
+        for k, part in value.items():
+            yield from _of_object(part, spot.inside(("*",), {key: k}, f".{k}", 1))
+    elif attempts := _attempts(value):
+        rows_of = ((f".{k}[{n}]", {key: k, "sample": n, **flat(one)}) for k, n, one in attempts)
+        yield spot.set_of(rows_of, "* = list")
+    elif pairs := plain_maps(value):
+        yield spot.set_of(
+            ((f".{a}.{b}", {key: a, inner: b, "value": v}) for a, b, v in pairs), "* = values"
+        )
+    else:
+        if spot.trail and (column := plain_map(value)) is not None:
+            cells = ((f".{k}", {key: k, spot.trail[-1]: column[k]}) for k in value)
+            yield spot.set_of(cells, "* = value")
+        known = _scalars(value)
+        for k, part in value.items():
+            if isinstance(part, dict | list):
+                yield from _inside(part, spot.inside((k,), known, f".{k}"))
 
-    return found()
 
-
-def _map_of_lists(
-    value: dict[str, Any], trail: tuple[str, ...], around: Mapping[str, Any], at: str, keys: int
-) -> Iterator[RecordSet] | None:
-    """The set of a map from an id to its attempts; None for any other value."""
+def _attempts(value: dict[str, Any]) -> list[tuple[str, int, dict[str, Any]]]:
+    """(id, number, record) of a map from an id to its attempts; empty for any other value."""
     if len(value) < 2 or not all(_records(one) for one in value.values()):
-        return None
-    pairs = [(key, n, one) for key, part in value.items() for n, one in enumerate(part)]
-    if not alike([one for _, _, one in pairs]):
-        return None
-    records = [{f"(key {keys})": key, "sample": n, **flat(one)} for key, n, one in pairs]
-    places = [f"{at}.{key}[{n}]" for key, n, _ in pairs]
-    return iter([RecordSet((*trail, "* = list"), records, places, dict(around))])
-
-
-def _within(
-    rows: Sequence[dict[str, Any]], trail: tuple[str, ...], around: Mapping[str, Any],
-    places: Sequence[str], keys: int,
-) -> Iterator[RecordSet]:  # fmt: skip
-    """Sets inside the records of a list: a list of runs, each with its questions."""
-    for row, place in zip(rows, places, strict=True):
-        known: dict[str, Any] | None = None
-        for key, part in row.items():
-            if isinstance(part, dict | list) and len(part) >= 2:
-                known = {**around, **_scalars(row)} if known is None else known
-                yield from _inside(part, (*trail, "[]", key), known, f"{place}.{key}", keys)
+        return []
+    found = [(key, n, one) for key, part in value.items() for n, one in enumerate(part)]
+    return found if alike([one for _, _, one in found]) else []
 
 
 def alike(parts: Sequence[Mapping[str, Any]]) -> bool:

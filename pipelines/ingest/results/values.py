@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
@@ -18,34 +19,33 @@ import yaml
 from routeyard.schemas.statuses import ANSWERLESS, status_of
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
+_TABLE, _SAID = (
+    yaml.safe_load(files(__package__).joinpath(name).read_text(encoding="utf-8"))
+    for name in ("roles.yaml", "words.yaml")
+)
+
+
+def words(name: str) -> tuple[str, ...]:
+    """Words of that name in `words.yaml`."""
+    return tuple(_SAID["words"][name])
+
+
+@cache
+def pattern(name: str, part: str = "patterns") -> re.Pattern[str]:
+    """The pattern of that name in `words.yaml`."""
+    return re.compile("".join(_SAID[part][name]))
+
+
 #: Words of a score, without case, spaces and signs.
-WORDS = {
-    **dict.fromkeys(("true", "yes", "y", "t", "pass", "passed", "correct", "right", "success",
-                     "succeeded", "successful", "resolved", "solved", "win", "won", "accepted",
-                     "ac", "ok", "thumbsup", "✓", "✔", "full"), 1.0),
-    **dict.fromkeys(("false", "no", "n", "f", "fail", "failed", "failure", "incorrect", "wrong",
-                     "unsuccessful", "unresolved", "unsolved", "lose", "lost", "loss", "rejected",
-                     "wa", "wronganswer", "thumbsdown", "notcorrect", "notattempted", "abstained",
-                     "notresolved", "✗", "✘", "x"), 0.0),
-    **dict.fromkeys(("partial", "partiallycorrect", "partialcredit", "tie", "draw", "half"), 0.5),
-}  # fmt: skip
-#: Words of a score that say why there is no right answer, and words of a comparison.
-ABSTAINED = ("notattempted", "abstained")
-COMPARED = ("win", "won", "lose", "lost", "loss", "tie", "draw")
-#: Names of what names a figure, and of what holds it, in tables and objects with one figure each.
-FIGURE_NAMES = ("metric", "metricname", "measure", "variable", "scorename", "name", "key", "field",
-                "scorer")  # fmt: skip
-FIGURE_VALUES = ("value", "val", "metricvalue", "score", "result")
-#: Names of columns of cached prompt tokens, which the prompt tokens hold.
-CACHED = ("cachedtokens", "cachereadtokens", "inputtokenscacheread", "cachereadinputtokens")
+WORDS: dict[str, float] = {word: score for score, said in _SAID["scores"].items() for word in said}
+ABSENT, CACHED = words("absent"), words("cached")
+FIGURE_NAMES, FIGURE_VALUES = words("figure_names"), words("figure_values")
+#: Patterns of names of lists of ids, and of figures of whole arms, by what they say.
+LISTS, FIGURES = (
+    {name: pattern(name, part) for name in _SAID[part]} for part in ("lists", "figures")
+)
 #: Letters of Inspect: correct, incorrect, partial, no answer. Read as words only beside each other.
 _LETTERS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": None}
-#: Words that say that there is no score.
-ABSENT = frozenset({
-    "nan", "none", "null", "na", "nil", "error", "timeout", "timedout", "skipped", "pending",
-    "unknown", "ungraded", "notgraded", "notrun", "cancelled", "canceled", "refused", "missing",
-    "incomplete", "invalid", "infra",
-})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,22 +253,8 @@ def _beyond_one(low: float, high: float, inside: float, name: str) -> ScoreScale
     return None
 
 
-#: End of a name → factor to seconds or USD.
-_TIME = ((r"(?:_|\b|time|latency|duration)(?:ms|msecs?|millis|milliseconds?)$", 1e-3),
-         (r"(?:_us|_micros|microseconds?)$", 1e-6), (r"(?:_ns|nanoseconds?)$", 1e-9),
-         (r"(?:_min|_mins|minutes?)$", 60.0), (r"(?:_h|_hrs?|hours?)$", 3600.0))  # fmt: skip
-_MONEY = ((r"micro_?cents?", 1e-8), (r"micro_?(?:dollars?|usd)?", 1e-6),
-          (r"milli_?(?:dollars?|usd)", 1e-3), (r"(?:^|_)(?:cents?|ct)(?:$|_)", 1e-2),
-          (r"nano", 1e-9))  # fmt: skip
 #: A price, which is not what an answer cost, and money that is no US dollar.
-RATE = re.compile(
-    r"(?:per|/)_?(?:\d+_?)?(?:k|m|mm|mtok|ktok|million|thousand|tok|tokens?|hour|h|min|minute|sec|"
-    r"second)(?:_|$)|(?:per|/)_?(?:\d+_?[km]?|k|m|thousand|million)_",
-)
-FOREIGN = re.compile(
-    r"(?:^|_)(?:eur|euros?|gbp|pounds?|cny|rmb|yuan|jpy|yen|inr|rupees?|chf|francs?|aud|cad|sgd|"
-    r"krw|brl|sek|nok|dkk|pln)(?:_|$)"
-)
+RATE, FOREIGN = pattern("rate"), pattern("foreign")
 #: Sign of money → word for it.
 _COINS = {"€": " eur ", "£": " gbp ", "¥": " jpy ", "₹": " inr ", "¢": " cents ", "$": " usd "}
 
@@ -304,8 +290,8 @@ def unknown_words(table: pa.Table, *, wrong: bool = False) -> dict[str, int]:
 def factor(name: str, field: str) -> float:
     """What a value of this column is multiplied by to be in seconds or USD."""
     snake = snake_case(name)
-    table = _TIME if field == "latency" else _MONEY if field == "cost" else ()
-    return next((by for pattern, by in table if re.search(pattern, snake)), 1.0)
+    units = _SAID["units"].get(field, {})
+    return next((by for end, by in units.items() if re.search(end, snake)), 1.0)
 
 
 def snake_case(name: str) -> str:
@@ -471,9 +457,6 @@ def _single(value: Any) -> Any:
 
 # Which column of a set of records says what: by its name, then by its values.
 
-_TABLE: dict[str, dict[str, Any]] = yaml.safe_load(
-    files(__package__).joinpath("roles.yaml").read_text(encoding="utf-8")
-)
 #: Role → names of its columns in other languages.
 LANGUAGES: dict[str, list[str]] = {
     role: about["languages"] for role, about in _TABLE.items() if "languages" in about
@@ -482,31 +465,10 @@ for _role, _names in LANGUAGES.items():
     _TABLE[_role]["names"] += _names
 #: What names of columns say of money.
 _MONEYED = re.compile(
-    r"(?:^|_)(?:\w*costs?|price[ds]?|spen[dt]|charged?|usd|dollars?|cents?|fees?|bill(?:ed|ing)?|"
-    rf"expenses?|paid|payment|money|{'|'.join(LANGUAGES['cost'])})(?:_|$)"
+    rf"(?:^|_)(?:{pattern('money').pattern}|{'|'.join(LANGUAGES['cost'])})(?:_|$)"
 )
 #: Families that names of models hold.
-FAMILY = re.compile(
-    r"gpt|claude|gemini|gemma|llama|mi[sx]tral|qwen|deepseek|\bphi-?\d|command-?r|grok|falcon|"
-    r"vicuna|zephyr|\byi-\d|olmo|\bnova\b|sonnet|opus|haiku|codex|davinci|pythia|bloom|glm|kimi|"
-    r"minimax|nemotron|granite|jamba|wizard|solar|internlm|baichuan|starcoder|codestral|\bo[134]\b|"
-    r"\bo[134]-(?:mini|preview|pro)|\d(?:\.\d)?b\b",
-    re.IGNORECASE,
-)
-_SPLITS = {
-    "train",
-    "training",
-    "validation",
-    "valid",
-    "val",
-    "dev",
-    "test",
-    "testing",
-    "ood",
-    "eval",
-}
-
-
+FAMILY = pattern("family")
 #: Rank of a name that only ends as those of a role do, and of any figure under `metrics`.
 ENDING, METRIC = 60.0, 45.0
 _METRICS = ("metric", "metrics", "scores")
@@ -564,7 +526,7 @@ def _scores(column: Column) -> bool:
 
 
 def _splits(column: Column) -> bool:
-    return bool(seen := {str(v).lower() for v in some(column, 500)}) and seen <= _SPLITS
+    return bool(seen := {str(v).lower() for v in some(column, 500)}) and seen <= {*words("splits")}
 
 
 _TESTS: dict[str, Callable[[Column], bool]] = {
@@ -659,10 +621,7 @@ def rank_of(name: str, role: str) -> float | None:
 _METERED = re.compile(r"token|usage|cost|pric|latenc|timing|count|length")
 #: Roles of what the model did, and names of what a judge of its answers did.
 _OF_MODELS = ("arm", "text", "cost", "prompt_tokens", "completion_tokens", "latency")
-_JUDGES = re.compile(
-    r"judge(?!d|ment)|grader|annotator|rater(?:$|_)|evaluator|(?:^|_)(?:evaluation|eval|grading|scoring)_?(?:cost|"
-    r"tokens|time|latency|duration|model)(?:_|$)"
-)
+_JUDGES = pattern("judges")
 
 
 def is_judges(name: str) -> bool:
@@ -675,13 +634,6 @@ def is_judges(name: str) -> bool:
 _JUDGED_ARM = ("evalmodel",)
 
 
-#: Names of columns that say that an answer is wrong.
-_NEGATED = re.compile(
-    r"(?:is|was|are|num|n)?(?:incorrect|wrong|notcorrect|uncorrect|unresolved|unsolved|unsuccessful|"
-    r"notresolved|notsolved|failed|isfailure|mistake)s?"
-)
-
-
 def looks_like_money(name: str) -> bool:
     """Whether a column's name speaks of costs, in any currency."""
     snake = snake_case(name)
@@ -690,7 +642,7 @@ def looks_like_money(name: str) -> bool:
 
 def is_negated(name: str) -> bool:
     """Whether a column of this name says that an answer is wrong."""
-    return _NEGATED.fullmatch(plain(name)) is not None
+    return pattern("negated").fullmatch(plain(name)) is not None
 
 
 def is_weak(name: str, role: str = "text") -> bool:
