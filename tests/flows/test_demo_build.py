@@ -27,7 +27,7 @@ def ask(release: Path, sql: str) -> list[tuple]:
 def test_the_summary_says_what_matters(demo_yard: Path) -> None:
     printed = (demo_yard / "printed.txt").read_text()
     assert "SIMULATED" in printed
-    for word in ("oracle", "best single model", "near-duplicates", "cost", "routeyard view"):
+    for word in ("oracle", "best single model", "near-duplicates", "cost", "routeyard site"):
         assert word in printed
     assert str(demo_yard / "releases" / "demo" / "1.0.0") in printed
 
