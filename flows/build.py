@@ -35,7 +35,6 @@ from routeyard.flows.workspace import (
     check_build,
     complete_stage,
     fixtures,
-    keeping,
     reached_code,
 )
 from routeyard.pipelines.collect.known_answers import Decision, providers_in, settle_ports
@@ -91,7 +90,7 @@ def build(
     context = BuildContext(checked.name, root, base, jobs, shards)
     if checked.hidden_states is not None:
         identity_of(checked.hidden_states.weights)  # before anything is paid for
-    with fixtures(checked, root), keeping():
+    with fixtures(checked, root):
         _settle_ports(checked, root, ports)
         return _stages(checked, recipe, context, until)
 

@@ -33,9 +33,9 @@ def test_the_summary_says_what_matters(demo_yard: Path) -> None:
 
 
 def test_accuracies_are_the_planted_strengths_within_binomial_error(demo_release: Path) -> None:
-    from routeyard.flows.demo.answers import planted
+    from routeyard.flows.demo.answers import pool
 
-    strengths = planted()
+    strengths = {(m.model_id, task): p for m in pool().values() for task, p in m.strengths.items()}
     sql = (
         "SELECT model_id, task, avg(score), count(score) "
         "FROM labels JOIN queries USING (query_id) GROUP BY ALL"
