@@ -34,7 +34,6 @@ from routeyard.flows.workspace import (
     check_build,
     complete_stage,
     fixtures,
-    keeping,
     reached_code,
 )
 from routeyard.pipelines.common import files as named_files
@@ -86,7 +85,7 @@ def build(
     context = BuildContext(checked.name, root, base, jobs, shards)
     if checked.hidden_states is not None:
         identity_of(checked.hidden_states.weights)  # before anything is paid for
-    with fixtures(checked, root), keeping():
+    with fixtures(checked, root):
         return _stages(checked, recipe, context, until)
 
 

@@ -104,15 +104,6 @@ def line(stage: str, text: str) -> None:
     _console.print(Text.assemble((f"{stage:<9}", style), " ", further), soft_wrap=True)
 
 
-def hours(seconds: float) -> str:
-    """A stretch of time, roughly.
-
-    >>> hours(90), hours(7200)
-    ('2 minutes', '2.0 hours')
-    """
-    return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{-(-seconds // 60):.0f} minutes"
-
-
 @contextmanager
 def counter(stage: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with rate and ETA on a terminal, a line every ten seconds elsewhere.

@@ -23,7 +23,6 @@ from routeyard.flows.tracking import (
     Runner,
     api_configured,
     artifact_key,
-    check_blocks,
     log,
     on,
     publish_markdown,
@@ -33,7 +32,6 @@ from routeyard.flows.tracking import (
     stops_in_words,
     tracked,
 )
-from routeyard.flows.tracking import notify as tell
 from routeyard.pipelines.collect.settings import provider_of
 from routeyard.pipelines.common.errors import GateFailed, VersionExists
 from routeyard.pipelines.common.staging import write_json
@@ -370,7 +368,6 @@ def refresh(
     jobs: int = 2,
     runner: Runner = "threads",
     dask_address: str | None = None,
-    notify: list[str] | None = None,
     publish_to: str | None = None,
     shards: int = 1,
 ) -> dict[str, Any]:
@@ -387,7 +384,6 @@ def refresh(
         jobs: Worker threads, or processes of a local Dask cluster.
         runner: `threads` or `dask`.
         dask_address: Scheduler of a Dask cluster that runs already.
-        notify: Prefect notification blocks (`type/name`) that get releases and failures.
         publish_to: `hub:org/name`, a URL or a folder that new releases are sent to.
         shards: Parts that each model's questions, and the embedding, are cut into.
 
@@ -407,7 +403,7 @@ def refresh(
                 check_target(publish_to)
             building = on(build, runner, workers=jobs, dask_address=dask_address)
             given = {"recipe": recipe, "workspace": str(root), "jobs": jobs, "shards": shards}
-            return _refresh(building, given, checked, notify or [], publish_to)
+            return _refresh(building, given, checked, publish_to)
         except RouteyardError as error:
             kind = "gate failed" if isinstance(error, GateFailed) else "stopped"
             log(checked.name, "refresh", f"{kind}: {error}", error=True)
@@ -416,16 +412,11 @@ def refresh(
             publish_markdown(
                 checked.name, "stopped", f"# {checked.name}: {kind}\n\n{fenced(str(error))}", kind
             )
-            tell(notify or [], f"Routeyard: {checked.name} {kind}", str(error))
             raise
 
 
 def _refresh(
-    building: Any,
-    given: dict[str, Any],
-    checked: Recipe,
-    blocks: list[str],
-    publish_to: str | None,
+    building: Any, given: dict[str, Any], checked: Recipe, publish_to: str | None
 ) -> dict[str, Any]:
     """The refresh with `building`, the build on its task runner, and the parameters it gets."""
 
@@ -458,17 +449,8 @@ def _refresh(
     if released and path == released:
         return {"status": "unchanged", **summary}
     why = [f"{row['stage']}: {row['why']}" for row in rows if row["state"] == "stale"]
-    outside_why = [
-        f"{row['state']}: {row['why']}" for row in outside.rows if row["state"] != "follows"
-    ]
-    sent = [f"published to {summary['published']}"] if summary["published"] else []
     about = {"version": path.name, "path": str(path), "published": summary["published"]}
     events.emit(events.RELEASED, checked.name, **about, why=why)
-    tell(
-        blocks,
-        f"Routeyard: {checked.name} {path.name} released",
-        "; ".join(why + outside_why + sent),
-    )
     return {"status": "released", **summary}
 
 
@@ -555,7 +537,6 @@ def deploy(
     runner: Runner = "threads",
     jobs: int = 2,
     dask_address: str | None = None,
-    notify: list[str] | None = None,
     publish_to: str | None = None,
     shards: int = 1,
     deployment: str | None = None,
@@ -569,7 +550,7 @@ def deploy(
 
     Raises:
         BadInput: no Prefect server is configured, two schedules or one that cannot be
-            read, an unknown block, a target with a password in it, a deployment of that
+            read, a target with a password in it, a deployment of that
             name that rebuilds another recipe or workspace.
     """
     from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
@@ -586,7 +567,6 @@ def deploy(
     if cron:
         check_cron(cron)
     checked, base = load(recipe)
-    check_blocks(notify or [])
     if publish_to:
         check_target(publish_to)
         if "://" not in publish_to and not publish_to.startswith("hub:"):
@@ -594,7 +574,7 @@ def deploy(
 
     place = str(workspace.absolute())
     path = str((base / Path(recipe).name).absolute()) if Path(recipe).is_file() else recipe
-    given: dict[str, Any] = {"recipe": path, "workspace": place, "notify": notify or []}
+    given: dict[str, Any] = {"recipe": path, "workspace": place}
     given |= {"jobs": jobs, "runner": runner, "shards": shards}
     beside = {"dask_address": dask_address, "publish_to": publish_to}
     given |= {key: value for key, value in beside.items() if value}

@@ -222,22 +222,25 @@ def faults(recipe: str, notes: list[str] | None = None) -> list[Fault]:
         found += of_validation(error, path, content)
     named = [finding(place, error) for place, error in names(content)]
     with _fixtures(content):
+        checked, refused = None, None
+        try:
+            checked, _ = load(path)
+        except BadInput as error:  # its own fault is reported with its line, unless it is of a file
+            refused = error
         sources = list(_sources(content, path, notes))
-        recorded = _recorded(content, path, notes, sources=not sources)
-        found += of_findings(
-            [*named, *_providers(content, path), *sources, *recorded], path, content
-        )
-        if not found:
-            found += _files(path, notes)
+        recorded = _recorded(content, path, notes, checked, sources=not sources)
+        providers = [] if checked is None else _providers(content, checked)
+        found += of_findings([*named, *providers, *sources, *recorded], path, content)
+    if not found and refused is not None:  # prices, prompts or a zoo's table
+        at = "" if refused.where is None else f" ({refused.where})"
+        found.append(Fault(str(path), 0, "", f"{refused.what}{at}", refused.next_step or ""))
+    if not found and checked is not None:
+        notes += notes_of(checked)
     return sorted(set(found), key=lambda one: (one.file != str(path), one.line, one.says))
 
 
-def _providers(content: Mapping[str, Any], path: Path) -> Iterator[Finding]:
+def _providers(content: Mapping[str, Any], checked: Recipe) -> Iterator[Finding]:
     """Models that no provider serves."""
-    try:
-        checked, _ = load(path)
-    except BadInput:
-        return  # reported elsewhere
     if checked.collect.provider != "openai":
         return
     for number, model in enumerate(checked.pool.models):
@@ -247,16 +250,6 @@ def _providers(content: Mapping[str, Any], path: Path) -> Iterator[Finding]:
         except BadInput as error:
             listed = isinstance((content.get("pool") or {}).get("models"), list)
             yield finding(("pool", "models", number) if listed else ("pool",), error)
-
-
-def _files(path: Path, notes: list[str]) -> Iterator[Fault]:
-    """Files that a recipe names and nobody has read yet: prices, prompts, a zoo's table."""
-    try:
-        recipe, _ = load(path)
-        notes += notes_of(recipe)
-    except BadInput as error:
-        at = "" if error.where is None else f" ({error.where})"
-        yield Fault(str(path), 0, "", f"{error.what}{at}", error.next_step or "")
 
 
 @contextmanager
@@ -320,19 +313,21 @@ def _sources(content: Mapping[str, Any], path: Path, notes: list[str]) -> Iterat
 
 
 def _recorded(
-    content: Mapping[str, Any], path: Path, notes: list[str], *, sources: bool
+    content: Mapping[str, Any],
+    path: Path,
+    notes: list[str],
+    checked: Recipe | None,
+    *,
+    sources: bool,
 ) -> Iterator[Finding]:
     """Faults of each recording, then of all as a build would import them.
 
     Args:
+        checked: The recipe, where it can be loaded.
         sources: Whether the questions can be read, which the import needs.
     """
-
-    try:
-        checked, base = load(path)
-        models: set[str] | None = {model.model_id for model in checked.pool.models}
-    except BadInput:  # reported elsewhere
-        checked, base, models = None, path.parent.absolute(), None
+    base = path.parent.absolute()
+    models = None if checked is None else {model.model_id for model in checked.pool.models}
     collect = content.get("collect")
     if not isinstance(collect, dict) or collect.get("provider") != "recorded":
         return

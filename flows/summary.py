@@ -125,7 +125,7 @@ def console_summary(release: Path, status: str) -> None:
         console.print(text)
     console.print(f"\nrelease   {release} ({status})", soft_wrap=True)
     console.print("\nNext:")
-    for words in (f"view {release}", f"query {release} @leaderboard", f"audit {release}"):
+    for words in (f"site {release} --serve", f"query {release} @leaderboard", f"audit {release}"):
         console.print(f"  routeyard {words}", soft_wrap=True, markup=False)
 
 

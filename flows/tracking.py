@@ -1,4 +1,4 @@
-"""Prefect beyond tasks: settings, retries, limits, notices, artifacts."""
+"""Prefect beyond tasks: settings, retries, limits, events, artifacts."""
 
 from __future__ import annotations
 
@@ -331,48 +331,6 @@ def made(providers: Mapping[str, int]) -> dict[str, int]:
                 client.upsert_global_concurrency_limit_by_name(limit_name(name), slots)
                 found[name] = slots
     return found
-
-
-# Tells people through a Prefect notification block, whose address and token stay in the block.
-
-
-def check_blocks(blocks: Sequence[str]) -> None:
-    """Each name is `type/name` of a block that exists.
-
-    Raises:
-        BadInput: a name without a slash, or a block that the server does not know.
-    """
-    for block in blocks:
-        _load(block)
-
-
-def notify(blocks: Sequence[str], subject: str, body: str) -> None:
-    """Send to each block. A message that cannot be delivered does not fail the run."""
-    for block in blocks:
-        try:
-            _load(block).notify(body, subject)
-        except Exception as error:  # delivery is somebody else's network
-            # The error's text may hold the block's address, which is a secret: only its class.
-            logging.getLogger("routeyard").warning(
-                "notification through %s failed: %s", block, type(error).__name__
-            )
-
-
-def _load(block: str):  # type: ignore[no-untyped-def]
-    from prefect.blocks.core import Block
-
-    if "/" not in block:
-        raise BadInput(
-            f"{block!r} does not name a notification block",
-            next_step="write type/name, e.g. slack-webhook/team",
-        )
-    try:
-        return Block.load(block)
-    except ValueError as error:
-        raise BadInput(
-            f"the Prefect server has no block {block!r}",
-            next_step="create it in the UI under Blocks, or with `prefect block register`",
-        ) from error
 
 
 # What a run tells automations: a benchmark was released, or a gate stopped it.

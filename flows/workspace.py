@@ -669,29 +669,7 @@ def read_shards(shards: Iterable[Path], table: str) -> pa.Table:
 def read_all(folder: Path) -> dict[str, pa.Table]:
     """Every contract table that a stage folder holds."""
     files = sorted(folder.glob("*.parquet"))
-    key = tuple((str(one), one.stat().st_mtime_ns, one.stat().st_size) for one in files)
-    if _kept is None or key not in _kept:
-        found = {one.stem: read_shards([one], one.stem) for one in files if one.stem in CONTRACTS}
-        if _kept is None:
-            return found
-        _kept.clear()
-        _kept[key] = found
-    return dict(_kept[key])
-
-
-#: Files → the tables of the folder that was last read whole, while they are kept.
-_kept: dict[tuple[tuple[str, int, int], ...], dict[str, pa.Table]] | None = None
-
-
-@contextmanager
-def keeping() -> Iterator[None]:
-    """Tables of the folder that `read_all` read last are kept: several stages ask for the same."""
-    global _kept
-    before, _kept = _kept, {}
-    try:
-        yield
-    finally:
-        _kept = before
+    return {one.stem: read_shards([one], one.stem) for one in files if one.stem in CONTRACTS}
 
 
 def of_models(table: pa.Table, models: pa.Table) -> pa.Table:

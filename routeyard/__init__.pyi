@@ -29,7 +29,7 @@ from routeyard.flows.evaluation.evaluate import evaluate as evaluate
 from routeyard.flows.evaluation.evaluate import certify as certify
 from routeyard.pipelines.evaluate.settings import EvaluationSettings as EvaluationSettings
 from routeyard.flows.evaluation.route import route as route
-from routeyard.papers.commands import reproduce as reproduce
+from routeyard.papers.reproduction import reproduce as reproduce
 from routeyard.pipelines.label.scorers.score_answers import score as score
 
 # A router

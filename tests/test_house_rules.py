@@ -13,6 +13,7 @@ import tokenize
 import tomllib
 from argparse import Namespace
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,7 @@ def test_start_up_imports_nothing_heavy(module: str) -> None:
 def test_help_of_a_command_loads_no_tables() -> None:
     """Options and their helps are in light modules: `COMMAND --help` answers at once."""
     names = [f"routeyard.flows.cli.{path.stem}" for path in (ROOT / "flows/cli").glob("[a-z]*.py")]
+    names += [f"{one.value}.commands" for one in entry_points(group="routeyard.commands")]
     code = (
         f"import {', '.join(names)}, sys; heavy = {{'numpy', 'pyarrow', 'duckdb', 'jinja2', "
         "'prefect'} & set(sys.modules); sys.exit(repr(heavy) if heavy else 0)"

@@ -35,8 +35,10 @@ _TOPICS = (
 def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--conversations", type=int, default=6)
     parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--server", help="llama.cpp's own llama-server; default: the demo's server")
-    parser.add_argument("--models", type=Path, help="folder with the demo's quantised files")
+    parser.add_argument("--server", required=True, help="llama.cpp's llama-server")
+    parser.add_argument(
+        "--models", type=Path, required=True, help="folder with the demo's quantised files"
+    )
 
 
 def run(arguments: Namespace) -> dict[str, Any]:
@@ -49,16 +51,15 @@ def run(arguments: Namespace) -> dict[str, Any]:
     from routeyard.pipelines.common.trajectories import ArmPrice
     from routeyard.pipelines.ingest.logs import read_log
 
-    rule = "llama_cpp" if arguments.server else "routeyard_real"
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log.jsonl"
         size = arguments.conversations, arguments.turns
-        with _serving(arguments, folder) as urls:
+        with _serving(arguments) as urls:
             asked = _hold(urls, log, *size)
         recorded = read_log(log).steps
         steps = trajectories_of(recorded)
         names = (LARGE, SMALL)
-        prices = {name: ArmPrice(1.0, 1.0, 0.1, None, rule) for name in names}
+        prices = {name: ArmPrice(1.0, 1.0, 0.1, None, "llama_cpp") for name in names}
         found = {}
         for text in POLICIES:
             arms = policy_arms(text, steps, names, recorded)
@@ -70,9 +71,9 @@ def run(arguments: Namespace) -> dict[str, Any]:
                 (row["query_id"], row["step"]): names[k]
                 for row, k in zip(rows, chosen, strict=True)
             }
-            with _serving(arguments, folder) as urls:
+            with _serving(arguments) as urls:
                 same = sum(_cached(_ask(urls, by_step[at], asked[at])) for at in sorted(asked))
-            with _serving(arguments, folder) as urls:
+            with _serving(arguments) as urls:
                 live = _hold(urls, Path(folder) / "live.jsonl", *size, by_step)
             least = int(predicted.read_least.sum())
             found[text] = {
@@ -85,14 +86,8 @@ def run(arguments: Namespace) -> dict[str, Any]:
 
 
 @contextmanager
-def _serving(arguments: Namespace, folder: str) -> Iterator[dict[str, str]]:
+def _serving(arguments: Namespace) -> Iterator[dict[str, str]]:
     """Model → address of a fresh server; llama.cpp's own serves one model a process."""
-    if not arguments.server:
-        from routeyard.flows.demo.server import running
-
-        with running("real", folder=folder) as url:
-            yield {LARGE: url, SMALL: url}
-        return
     import socket
 
     files = {LARGE: arguments.models / f"{LARGE}.gguf", SMALL: arguments.models / "model.gguf"}

@@ -155,10 +155,13 @@ def told(verdicts: pa.Table) -> dict[str, Any]:
 
 def odds(model: str, folder: Path, tables: tuple[pa.Table, pa.Table]) -> dict[str, Any]:
     """The same prompts, read by which verdict the model would rather begin with."""
-    from routeyard.flows.demo.real import Chat, ChatMessage, variant
+    from routeyard.flows.demo.real import binding, variant
     from routeyard.pipelines.label.judges import load_template
 
-    chat = Chat(variant(model, folder))
+    llama = binding().Llama(
+        str(variant(model, folder)), n_ctx=2048, n_batch=64, n_threads=1, n_threads_batch=1,
+        logits_all=True, verbose=False,
+    )  # fmt: skip
     queries, responses = tables
     about = {row["query_id"]: row for row in queries.to_pylist()}
     names = frozenset({"question", "answer", "references"})
@@ -177,21 +180,28 @@ def odds(model: str, folder: Path, tables: tuple[pa.Table, pa.Table]) -> dict[st
                     "references": query["references"][0],
                 }  # fmt: skip
                 text = prompt.fill(values) if fence else prompt.fill({}, fenced=values)
-                asked = chat.prompt([ChatMessage(role="user", content=text)])
-                both = [log_likelihood(chat, asked, verdict) for verdict in (yes, no)]
+                both = [log_likelihood(llama, text, verdict) for verdict in (yes, no)]
                 said.setdefault(row["model_id"], []).append(both[0] - both[1])
             found[f"{kind}, {'fence' if fence else 'no fence'}"] = moved(said)
     return found
 
 
-def log_likelihood(chat: Any, asked: list[int], reply: str) -> float:
-    """Log-probability, in nats, that the answer to a prompt begins with this reply."""
-    chat.read(asked)
-    total = 0.0
-    for token in chat.tokens(reply):
-        total += float(chat.logits()[token])
-        chat.llama.eval([token])
-    return total
+def log_likelihood(llama: Any, text: str, reply: str) -> float:
+    """Log-probability, in nats, that the answer to a user's message begins with this reply."""
+
+    def tokens(words: str, *, markup: bool = False) -> list[int]:
+        return list(llama.tokenize(words.encode(), add_bos=False, special=markup))
+
+    # What the message says is not read as markup.
+    asked = tokens("<|im_start|>", markup=True) + tokens(f"user\n{text}")
+    asked += tokens("<|im_end|>", markup=True) + tokens("\n")
+    asked += tokens("<|im_start|>", markup=True) + tokens("assistant\n")
+    said = tokens(reply)
+    llama.reset()
+    llama.eval([*asked, *said])
+    logits = llama.scores[len(asked) - 1 : len(asked) + len(said) - 1].astype(np.float64)
+    likely = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    return float(likely[np.arange(len(said)), said].sum())
 
 
 def moved(said: Mapping[str, Sequence[float]]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks.studies.page import HEAD, cut, parts_of
 from routeyard.flows.cli import run
 from routeyard.flows.evaluation import evaluate as do
-from routeyard.papers.commands import pair_in_place
+from routeyard.papers.reproduction import pair_in_place
 from routeyard.pipelines.evaluate.studies import STUDIES
 from routeyard.pipelines.evaluate.studies.needs import lacking
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -226,13 +225,6 @@ def send(bundle: Path, place: str, entry: str, number: str) -> str:
     order = [*(name for name in FILES if name != SUBMISSION), SUBMISSION]
     if not is_url(place):
         outside_releases(Path(place))
-        target = Path(place) / inside
-        if target.exists():
-            raise there
-        target.mkdir(parents=True)
-        for name in order:
-            shutil.copyfile(bundle / name, target / name)
-        return str(target)
     with storage_errors(place):
         system, root = filesystem(place)
         if system.exists(f"{root}/{inside}/{SUBMISSION}"):

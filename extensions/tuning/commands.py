@@ -71,7 +71,6 @@ def zoo_tune_command(
     from routeyard.extensions.tuning.encoder import TuningSettings
     from routeyard.extensions.tuning.tune import grid_of, print_plan, read, tune
     from routeyard.extensions.tuning.tune import plan as plan_of
-    from routeyard.flows.console import hours
     from routeyard.flows.evaluation.released import out_folder, read_release
 
     grid = grid_of(
@@ -101,8 +100,8 @@ def zoo_tune_command(
     print_plan(found)
     if plan:
         lines = (
-            f"{row['cell']:<44} {row['steps']:>8,} steps {row['tokens']:>12,} tokens "
-            f"{hours(row['seconds']):>14}{'  done' if row['done'] else ''}"
+            f"{row['cell']:<44} {row['steps']:>8,} steps {row['tokens']:>12,} tokens"
+            f"{'  done' if row['done'] else ''}"
             for row in found["cells"]
         )
         return Output(found, lines)

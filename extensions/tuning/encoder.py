@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from routeyard.pipelines.common import encoders
 from routeyard.pipelines.common.arrays import Ints
-from routeyard.pipelines.evaluate.model_size import BASE_BYTES, WIDTH, Ids, Size, tokenised
-from routeyard.pipelines.evaluate.model_size import model_size_of as size_at
+from routeyard.pipelines.evaluate.model_size import Ids, parameters_of, tokenised
 from routeyard.schemas.errors import BadInput
 
 #: Texts that are encoded at once where nothing is learned.
@@ -214,35 +213,13 @@ def drawing(settings: TuningSettings, seed: int, device: Any) -> Iterator[None]:
         torch.set_num_threads(had)
 
 
-# What training an encoder takes, said from its configuration before any weight is loaded.
-
-#: Bytes a parameter takes while it is trained: weight, gradient and AdamW's two moments.
-TRAINED = 16
-#: Bytes of the copies of a checkpoint while it is written: weights and moments.
-SAVED = 12
-
-
-def memory(size: Size, s: TuningSettings, *, tuned: bool = True) -> float:
-    """Bytes at the peak of training an encoder, or of encoding; an estimate from above."""
-    if not tuned:
-        return size.reading(64, s.tokens, "float32")
-    layer = size.layer(s.micro, s.tokens)
-    kept = size.layers * layer
-    if s.checkpointing:
-        kept = layer + size.layers * s.micro * s.tokens * size.hidden
-    width = WIDTH[s.precision]
-    # Products of two bytes read copies of the weights.
-    copies = width if width < 4 else 0
-    return BASE_BYTES + (TRAINED + SAVED + copies) * size.parameters + width * kept
-
-
-def encoder_size_of(name: str) -> Size:
-    """The size of an encoder by any of its names.
+def encoder_parameters(name: str) -> int:
+    """Parameters of an encoder by any of its names, from its configuration.
 
     Raises:
         SourceError: it is missing.
     """
-    return size_at(encoders.location(encoders.unpooled(encoders.full_name(name))[0]))
+    return parameters_of(encoders.location(encoders.unpooled(encoders.full_name(name))[0]))
 
 
 def tokenizer_of(name: str) -> Any:

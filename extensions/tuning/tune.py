@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,8 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from routeyard.extensions.tuning.encoder import TRAINED, Encoder, TuningSettings, tokenizer_of
-from routeyard.extensions.tuning.encoder import encoder_size_of as size_of
+from routeyard.extensions.tuning.encoder import (
+    Encoder,
+    TuningSettings,
+    encoder_parameters,
+    tokenizer_of,
+)
 from routeyard.extensions.tuning.training import (
     HEADS,
     REFERENCE_ROUTER,
@@ -23,7 +28,7 @@ from routeyard.extensions.tuning.training import (
     recorded,
     run,
 )
-from routeyard.flows.console import counter, hours, line
+from routeyard.flows.console import counter, line
 from routeyard.pipelines.common.arrays import Vectors
 from routeyard.pipelines.common.matrix import Core, core_of
 from routeyard.pipelines.common.staging import replacing, write_parquet, write_text
@@ -109,14 +114,12 @@ def read(tables: Mapping[str, pa.Table], scheme: str | None) -> tuple[Core, str]
 def plan(
     core: Core, scheme: str, grid: Grid, settings: TuningSettings, out: Path
 ) -> dict[str, Any]:
-    """What the grid will take; no weight is loaded and nothing is trained.
+    """What the grid will read; no weight is loaded and nothing is trained.
 
     Raises:
-        BadInput: weights, gradients and moments alone do not fit into the machine, or two
-            encoders have one name.
+        BadInput: two encoders have one name.
     """
-    from routeyard.extensions.tuning.encoder import memory
-    from routeyard.pipelines.evaluate.model_size import memory_of, speed, tokenised
+    from routeyard.pipelines.evaluate.model_size import tokenised
 
     shared = [Path(encoder).name for encoder in grid.encoders]
     if len(set(shared)) < len(shared):
@@ -124,62 +127,27 @@ def plan(
             f"two encoders are called {max(shared, key=shared.count)!r}, and so would their cells",
             next_step="rename a folder, or train them into separate folders (--out)",
         )
-    rate = speed(settings.device, settings.precision, settings.threads)
-    has = memory_of(settings.device)
     rows = []
     for encoder in grid.encoders:
-        size = size_of(encoder)
-        tuned = "tuned" in grid.ways
-        needs = memory(size, settings, tuned=tuned)
-        if tuned and TRAINED * size.parameters > has:
-            raise BadInput(
-                f"training {encoder} takes {TRAINED * size.parameters / 1e9:.1f} GB for weights, "
-                f"gradients and moments alone, and there are {has / 1e9:.1f} GB",
-                next_step="use a smaller encoder, or a machine with more memory",
-            )
-        lengths = {
-            q: len(ids)
-            for q, ids in zip(
-                core.query_ids,
-                tokenised(tokenizer_of(encoder), core.prompts, settings.tokens),
-                strict=True,
-            )
-        }
-        looked = [lengths[q] for q in core.take(core.rows(scheme, "validation")).query_ids]
-        tested = [lengths[q] for q in core.take(core.rows(scheme, "test")).query_ids]
+        parameters = encoder_parameters(encoder)
+        read = tokenised(tokenizer_of(encoder), core.prompts, settings.tokens)
+        lengths = dict(zip(core.query_ids, map(len, read), strict=True))
         for cell in grid.cells(encoder, len(core.rows(scheme, "train"))):
             learnt = [lengths[q] for q in drawn(core, scheme, cell.rows).queries.query_ids]
-            # Backward is two passes; a checkpointed one runs forward once more.
-            passes = 4 if settings.checkpointing else 3
-            work = 0.0
-            if cell.tuned:
-                work = settings.epochs * (passes * size.flops(learnt) + size.flops(looked))
-                work += size.flops(tested) + size.flops(looked)
             rows.append(
                 {
-                    "cell": cell.name, "train_rows": cell.rows, "tokens": int(sum(learnt)),
+                    "cell": cell.name, "train_rows": cell.rows, "tokens": sum(learnt),
                     "steps": settings.epochs * -(-cell.rows // settings.batch) * cell.tuned,
-                    "parameters": size.parameters, "memory_gb": needs / 1e9,
-                    "pflop": work / 1e15, "seconds": work / rate,
-                    "done": recorded(out / cell.name) is not None,
+                    "parameters": parameters, "done": recorded(out / cell.name) is not None,
                 }
             )  # fmt: skip
-    return {"cells": rows, "memory_here_gb": has / 1e9, "seconds": sum(r["seconds"] for r in rows)}
+    return {"cells": rows}
 
 
 def print_plan(found: Mapping[str, Any]) -> None:
-    """Print the plan: a line for each encoder and one for all."""
-    by_size: dict[tuple[int, float], list[Any]] = {}
-    for row in found["cells"]:
-        by_size.setdefault((row["parameters"], row["memory_gb"]), []).append(row)
-    for (parameters, memory), rows in by_size.items():
-        fits = "" if memory <= found["memory_here_gb"] else " (more than there is: lower --micro)"
-        line(
-            "tune",
-            f"{len(rows)} cells of an encoder of {parameters / 1e6:.1f} million parameters: about "
-            f"{memory:.1f} GB of {found['memory_here_gb']:.1f} GB{fits}",
-        )
-    line("tune", f"at most about {hours(found['seconds'])} in all at this machine's speed")
+    """Print the plan: a line for each size of encoder."""
+    for parameters, cells in Counter(row["parameters"] for row in found["cells"]).items():
+        line("tune", f"{cells} cells of an encoder of {parameters / 1e6:.1f} million parameters")
 
 
 def tune(
@@ -192,7 +160,7 @@ def tune(
         weights = encoders.weights_hash(encoder)
         vectors = frozen(core, scheme, encoder, weights, settings, out)
         bench = TuningInputs(
-            replace(core, embeddings=vectors), scheme, weights, size_of(encoder).parameters
+            replace(core, embeddings=vectors), scheme, weights, encoder_parameters(encoder)
         )
         for cell in grid.cells(encoder, len(core.rows(scheme, "train"))):
             with counter("tune", "questions") as advance:

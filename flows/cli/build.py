@@ -157,7 +157,6 @@ def deploy_command(
     jobs: Annotated[int, typer.Option(min=1)] = 2,
     shards: Shards = 1,
     dask_address: str | None = None,
-    notify: list[str] | None = None,
     publish_to: str | None = None,
     name: str | None = None,
     replace: Annotated[bool, typer.Option("--replace")] = False,
@@ -183,7 +182,6 @@ def deploy_command(
         runner: Prefect task runner.
         jobs: Worker threads or Dask processes.
         dask_address: Scheduler of a Dask cluster that runs already.
-        notify: Notification block, type/name; may be repeated.
         publish_to: Where new releases go: hub:org/name, a URL (s3://…), or a folder.
         name: Name of the deployment; by default the benchmark's.
         replace: Replace one of that name that rebuilds something else.
@@ -199,7 +197,6 @@ def deploy_command(
         runner=runner,
         jobs=jobs,
         dask_address=dask_address,
-        notify=notify,
         publish_to=publish_to,
         shards=shards,
         deployment=name,

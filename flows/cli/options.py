@@ -46,7 +46,7 @@ HELPS = {
     "shards": "Parts each model's questions and embedding are cut into.",
     "embed": "Compute embeddings that the release lacks.",
     "resamples": "Bootstrap resamples of every interval.",
-    "plan": "Print memory, time and, for calls, USD; then stop.",
+    "plan": "Print sizes, tokens and, for calls, USD; then stop.",
     "out": "Folder for the results; never inside a release.",
 }
 #: Names the workspace, in place of `--workspace`.

@@ -656,7 +656,7 @@ def hidden_states_command(
 
         routeyard hidden-states yard/releases/demo/1.0.0 --model models/small --out states
 
-    Parameters, memory and time are printed before weights are loaded; --plan stops there.
+    Parameters, texts and tokens are printed before weights are loaded; --plan stops there.
 
     Stop it at any moment: finished files are kept and the same command goes on. Read the
     result with `SELECT * FROM 'states/part-*.parquet'`; layer 0 is the embedding layer.
@@ -677,10 +677,7 @@ def hidden_states_command(
 
     with open_release(release) as opened:
         queries = queries_of(opened, split)
-    found = report_size(
-        model, queries.column("prompt").to_pylist(), dtype=dtype, device=device,
-        max_length=max_length, at_once=batch_size,
-    )  # fmt: skip
+    found = report_size(model, queries.column("prompt").to_pylist(), max_length=max_length)
     if plan:
         return Output(found)
     with counter("hidden states", "shards") as count:

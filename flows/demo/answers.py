@@ -144,15 +144,6 @@ def pool() -> dict[str, SimulatedModel]:
     }
 
 
-def planted() -> dict[tuple[str, str], float]:
-    """(model, task) → planted probability, for tests of the measured accuracy."""
-    return {
-        (model.model_id, task): strength
-        for model in pool().values()
-        for task, strength in model.strengths.items()
-    }
-
-
 def _yaml(*path: str) -> dict[str, Any]:
     import yaml
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
-import inspect
 import json
 import logging
 import os
@@ -329,15 +328,14 @@ POOLS = {
     "simulated": "routeyard.flows.demo.server:SimulatedPool",
     "pictures": "routeyard.flows.demo.server:PicturePool",
     "rehearsed": "routeyard.flows.rehearse:RehearsedPool",
-    "real": "routeyard.flows.demo.real:RealPool",
 }
 
 
 class ServedPool(Protocol):
     """The answering side of the server."""
 
-    def complete(self, request: Any) -> HttpReply | asyncio.Future[HttpReply]:
-        """One chat completion, now or when it is made."""
+    def complete(self, request: Any) -> HttpReply:
+        """One chat completion."""
 
     def models(self) -> dict[str, Any]:
         """The body of `/v1/models`."""
@@ -362,8 +360,7 @@ def routes(pool: ServedPool) -> dict[str, Route]:
         at_once += 1
         most_at_once = max(most_at_once, at_once)
         try:
-            made = pool.complete(asked)
-            reply = await made if inspect.isawaitable(made) else made
+            reply = pool.complete(asked)
             await asyncio.sleep(reply.wait_s)
         finally:
             at_once -= 1
@@ -410,10 +407,14 @@ async def _serve(pool: ServedPool, port: int) -> None:
     await asyncio.Event().wait()
 
 
-def _end_with_parent() -> None:
-    """End when the parent's end of the pipe closes, also when it was killed."""
-    sys.stdin.buffer.read()
-    os._exit(0)
+def end_with_parent() -> None:
+    """From here on end when the parent's end of stdin closes, also when it was killed."""
+
+    def end() -> None:
+        sys.stdin.buffer.read()
+        os._exit(0)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def main() -> None:
@@ -426,7 +427,7 @@ def main() -> None:
     given = parser.parse_args()
     collect_rarely()
     if given.with_parent:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        end_with_parent()
     settings: Mapping[str, Any] = given.settings
     try:
         asyncio.run(_serve(resolve_name(POOLS[given.pool])(**settings), given.port))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from modulefinder import ModuleFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -306,27 +306,10 @@ def code_of(specs: Iterable[RouterSpec]) -> dict[str, str]:
 
 def reached(file: Path) -> set[Path]:
     """A file of someone's own and the files beside it, or where we were started, it imports."""
-    found: set[Path] = set()
-    waiting = {file}
-    while waiting:
-        one = waiting.pop()
-        found.add(one)
-        waiting |= set(_imported(one)) - found
-    return found
-
-
-def _imported(file: Path) -> Iterator[Path]:
-    for node in ast.walk(ast.parse(file.read_bytes())):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [one.name for one in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [node.module or "", *(f"{node.module or ''}.{n.name}" for n in node.names)]
-        for name in names:
-            path = "/".join(name.strip(".").split("."))
-            for folder in (file.parent, Path.cwd()):
-                own = (folder / f"{path}.py", folder / path / "__init__.py")
-                yield from (one.resolve() for one in own if path and one.is_file())
+    finder = ModuleFinder([str(file.resolve().parent), str(Path.cwd())])
+    finder.run_script(str(file))
+    return {file, *(Path(one.__file__).resolve() for one in finder.modules.values()
+                    if one.__file__ and one.__name__ != "__main__")}  # fmt: skip
 
 
 def _foreign(module: str) -> bytes:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from routeyard.flows.console import hours, line
+from routeyard.flows.console import line
 from routeyard.flows.ledgers import ask_prompts, model_to_ask
 from routeyard.pipelines.collect.settings import ModelPrompts
-from routeyard.pipelines.evaluate.model_size import memory_of, speed, tokenised
-from routeyard.pipelines.evaluate.model_size import model_size_of as size_of
+from routeyard.pipelines.evaluate.model_size import parameters_of, tokenised
 from routeyard.pipelines.evaluate.signals import (
     footprints,
     load,
@@ -33,23 +32,13 @@ if TYPE_CHECKING:
     from routeyard.pipelines.collect.ledger import Attempt
     from routeyard.schemas.recipe import Model, Recipe
 
-# Memory and time that reading texts with a local language model takes.
-
-#: Prompts that are read at once where a command has no option for it.
-AT_ONCE = 8
+# What a local language model will read, known before its weights are loaded.
 
 
 def report_size(
-    model: str,
-    texts: Sequence[str],
-    *,
-    dtype: str = "float32",
-    device: str | None = None,
-    max_length: int | None = None,
-    at_once: int = AT_ONCE,
-    steps: int = 0,
+    model: str, texts: Sequence[str], *, max_length: int | None = None, steps: int = 0
 ) -> dict[str, Any]:
-    """Parameters, memory, tokens and time, printed as one line; no weights are loaded.
+    """Parameters, texts and tokens, printed as one line; no weights are loaded.
 
     Args:
         texts: what is read; `steps` tokens are written after each.
@@ -57,33 +46,17 @@ def report_size(
     Raises:
         SourceError: there is no such model.
     """
-    import torch
     from transformers import AutoTokenizer
 
-    size = size_of(model, causal=True)
-    where = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    longest = max_length or 1 << 20
-    lengths = [len(ids) for ids in tokenised(AutoTokenizer.from_pretrained(model), texts, longest)]
-    most = max(lengths, default=1) + steps
-    # A step reads its own token; what came before is kept.
-    work = size.flops(lengths) + steps * len(lengths) * size.flops([1])
-    seconds = work / speed(where, dtype)
-    found = {
-        "model": model,
-        "parameters": size.parameters,
-        "memory_gb": size.reading(at_once, most, dtype, causal=True) / 1e9,
-        "memory_here_gb": memory_of(where) / 1e9,
-        "texts": len(lengths),
-        "tokens": sum(lengths) + steps * len(lengths),
-        "seconds": seconds,
-    }
+    parameters = parameters_of(model, causal=True)
+    read = tokenised(AutoTokenizer.from_pretrained(model), texts, max_length or 1 << 20)
+    tokens = sum(map(len, read)) + steps * len(read)
     line(
         "model",
-        f"{model}: {size.parameters / 1e6:,.1f} million parameters, about "
-        f"{found['memory_gb']:.1f} GB of {found['memory_here_gb']:.1f} GB; {len(lengths):,} texts, "
-        f"{found['tokens']:,} tokens, about {hours(seconds)}",
+        f"{model}: {parameters / 1e6:,.1f} million parameters; {len(read):,} texts, "
+        f"{tokens:,} tokens",
     )
-    return found
+    return {"model": model, "parameters": parameters, "texts": len(read), "tokens": tokens}
 
 
 @dataclass(frozen=True)
@@ -277,11 +250,11 @@ def ask_pool(
     return found
 
 
-# Memory, time and calls that describing models takes, known before any is used.
+# Tokens and calls that describing models takes, known before any is used.
 
 
 def requirements(kind: str, probes: pa.Table, probing: Probing, of: Described) -> dict[str, Any]:
-    """`local`: memory and time of each model that is loaded; `asked`: calls and most USD."""
+    """`local`: what each model that is loaded reads; `asked`: calls and most USD."""
     prompts = probes.column("prompt").to_pylist()
     found: dict[str, Any] = {"kind": kind, "probes": probes.num_rows, "local": [], "asked": []}
     if kind == "text_footprint":
@@ -289,17 +262,14 @@ def requirements(kind: str, probes: pa.Table, probing: Probing, of: Described) -
     footprint = kind == "logit_footprint"
     limit = probing.steps if footprint else probing.max_tokens
     if footprint:
-        found["local"] = [
-            report_size(folder, prompts, device=of.device, steps=limit)
-            for folder in of.local.values()
-        ]
+        found["local"] = [report_size(folder, prompts, steps=limit) for folder in of.local.values()]
     elif of.language_model is not None:
         ids = probes.column("query_id").to_pylist()
         answers = {} if of.recipe else released_answers(of.release, ids, of.models)
         texts = [text for each in answers.values() for text in each if text]
         # Answers that are yet to be asked may be as long as they are allowed.
         texts = texts or ["word " * limit] * probes.num_rows
-        found["local"] = [report_size(of.language_model, texts, device=of.device)]
+        found["local"] = [report_size(of.language_model, texts)]
     found["asked"] = [_asked(model, of, probes, limit) for model in asked_models(of)]
     return found
 

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.studies.page import cut, parts_of
 from benchmarks.studies.run import TooLong, limited
 from benchmarks.zoo.matrices import core_of
-from routeyard.papers.commands import pair_in_place
+from routeyard.papers.reproduction import pair_in_place
 
 
 def test_the_pair_is_the_median_and_the_best_on_train() -> None:

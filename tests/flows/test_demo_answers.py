@@ -7,7 +7,7 @@ from math import sqrt
 
 import pytest
 
-from routeyard.flows.demo.answers import answer, bank, planted, pool, succeeds, tokens, uniform
+from routeyard.flows.demo.answers import answer, bank, pool, succeeds, tokens, uniform
 from routeyard.flows.demo.server import SimulatedPool
 from routeyard.pipelines.label.scorers import SCORERS
 from routeyard.pipelines.label.scorers.scorer import ScoringInput
@@ -51,7 +51,8 @@ def test_measured_accuracy_lies_within_binomial_error_of_the_planted_strength(re
         asked[model, q.task] += 1
         right[model, q.task] += reading.outcome == "correct"
     scores = []
-    for cell, p in planted().items():
+    planted = {(m.model_id, task): p for m in pool().values() for task, p in m.strengths.items()}
+    for cell, p in planted.items():
         error = sqrt(p * (1 - p) / asked[cell])
         scores.append((right[cell] / asked[cell] - p) / error)
     assert max(map(abs, scores)) < 4

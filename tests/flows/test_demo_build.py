@@ -27,15 +27,15 @@ def ask(release: Path, sql: str) -> list[tuple]:
 def test_the_summary_says_what_matters(demo_yard: Path) -> None:
     printed = (demo_yard / "printed.txt").read_text()
     assert "SIMULATED" in printed
-    for word in ("oracle", "best single model", "near-duplicates", "cost", "routeyard view"):
+    for word in ("oracle", "best single model", "near-duplicates", "cost", "routeyard site"):
         assert word in printed
     assert str(demo_yard / "releases" / "demo" / "1.0.0") in printed
 
 
 def test_accuracies_are_the_planted_strengths_within_binomial_error(demo_release: Path) -> None:
-    from routeyard.flows.demo.answers import planted
+    from routeyard.flows.demo.answers import pool
 
-    strengths = planted()
+    strengths = {(m.model_id, task): p for m in pool().values() for task, p in m.strengths.items()}
     sql = (
         "SELECT model_id, task, avg(score), count(score) "
         "FROM labels JOIN queries USING (query_id) GROUP BY ALL"

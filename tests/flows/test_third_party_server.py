@@ -28,16 +28,15 @@ from routeyard.flows.build import run_build
 from routeyard.flows.demo.real import source
 from routeyard.pipelines.collect.sqlite import SqliteLedger
 from routeyard.pipelines.common.errors import BudgetReached
-from tests.flows.test_real_model import weights_at_hand
+from tests.flows.test_real_model import NEEDED, weights_at_hand
 
 ROOT = Path(__file__).parents[2]
-NEEDED = ("llama_cpp", "sse_starlette", "starlette_context")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(1800),
     pytest.mark.skipif(
         not (all(find_spec(name) for name in NEEDED) and weights_at_hand()),
-        reason="needs `pip install 'llama-cpp-python[server]'` and one `routeyard demo --real`",
+        reason="needs `pip install '.[real]'` and one `routeyard demo --real`",
     ),
 ]
 #: USD; a step takes about 0.00003.

@@ -307,7 +307,7 @@ def test_a_benchmark_that_the_paper_does_not_have_is_refused(tmp_path: Path) -> 
 def test_a_release_that_routers_learn_from_is_tested_on_its_own_test_questions(
     tmp_path: Path,
 ) -> None:
-    from routeyard.papers.commands import _assigned
+    from routeyard.papers.reproduction import _assigned
 
     paper = PAPERS.get("confidence_router")
     place = tmp_path / "confidence_pairs" / "1.0.0"
@@ -378,7 +378,7 @@ def test_routers_that_are_asked_for_take_the_place_of_the_papers(tmp_path: Path)
 
 
 def test_a_recipe_says_no_total_that_its_rules_change() -> None:
-    from routeyard.papers.commands import asked_counts
+    from routeyard.papers.reproduction import asked_counts
 
     nine = asked_counts("nine_by_30k") or {}
     assert nine["in all", "questions"] == 31_027

@@ -167,9 +167,7 @@ def test_a_plan_loads_no_weights_and_trains_nothing(
     said = capsys.readouterr()
     found = json.loads(said.out)
     assert len(found["cells"]) == 2 * 17
-    large = [c for c in found["cells"] if "minilm" in c["cell"]]
-    assert all(c["memory_gb"] > 16 * 22.7e6 / 1e9 for c in large)
-    assert all((c["seconds"] > 0) == ("tuned" in c["cell"]) for c in found["cells"])
+    assert all((c["steps"] > 0) == ("tuned" in c["cell"]) for c in found["cells"])
     assert "22.7 million parameters" in said.err
     twice = ["--encoders", f"{tiny},/elsewhere/tiny"]
     for bad in (

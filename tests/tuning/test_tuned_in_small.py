@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from routeyard.papers import PAPERS
-from routeyard.papers import commands as tuning
-from routeyard.papers.commands import stands_of
+from routeyard.papers import reproduction as tuning
 from routeyard.papers.paper import SmallTuning
-from routeyard.papers.reproduction import reproduction
+from routeyard.papers.reproduction import reproduction, stands_of
 from routeyard.pipelines.common import encoders
 
 

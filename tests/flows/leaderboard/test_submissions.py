@@ -21,8 +21,7 @@ import yaml
 from routeyard.datacards.card import render
 from routeyard.datacards.files import render as render_files
 from routeyard.extensions.leaderboard.bundle import PREDICTIONS, SUBMISSION, submissions_of, take
-from routeyard.extensions.leaderboard.commands import board, scored_submissions
-from routeyard.extensions.leaderboard.submit import spec_of, submit
+from routeyard.extensions.leaderboard.submit import board, scored_submissions, spec_of, submit
 from routeyard.flows.evaluation.released import read_release
 from routeyard.pipelines.common.errors import BadInput
 from routeyard.pipelines.common.files import sha256
