@@ -1,4 +1,4 @@
-"""Pickles of frames and arrays as plain values: nothing that they ask for is looked up or called.
+"""Pickles of frames and arrays as plain values: opcodes are parsed, nothing they ask for is made.
 
 `pickle_values.py` turns the file into inert values and makes the columns of a data frame;
 `Plain` makes lists, numbers and arrays of them from checked buffers.
@@ -279,9 +279,9 @@ MAX_BYTES = 8_000_000_000
 def load(path: Path) -> Any:
     """What a pickle of data frames, arrays, dictionaries, lists and numbers holds.
 
-    No name in the file is looked up and no pandas or pyarrow code sees its bytes: the
-    pickle is read into inert values, and frames and arrays are put together from buffers
-    whose lengths were checked.
+    No name in the file is looked up and no pickle, pandas or pyarrow code sees its
+    bytes: the opcodes are parsed into inert values, and frames and arrays are put
+    together from buffers whose lengths were checked.
 
     Returns:
         Dictionaries, lists, tuples, numbers, text and bytes as they are; NumPy arrays of
