@@ -308,8 +308,9 @@ def reached(file: Path) -> set[Path]:
     """A file of someone's own and the files beside it, or where we were started, it imports."""
     finder = ModuleFinder([str(file.resolve().parent), str(Path.cwd())])
     finder.run_script(str(file))
-    return {file, *(Path(one.__file__).resolve() for one in finder.modules.values()
-                    if one.__file__ and one.__name__ != "__main__")}  # fmt: skip
+    paths = (vars(module)["__file__"] for name, module in finder.modules.items()
+             if name != "__main__")  # fmt: skip
+    return {file, *(Path(path).resolve() for path in paths if path)}
 
 
 def _foreign(module: str) -> bytes:
