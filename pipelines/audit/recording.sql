@@ -426,7 +426,8 @@ FROM lacking GROUP BY arm, arm_name ORDER BY min(part), arm
 -- key: sources[].exclude
 WITH solved AS (
     SELECT suite, count(*) AS arms, min(p) AS least
-    FROM (SELECT suite, avg(least(greatest(score, 0), 1)) AS p FROM a GROUP BY cell, suite HAVING count(score) >= 10)
+    FROM (SELECT suite, avg(least(greatest(score, 0), 1)) AS p FROM a WHERE score IS NOT NULL
+          GROUP BY cell, suite HAVING count(*) >= 10)
     GROUP BY suite HAVING count(*) >= 3 AND min(p) >= 0.98
 )
 SELECT CASE suite_name WHEN '' THEN 'all questions' ELSE suite_name END AS about, list(row ORDER BY row) AS rows,
