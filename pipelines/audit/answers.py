@@ -245,13 +245,13 @@ class AuditCheck:
 
     Attributes:
         kind: its name in findings and waivers.
-        find: answers → what it found.
+        find: answers → what it found; None of a check that `recording.sql` holds.
         needs: columns of which the source must say something.
         key: the recipe key that mends what it finds.
     """
 
     kind: str
-    find: Callable[[Answers], Iterator[Found]]
+    find: Callable[[Answers], Iterator[Found]] | None
     needs: tuple[str, ...]
     severity: Severity
     mends: Mends

@@ -1,5 +1,7 @@
 """The table of checks: kind, function, what it needs, how grave it is, and the key that mends it.
 
+Checks that select rows are in `recording.sql`.
+
 `score` checks are mended by making the scores of their rows unknown, `cost` checks by making the
 costs unknown; the effect on the leaderboard is measured so.
 """
@@ -7,13 +9,17 @@ costs unknown; the effect on the leaderboard is measured so.
 from __future__ import annotations
 
 import difflib
+import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from routeyard.pipelines.audit import errors, exchanges, figures, rows
 from routeyard.pipelines.audit.answers import (
@@ -35,6 +41,9 @@ from routeyard.pipelines.audit.answers import (
 from routeyard.pipelines.audit.errors import not_graded
 from routeyard.pipelines.audit.exchanges import exchanged, in_blocks
 from routeyard.pipelines.audit.rows import coverage
+from routeyard.pipelines.common.pool import same_model
+from routeyard.pipelines.common.sql import runner
+from routeyard.schemas.contracts import statements
 
 # Cells and suites that fit nothing: anomalies, exchanged arms, broken graders, solved suites.
 
@@ -43,8 +52,6 @@ FAILED, GOOD = 0.25, 0.33
 #: Robust standard deviations by which a suite is harder than all others, so that its being hard
 #: does not explain it; a spread of suites below 0.4 on the logit scale counts as 0.4.
 HARDER, LEAST = 4.5, 0.4
-#: Lowest accuracy on a solved suite.
-SOLVED = 0.98
 #: Arms from which their order says something, and rank correlation with the other suites.
 ARMS, INVERTED = 6, -0.5
 #: Rank correlation with one other suite from which the order of the arms is no chance.
@@ -232,18 +239,6 @@ def _sibling(suites: list[str], s: int) -> int | None:
     return k if ratios[k] >= 0.75 and len(suites[s]) >= 4 else None
 
 
-def solved_suites(answers: Answers) -> Iterator[Found]:
-    """Suites that every arm solves: they tell no arm from another."""
-    grid = answers.cached("grid", grid_of)
-    for s, name in enumerate(answers.suites):
-        p = grid.p[~np.isnan(grid.p[:, s]), s]
-        if len(p) >= 3 and p.min() >= SOLVED:
-            says = (
-                f"all {len(p)} arms have {100 * p.min():.1f} % or more: it tells none from another"
-            )
-            yield Found(name or "all questions", says, np.flatnonzero(answers.suite == s))
-
-
 def _rows(answers: Answers, a: int, s: int) -> np.ndarray:
     return np.flatnonzero(answers.cell == a * len(answers.suites) + s)
 
@@ -371,28 +366,58 @@ def together(some: Sequence[Found]) -> Found:
     )
 
 
+def _written_in_sql() -> Iterator[AuditCheck]:
+    """The checks of `recording.sql`, whose heads say what they need and what mends them."""
+    for kind, sql in statements(_SQL).items():
+        head = dict(re.findall(r"^-- (needs|severity|mends|key): (.+)$", sql, re.MULTILINE))
+        if head:
+            needs = tuple(re.findall(r"\w+", head.pop("needs", "")))
+            yield AuditCheck(kind=kind, find=None, needs=needs, **head)
+
+
+@contextmanager
+def _asked(answers: Answers) -> Iterator[Callable[[str], Iterator[Found]]]:
+    """What a check of `recording.sql` finds over the answers, by its kind."""
+    texts = ("text", "error", "reference", "served_model", "sample")
+    figures = ("score", "cost_usd", "prompt_tokens", "completion_tokens", "latency_s")
+    made: dict[str, Any] = {name: answers.texts(name) for name in texts}
+    made |= {name: pa.array(answers.numbers(name), from_pandas=True) for name in figures}
+    made |= {name: getattr(answers, name) for name in ("arm", "suite", "question", "cell")}
+    made |= {
+        "row": np.arange(len(answers)),
+        "arm_name": answers.texts("arm"),
+        "suite_name": pc.fill_null(answers.texts("suite"), ""),
+        "question_name": answers.texts("question"),
+        "length": pa.array(answers.lengths("text"), from_pandas=True),
+        "free": answers.free_rows,
+        "failed": errors.failed(answers),
+    }
+    with runner(_SQL, {"a": pa.table(made)}) as run:
+        run.connection.create_function("same_model", same_model, ["VARCHAR"] * 2, "BOOLEAN")
+        run.connection.create_function("repr", repr, ["VARCHAR"], "VARCHAR")
+        run.connection.execute(run.statements["macros"])
+        run.keep("zeros", "limits")
+
+        def found(kind: str) -> Iterator[Found]:
+            for some in run.table(kind).to_batches(1):
+                one = dict(zip(some.schema.names, some.columns, strict=True))
+                rows = one.pop("rows").flatten().to_numpy()
+                yield Found(rows=rows, **{name: values[0].as_py() for name, values in one.items()})
+
+        yield found
+
+
 _SCORE = ("score",)
+
 _RECORDED = "collect.recorded[].fields"
+_SQL = Path(__file__).with_name("recording.sql")
 
 CHECKS = (
-    AuditCheck("zero_cost", figures.zero_costs, ("cost_usd",), "grave", "cost",
-          f"{_RECORDED}.cost_usd: leave 0 unknown; a model that is free states price_in: 0"),
-    AuditCheck("zero_tokens", figures.zero_tokens, (), "doubt", "nothing",
-          f"{_RECORDED}.completion_tokens"),
-    AuditCheck("zero_latency", figures.zero_latency, ("latency_s",), "doubt", "nothing",
-          f"{_RECORDED}.latency_s"),
-    AuditCheck("impossible_value", figures.no_number, (), "grave", "nothing", _RECORDED),
-    AuditCheck("score_out_of_range", figures.scores_out_of_range, _SCORE, "doubt", "score",
-          f"{_RECORDED}.score"),
+    *_written_in_sql(),
     AuditCheck("price_mismatch", figures.prices, ("cost_usd", "completion_tokens"), "doubt", "cost",
           "pool.models[].price_in, price_out"),
     AuditCheck("odd_cost", figures.odd_costs, ("cost_usd", "suite"), "doubt", "cost",
           f"{_RECORDED}.cost_usd"),
-    AuditCheck("mean_as_cost", figures.means_as_costs, ("cost_usd",), "doubt", "cost",
-          f"{_RECORDED}.cost_usd: leave it out where it is a mean of the arm"),
-    AuditCheck("tokens_capped", figures.limits, ("completion_tokens",), "doubt", "nothing",
-          f"{_RECORDED}.status: a column that says `truncated` of them"),
-    AuditCheck("texts_cut", figures.cut_texts, ("text",), "doubt", "nothing", f"{_RECORDED}.text"),
     AuditCheck("infrastructure_errors", errors.infrastructure_errors, _SCORE, "grave", "score",
           f"{_RECORDED}.status: a column that says `error` of them, or .error"),
     AuditCheck("failures_in_a_row", errors.failures_in_a_row, _SCORE, "doubt", "score",
@@ -403,47 +428,20 @@ CHECKS = (
           f"{_RECORDED}.status: `unanswered` of them makes them missing"),
     AuditCheck("empty_answers", errors.empty_answers, ("score", "text"), "doubt", "score",
           f"{_RECORDED}.status: a column that says `empty` or `error` of them"),
-    AuditCheck("recurring_answer", errors.recurring_answers, ("score", "text"), "doubt", "score",
-          f"{_RECORDED}.status: a column that says `refused` or `error` of them"),
-    AuditCheck("recurring_error", errors.recurring_errors, ("score", "error"), "doubt", "score",
-          f"{_RECORDED}.status: a column that says `error` of them, or .error"),
     AuditCheck("odd_cell", anomalies, ("score", "suite"), "doubt", "score",
           "sources[].exclude"),
     AuditCheck("arms_swapped", swapped_arms, (), "doubt", "score",
           f"{_RECORDED}.model"),
     AuditCheck("broken_grader", broken_graders, ("score", "suite"), "doubt", "score",
           "sources[].scorer"),
-    AuditCheck("solved_suite", solved_suites, _SCORE, "note", "nothing", "sources[].exclude"),
-    AuditCheck("foreign_rows", rows.served, ("served_model",), "grave", "score",
-          "collect.metering.served_as"),
     AuditCheck("copied_rows", rows.copies, ("text",), "doubt", "score", f"{_RECORDED}.model"),
-    AuditCheck("repeated_rows", rows.repeated, (), "doubt", "score",
-          "collect.recorded[].duplicates"),
-    AuditCheck("graded_both_ways", rows.both_ways, ("score", "text"), "doubt", "score",
-          "sources[].scorer"),
-    AuditCheck("reference_rejected", rows.rejected, ("score", "text", "reference"), "doubt",
-          "score", "sources[].scorer"),
-    AuditCheck("damaged_reference", rows.damaged, ("score", "reference"), "doubt", "score",
-          "sources[].exclude"),
-    AuditCheck("other_unit", figures.other_units, (), "doubt", "nothing", _RECORDED),
-    AuditCheck("tokens_exchanged", figures.exchanged_tokens, ("prompt_tokens", "completion_tokens"),
-          "doubt", "nothing", f"{_RECORDED}.prompt_tokens, .completion_tokens"),
-    AuditCheck("score_scale", figures.small_scores, _SCORE, "doubt", "score", f"{_RECORDED}.score"),
-    AuditCheck("timed_out", figures.timeouts, ("score", "latency_s"), "doubt", "score",
-          f"{_RECORDED}.status: a column that says `timeout` of them"),
-    AuditCheck("verdict_by_length", rows.by_length, ("score", "text"), "doubt", "score",
-          "sources[].scorer"),
     AuditCheck("scores_copied", exchanges.same_scores, _SCORE, "doubt", "nothing",
           f"{_RECORDED}.model"),
     AuditCheck("ids_misaligned", exchanges.misaligned, _SCORE, "doubt", "nothing",
           f"{_RECORDED}.query: an id that is of the question, not of the row"),
-    AuditCheck("filled_score", figures.filled_scores, _SCORE, "doubt", "score",
-          f"{_RECORDED}.score: leave it out where it is no answer's own"),
     AuditCheck("made_of_others", figures.made_of_others, _SCORE, "doubt", "nothing", "pool.models"),
     AuditCheck("scores_at_random", figures.at_random, _SCORE, "doubt", "score",
           f"{_RECORDED}.query: an id that is of the question, not of the row"),
-    AuditCheck("running_total", figures.running_totals, ("cost_usd",), "doubt", "cost",
-          f"{_RECORDED}.cost_usd"),
     AuditCheck("one_suite_two_names", figures.suites_of_two_names, ("suite",), "doubt", "nothing",
           "sources[].fields.task"),
     AuditCheck("modes_as_questions", rows.modes, (), "grave", "nothing",
@@ -459,11 +457,7 @@ CHECKS = (
           "collect.coverage"),
     AuditCheck("undecided_out_of_line", rows.undecided, _SCORE, "doubt", "nothing",
           "label: a scorer that reads these answers, or `unreadable: incorrect`"),
-    AuditCheck("unmeasured", rows.unmeasured, (), "doubt", "nothing",
-          f"{_RECORDED}: the columns of usage"),
     AuditCheck("disjoint_arms", rows.disjoint, _SCORE, "doubt", "nothing", "collect.coverage"),
-    AuditCheck("one_arm_two_names", rows.two_names, _SCORE, "doubt", "nothing",
-          f"{_RECORDED}.model: an expression that gives both one name"),
     AuditCheck("few_answers", rows.few_answers, _SCORE, "doubt", "nothing", "collect.coverage"),
 )  # fmt: skip
 
@@ -510,12 +504,14 @@ def audit_recording(table: pa.Table, *, free: Iterable[str] = ()) -> RecordingAu
     answers = Answers.of(table, free)
     found: list[AuditFinding] = []
     lacking: dict[str, str] = {}
-    for check in CHECKS if len(answers) else ():
-        missing = next((name for name in check.needs if not answers.has(name)), None)
-        if missing is not None:
-            lacking[check.kind] = missing
-            continue
-        found += [_finding(answers, check, *some) for some in by_severity(check.find(answers))]
+    with _asked(answers) as asked:
+        for check in CHECKS if len(answers) else ():
+            missing = next((name for name in check.needs if not answers.has(name)), None)
+            if missing is not None:
+                lacking[check.kind] = missing
+                continue
+            told = check.find(answers) if check.find else asked(check.kind)
+            found += [_finding(answers, check, *some) for some in by_severity(told)]
     looked_at = {
         "answers": len(answers),
         "arms": len(answers.arms),

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.audit.answers import Answers, Codes, Floats, Found, Mask, counts, ranks
-from routeyard.pipelines.common.pool import same_model
+from routeyard.pipelines.audit.answers import Answers, Codes, Floats, Found, Mask, counts
 from routeyard.schemas.questions import marks_of, same_question
 
 # Questions that are one question: equal words, equal ids, modes; those on two sides of a split.
@@ -224,107 +223,10 @@ def _rows_of(answers: Answers, questions: Codes) -> Codes:
 
 # References that answers equal and are rejected against, and references that are damaged.
 
-#: Rows of a suite that equal their reference and count as wrong, from which it is a finding.
-REJECTED = 3
-#: A reference that asks for nothing: an article or a preposition alone, a word for no value, signs
-#: alone, a separator at its end, a sign of HTML.
-_DAMAGED = (
-    r"^\W*(the|an|of|and|or|to|is|in|it|this|that|nan|null|n/a|todo|tbd|undefined)?\W*$|"
-    r"[\w)\]][;,:]\s*$|&(amp|lt|gt|quot|nbsp|#\d+);"
-)
-
-
-def rejected(answers: Answers) -> Iterator[Found]:
-    """Answers that are the reference, but for a unit and marks, and count as wrong; by suite."""
-    wrong = np.flatnonzero((answers.score == 0) & (answers.coded("reference") >= 0))
-    text = pc.fill_null(answers.texts("text").take(pa.array(wrong)), "")
-    keys = answers.texts("reference").take(pa.array(wrong))
-    reference = _plain(keys)
-    boxed = pc.if_else(pc.match_substring(text, "\\boxed{"), text, None)
-    last = pc.struct_field(pc.extract_regex(boxed, _BOXED), "last")
-    # Marks and a unit make a text no more than some times as long.
-    most = pc.add(pc.multiply(pc.utf8_length(keys), 4), _MARKS)
-    short = pc.if_else(pc.less_equal(pc.utf8_length(text), most), text, None)
-    told = _plain(pc.coalesce(last, short))
-    same = pc.or_kleene(pc.equal(told, reference), pc.equal(_amount(told), _amount(reference)))
-    there = pc.greater(pc.utf8_length(reference), 0)
-    bad = wrong[np.asarray(pc.fill_null(pc.and_(same, there), False), dtype=bool)]
-    number = counts(answers.suite[bad], len(answers.suites))
-    few = number[answers.suite[bad]] < REJECTED
-    some = {answers.suites[s] or "all questions": bad[answers.suite[bad] == s]
-            for s in np.flatnonzero(number >= REJECTED)}  # fmt: skip
-    some |= {"other suites": bad[few]} if few.sum() >= REJECTED else {}
-    for about, rows in some.items():
-        says = f"{len(rows):,} answers are the reference, but for units and marks, and count as "
-        yield Found(about, says + "wrong", rows)
-
-
-#: Characters of marks around an answer, beside four for each of the reference's own.
-_MARKS = 100
-#: The last answer in a box of a text; its content may hold one pair of braces.
-_BOXED = r"(?s).*\\boxed\{+(?P<last>[^{}]*(?:\{[^{}]*\})?[^{}]*)\}"
-#: A number alone, with a currency sign before it or a unit behind it.
-_AMOUNT = r"^[-−]?[$€£]? ?(?P<number>\d[\d,]*(?:\.\d+)?) ?(?:[a-z°²³]{1,12}|[%$€£])?$"
-
-
-def _plain(texts: pa.Array) -> pa.Array:
-    """Texts in lower case without signs of LaTeX and marks around them."""
-    bare = pc.replace_substring_regex(texts, r"\\(?:text|mathrm|mathbf)\b|[\\{}$]", "")
-    return pc.utf8_trim(pc.utf8_lower(bare), " \t\r\n.\"'`*")
-
-
-def _amount(texts: pa.Array) -> pa.Array:
-    """The signed number of a text without its unit; null where the text is not a number."""
-    number = pc.struct_field(pc.extract_regex(texts, _AMOUNT), "number")
-    sign = pc.if_else(pc.match_substring_regex(texts, "^[-−]"), "-", "")
-    bare = pc.replace_substring_regex(pc.replace_substring(number, ",", ""), r"\.0*$", "")
-    return pc.binary_join_element_wise(sign, bare, "")
-
-
-def damaged(answers: Answers) -> Iterator[Found]:
-    """References that look cut or empty, and that no arm's answer is right against."""
-    best = np.full(answers.n_questions, -1.0)
-    np.maximum.at(best, answers.question, np.nan_to_num(answers.score, nan=-1.0))
-    asked = answers.texts("reference").take(pa.array(answers.first))
-    odd = pc.match_substring_regex(asked, _DAMAGED, ignore_case=True)
-    bad = np.flatnonzero(np.asarray(pc.fill_null(odd, False), dtype=bool) & (best == 0))
-    if not len(bad) or len(bad) > 0.2 * answers.n_questions:
-        return  # signs alone are what such questions ask for
-    names = answers.texts("question").take(pa.array(answers.first[bad[:3]])).to_pylist()
-    said = [asked[int(k)].as_py()[:40] for k in bad[:3]]
-    shown = ", ".join(f"{text!r} of {name}" for text, name in zip(said, names, strict=True))
-    says = f"{len(bad):,} references look damaged ({shown}), and no answer is right against them"
-    yield Found("references", says, np.flatnonzero(np.isin(answers.question, bad)))
-
 
 #: Answers of an arm on a suite from which verdicts are compared with lengths, arms that have to
 #: agree, and share of pairs (right, wrong) in which the longer, or the shorter, one is right.
 LENGTHS, ARMS, FOLLOWS = 40, 3, 0.9
-
-
-def by_length(answers: Answers) -> Iterator[Found]:
-    """Suites on which nearly only the length of an answer decides whether it is right."""
-    length = answers.lengths("text")
-    usable = ~np.isnan(length) & (length > 0) & ~np.isnan(answers.score)
-    for s, suite in enumerate(answers.suites):
-        found = []
-        for a in range(len(answers.arms)):
-            rows = np.flatnonzero(usable & (answers.cell == a * len(answers.suites) + s))
-            right = answers.score[rows] > 0.5
-            if len(rows) < LENGTHS or min(right.sum(), (~right).sum()) < 0.1 * LENGTHS:
-                continue
-            below = ranks(length[rows])[right].sum() - right.sum() * (right.sum() + 1) / 2
-            found.append(below / (right.sum() * (~right).sum()))
-        share = float(np.median(found)) if len(found) >= ARMS else 0.5
-        if max(share, 1 - share) < FOLLOWS:
-            continue
-        which = "longer" if share > 0.5 else "shorter"
-        says = (
-            f"of a right and a wrong answer the {which} one is right in "
-            f"{100 * max(share, 1 - share):.0f} % of the pairs (median of {len(found)} arms): the "
-            "verdict follows the length"
-        )
-        yield Found(suite or "all questions", says, np.flatnonzero(usable & (answers.suite == s)))
 
 
 #: Characters from which a text is an answer that no two models give word for word.
@@ -335,28 +237,6 @@ SHARED, SHARE = 5, 0.02
 #: Part of a name that two arms have in common from which they are of one model, and share of equal
 #: answers from which that explains nothing.
 ALIKE, MANY = 0.6, 0.1
-
-
-def served(answers: Answers) -> Iterator[Found]:
-    """Answers that another model than the arm's served, by arm and name."""
-    names = answers.texts("served_model").dictionary_encode()
-    known, code = names.dictionary.to_pylist(), np.asarray(pc.fill_null(names.indices, -1))
-    for k, arm in enumerate(answers.arms):
-        mine = answers.arm == k
-        total = int(np.sum(mine & (code >= 0)))
-        for c in np.unique(code[mine & (code >= 0)]):
-            rows = np.flatnonzero(mine & (code == c))
-            if same_model(arm, known[c]) or _spelled(known[c]) in _spelled(arm):
-                continue
-            # An arm may be named otherwise than any model: then one name serves all of it.
-            if len(rows) == total and known[c] not in answers.arms:
-                continue
-            says = f"{len(rows):,} of {total:,} answers are {known[c]!r}'s, as their rows say"
-            yield Found(arm, says, rows)
-
-
-def _spelled(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "", name.rsplit("/", 1)[-1].lower())
 
 
 def copies(answers: Answers) -> Iterator[Found]:
@@ -412,59 +292,6 @@ def _grouped(a: Codes, b: Codes) -> tuple[Codes, Codes]:
     return order, np.flatnonzero(new)
 
 
-def repeated(answers: Answers) -> Iterator[Found]:
-    """Rows that answer what another row has answered: one arm, question and sample."""
-    sample = np.nan_to_num(answers.table.column("sample").to_numpy(zero_copy_only=False), nan=-1)
-    key = answers.arm * answers.n_questions + answers.question
-    order, starts = _grouped(key, sample.astype(np.int64))
-    size = np.diff(np.append(starts, len(order)))
-    if size.max(initial=0) < 2:
-        return
-    inside = np.repeat(np.arange(len(starts)), size)
-    again = order[size[inside] > 1]
-    score = np.nan_to_num(answers.score[order], nan=-1)
-    low = np.minimum.reduceat(score, starts)
-    differ = (np.maximum.reduceat(score, starts) != low) & (size > 1)
-    if (size == size[0]).all() and not answers.has("sample"):
-        says = f"every question has {size[0]} rows of each arm that nothing numbers: samples?"
-        yield Found("sample", says, again, "note")
-        return
-    says = (
-        f"{len(again):,} rows come {int(size.max())} times or twice: one arm, question and sample"
-    )
-    if differ.any():
-        says += f"; {int(differ.sum()):,} of them with different scores"
-    yield Found("rows", says, np.sort(again), "grave" if differ.any() else None)
-
-
-def both_ways(answers: Answers) -> Iterator[Found]:
-    """The same answer to the same question, right in one row and wrong in another."""
-    score = answers.score
-    text = answers.equal("text")
-    rows = np.flatnonzero(((score == 0) | (score == 1)) & (text >= 0))
-    key = answers.question
-    if answers.has("reference"):
-        key = key * (int(answers.coded("reference").max()) + 2) + answers.coded("reference") + 1
-    order, starts = _grouped(key[rows], text[rows])
-    number = np.diff(np.append(starts, len(order)))
-    if not len(rows):
-        return
-    right = np.add.reduceat(score[rows][order], starts)
-    differ = (right > 0) & (right < number)
-    if not differ.any():
-        return
-    inside = np.repeat(differ, number)
-    found = rows[order][inside]
-    minority = np.repeat(right * 2 <= number, number)[inside]
-    odd = found[np.where(minority, score[found] == 1, score[found] == 0)]
-    empty = int(np.sum(np.nan_to_num(answers.lengths("text")[odd]) == 0))
-    says = (
-        f"{int(differ.sum()):,} answers are right in one row and wrong in another under the same "
-        f"question{f' ({empty} of them empty)' if empty else ''}"
-    )
-    yield Found("grades", says, np.sort(odd))
-
-
 # Answers that are missing where questions are hard, and accuracies over other questions.
 
 #: Share of the questions that an arm may lack, and standard errors from which what it lacks is
@@ -472,11 +299,8 @@ def both_ways(answers: Answers) -> Iterator[Found]:
 LACKS, HIGHEST = 0.01, 4.0
 #: Change of an accuracy, by imputation, from which it matters.
 MATTERS = 0.01
-#: Columns of usage, the share of an arm's answers from which it states them, and the fewest that
-#: it may lack.
-_USAGE = {"cost_usd": "the costs", "prompt_tokens": "the prompt tokens",
-          "completion_tokens": "the completion tokens", "latency_s": "the times"}  # fmt: skip
-STATED, FEWEST = 0.95, 5
+#: The fewest answers without a score that are a finding.
+FEWEST = 5
 #: Chance, over all arms, below which a share of unscored answers is out of line.
 RARE = 0.001
 
@@ -643,42 +467,3 @@ def few_answers(answers: Answers) -> Iterator[Found]:
     yield Found(
         answers.arms[top], says, np.empty(0, np.int64), after=found.low, before=found.accuracy
     )
-
-
-def unmeasured(answers: Answers) -> Iterator[Found]:
-    """Arms without costs, tokens or times that other arms state; by arm.
-
-    Their place in a ranking by cost is unknown, and not the first.
-    """
-    asked = ~np.isnan(answers.score)
-    size = len(answers.arms)
-    total = counts(answers.arm, size, asked)
-    lacks: dict[int, list[str]] = {}
-    for name, words in _USAGE.items():
-        known = counts(answers.arm, size, asked & ~np.isnan(answers.numbers(name)))
-        share = known / np.maximum(total, 1)
-        # A column that few arms state says nothing of those that do not.
-        if (share >= STATED).sum() >= max(1, 0.5 * (total > 0).sum()):
-            for a in np.flatnonzero((share < STATED) & (total - known >= FEWEST)):
-                lacks.setdefault(int(a), []).append(f"{words} of {int(total[a] - known[a]):,}")
-    for arm, unknown in lacks.items():
-        of = f"{', '.join(unknown)} of {int(total[arm]):,} answers"
-        rows = np.flatnonzero(asked & (answers.arm == arm))
-        yield Found(answers.arms[arm], f"{of} are unknown: other arms state them", rows)
-
-
-def two_names(answers: Answers) -> Iterator[Found]:
-    """Arms that share no question and whose names are one model's but for a provider or a date."""
-    arms, m = len(answers.arms), answers.n_questions
-    alike = [
-        (a, b)
-        for a in range(arms)
-        for b in range(a + 1, arms)
-        if same_model(answers.arms[a], answers.arms[b])
-    ]
-    for a, b in alike:
-        asked = [np.bincount(answers.question[answers.arm == k], minlength=m) > 0 for k in (a, b)]
-        if not (asked[0] & asked[1]).any():
-            names = f"{answers.arms[a]} and {answers.arms[b]}"
-            says = "are one model by their names, and share no question: one arm under two names"
-            yield Found(names, says, np.flatnonzero((answers.arm == a) | (answers.arm == b)))

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from routeyard.pipelines.audit.errors import _SPACE
 from routeyard.pipelines.audit.exchanges import levels, occurrences
 
 SIGNS = ("\n", ",", "I ")
@@ -42,9 +41,3 @@ def test_levels_are_those_of_the_known_cells() -> None:
         warnings.simplefilter("ignore", RuntimeWarning)
         expected = made - np.nanmedian(made, axis=0, keepdims=True)
     assert np.array_equal(levels(made), expected, equal_nan=True)
-
-
-def test_space_is_one_space_without_replacing_each() -> None:
-    texts = pa.array(["a b", " a\t b\n\nc ", "\r", "  ", "a\u00a0b", "\f \f"])
-    told = pc.replace_substring_regex(texts, _SPACE, " ")
-    assert told == pc.replace_substring_regex(texts, r"\s+", " ")
