@@ -23,12 +23,7 @@ from routeyard.pipelines.ingest.mapping import ANSWERS, Record
 # are published among the test data of evaleval/every_eval_ever.
 
 #: Metrics in [0, 1], the one that counts first; a run's own list comes before.
-_HELM_METRICS = (
-    "exact_match", "quasi_exact_match", "prefix_exact_match", "quasi_prefix_exact_match",
-    "chain_of_thought_correctness", "final_number_exact_match", "math_equiv_chain_of_thought",
-    "math_equiv", "code_eval_acc", "pass", "test_avg", "f1_score", "rouge_l",
-    "ifeval_strict_accuracy",
-)  # fmt: skip
+_HELM_METRICS = reading.FORMATS["helm"]["metrics"]
 
 
 def helm_records(paths: Sequence[Path], result: reading.ImportResult) -> Iterator[Record]:
@@ -156,18 +151,7 @@ _LM_EVAL_COLUMNS = mapping.mapping_of("lm_eval").needs
 _STAMP = re.compile(r"\d{4}-\d{2}-\d{2}T[\d\-.:]+(?=\.json)")
 _NAME = re.compile(rf"samples_(?P<task>.+)_{_STAMP.pattern}")
 #: Metrics in [0, 1], the most telling first.
-_LM_EVAL_METRICS = (
-    "exact_match",
-    "acc_norm",
-    "acc",
-    "pass@1",
-    "pass_at_1",
-    "prompt_level_strict_acc",
-    "f1",
-    "mc2",
-    "em",
-    "rougeL",
-)
+_LM_EVAL_METRICS = reading.FORMATS["lm_eval"]["metrics"]
 #: The filter that counts where a task has several.
 _FILTERS = ("flexible-extract", "none", "strict-match")
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.trajectories import epoch, iso_time
 from routeyard.pipelines.ingest.importers import reading
-from routeyard.pipelines.ingest.importers.agents import TOKENS, sums_of
+from routeyard.pipelines.ingest.importers.agents import trial
 
 _CALLS = ("chat", "text_completion", "generate_content", "responses")
 #: Attribute of an evaluation's outcome, on any span of the trajectory.
@@ -123,25 +124,20 @@ def _answer(
 ) -> reading.ImportedAnswer:
     first, last = calls[0]["attributes"], calls[-1]["attributes"]
     asked = reading.text(first.get("gen_ai.input.messages") or first.get("gen_ai.prompt")) or own
-    task = str(first.get("gen_ai.agent.name") or "traffic")
-    result.ask(reading.ImportedQuestion(own, asked, task, prompt=asked), calls[0]["where"])
-    model = str(first.get("gen_ai.agent.name") or _arm(first))
-    rows = [_step(own, model, k, call, outcome) for k, call in enumerate(calls)]
-    result.steps += rows
+    named = first.get("gen_ai.agent.name")
+    task, model = str(named or "traffic"), str(named or _arm(first))
+    question = reading.ImportedQuestion(own, asked, task, prompt=asked)
     text = last.get("gen_ai.output.messages") or last.get("gen_ai.completion")
-    return reading.ImportedAnswer(
-        query=own,
-        model=model,
-        text=reading.output_text(text),
-        score=outcome,
+    return trial(
+        result, question, model,
+        lambda key: [_step(key, k, call, outcome) for k, call in enumerate(calls)],
+        calls[0]["where"], outcome=outcome, text=reading.output_text(text),
         served_model=last.get("gen_ai.response.model") if len(calls) == 1 else None,
-        **sums_of(rows, (*TOKENS, "latency_s")),
-        calls=len(rows),
-    )
+    )  # fmt: skip
 
 
 def _step(
-    own: str, model: str, number: int, call: Mapping[str, Any], outcome: float | None
+    key: Mapping[str, Any], number: int, call: Mapping[str, Any], outcome: float | None
 ) -> dict[str, Any]:
     told, where = call["attributes"], call["where"]
 
@@ -153,7 +149,7 @@ def _step(
 
     error = told.get("error.type")
     return reading.step(
-        {"query_id": own, "model_id": model, "sample": 0}, number, _arm(told),
+        key, number, _arm(told),
         "tool" in reading.text(told.get("gen_ai.response.finish_reasons")), failed=error,
         error=None if error is None else str(error),
         served_model=told.get("gen_ai.response.model"),
@@ -224,8 +220,6 @@ def _plain(value: Any) -> Any:
 
 
 def _seconds(span: Mapping[str, Any], nano: str, iso: str, where: str) -> Any:
-    from routeyard.pipelines.common.errors import SourceError
-
     value = span.get(nano)
     found = int(value) / 1e9 if value is not None else epoch(span.get(iso))
     if found is None and nano.startswith("start"):

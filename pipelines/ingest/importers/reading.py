@@ -189,7 +189,7 @@ def importer(
     about: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value
         for key, value in FORMATS[name].items()
-        if key not in ("reader", "mapping")
+        if key not in ("reader", "mapping", "metrics")
     }
     return Importer(name=name, read=read, newest_first=newest_first, **about)
 

@@ -110,16 +110,16 @@ def _dollars(cost: np.ndarray) -> str:
 def _unpriced(one: ApiCalls) -> Iterator[ReadingNote]:
     """Calls with tokens and without a cost, by model."""
     used = np.nan_to_num(one.prompt) + np.nan_to_num(one.completion) > 0
-    for fault, bad in (
-        ("state no cost, which is unknown and not free", np.isnan(one.cost) & used),
-        ("state a cost of 0, which is unknown and not free", (one.cost == 0) & used),
-    ):
-        if not bad.any() or (np.isnan(one.cost).all() and "no cost" not in fault):
-            continue
-        counted = Counter(name or "no model" for name, b in zip(one.asked, bad, strict=True) if b)
-        whom = ", ".join(f"{k:,} of {name}" for name, k in counted.most_common(_SHOWN))
-        says = f"{int(bad.sum()):,} of {len(bad):,} API calls ({whom}) {fault}"
-        yield ReadingNote("unpriced", says, int(bad.sum()), (), "API calls")
+    for fault, bad in (("no cost", np.isnan(one.cost)), ("a cost of 0", one.cost == 0)):
+        counted = Counter(
+            name or "no model" for name, b in zip(one.asked, bad & used, strict=True) if b
+        )
+        if n := counted.total():
+            whom = ", ".join(f"{k:,} of {name}" for name, k in counted.most_common(_SHOWN))
+            says = f"{n:,} of {len(bad):,} API calls ({whom}) state {fault}"
+            yield ReadingNote(
+                "unpriced", f"{says}, which is unknown and not free", n, (), "API calls"
+            )
 
 
 def _of_others(one: ApiCalls, arms: Sequence[str]) -> Iterator[ReadingNote]:
@@ -160,104 +160,131 @@ def figure_notes(table: pa.Table, arm: str | None) -> Iterator[ReadingNote]:
     """What is odd in a table with a row per model and figures of many questions each."""
     names = [n for n in table.column_names if not n.startswith("(") and n != arm]
     found = {n: v for n in names if (v := numbers(table.column(n))) is not None}
-    who = _names(table, arm)
     counts = [c.column for c in candidates(table, "aggregate") if c.column in found]
-    yield from _costs(found, who)
-    yield from _twice(table, found, who)
-    yield from _totals(found, counts, who)
-    yield from _shares(found, counts, who)
-    yield from _gaps(found, who)
-    yield from _faults(found, counts, who)
+    named = table.column(arm if arm in table.column_names else "(at)")
+    rows = _Figures(table, found, counts, [str(name) for name in texts(named).to_pylist()])
+    for check in (rows.costs, rows.twice, rows.totals, rows.shares, rows.gaps, rows.faults):
+        yield from check()
 
 
-def _names(table: pa.Table, arm: str | None) -> list[str]:
-    if arm is None or arm not in table.column_names:
-        return [str(place) for place in table.column("(at)").to_pylist()]
-    return [str(name) for name in texts(table.column(arm)).to_pylist()]
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """Figures of whole models.
 
+    Attributes:
+        found: Columns of numbers, by name.
+        counts: Those that count questions.
+        who: Name of each row.
+    """
 
-def _some(who: Sequence[str], rows: np.ndarray) -> str:
-    named = list(dict.fromkeys(who[int(k)] for k in rows))
-    return ", ".join(named[:_SHOWN]) + (
-        f" and {len(named) - _SHOWN}" if len(named) > _SHOWN else ""
-    )
+    table: pa.Table
+    found: dict[str, np.ndarray]
+    counts: list[str]
+    who: list[str]
 
+    def some(self, rows: np.ndarray) -> str:
+        """Names of some rows."""
+        named = list(dict.fromkeys(self.who[int(k)] for k in rows))
+        more = f" and {len(named) - _SHOWN}" if len(named) > _SHOWN else ""
+        return ", ".join(named[:_SHOWN]) + more
 
-def _costs(found: dict[str, np.ndarray], who: Sequence[str]) -> Iterator[ReadingNote]:
-    """Costs of 0 and missing ones beside models that cost something."""
-    for name, values in found.items():
-        if rank_of(name, "cost") is None or not (values > 0).any():
-            continue
-        zero, absent = np.flatnonzero(values == 0), np.flatnonzero(np.isnan(values))
-        if len(zero):
-            says = f"{len(zero):,} of {len(values):,} rows have {name!r} 0 ({_some(who, zero)})"
-            yield ReadingNote("unpriced", f"{says}: unknown, not free", len(zero), (), name)
-        if len(absent):
-            says = (
-                f"{len(absent):,} of {len(values):,} rows state no {name!r} ({_some(who, absent)})"
-            )
-            yield ReadingNote("unpriced", says, len(absent), (), name)
+    def costs(self) -> Iterator[ReadingNote]:
+        """Costs of 0 and missing ones beside models that cost something."""
+        for name, values in self.found.items():
+            if rank_of(name, "cost") is None or not (values > 0).any():
+                continue
+            for says, end, bad in (
+                (f"have {name!r} 0", ": unknown, not free", values == 0),
+                (f"state no {name!r}", "", np.isnan(values)),
+            ):
+                if n := len(rows := np.flatnonzero(bad)):
+                    says = f"{n:,} of {len(values):,} rows {says} ({self.some(rows)}){end}"
+                    yield ReadingNote("unpriced", says, n, (), name)
 
+    def twice(self) -> Iterator[ReadingNote]:
+        """Models with several rows that no other column of words tells apart."""
+        apart = [
+            n for n in self.table.column_names
+            if not n.startswith("(") and n not in self.found and rank_of(n, "setting") is not None
+        ]  # fmt: skip
+        settings = [tuple(row.values()) for row in self.table.select(apart).to_pylist()]
+        counted = Counter(zip(self.who, settings or [()] * len(self.who), strict=True))
+        again = [name for (name, _), k in counted.items() if k > 1]
+        if again and len(again) <= 0.2 * len(counted):
+            says = f"{len(again):,} models have several rows ({', '.join(again[:_SHOWN])})"
+            yield ReadingNote("figures", says, len(again), (), "models")
 
-def _twice(
-    table: pa.Table, found: dict[str, np.ndarray], who: Sequence[str]
-) -> Iterator[ReadingNote]:
-    """Models with several rows that no other column of words tells apart."""
-    words = [
-        n for n in table.column_names
-        if not n.startswith("(") and n not in found and rank_of(n, "setting") is not None
-    ]  # fmt: skip
-    settings = [tuple(table.column(n)[k].as_py() for n in words) for k in range(len(who))]
-    counted = Counter(zip(who, settings, strict=True))
-    again = [name for (name, _), k in counted.items() if k > 1]
-    if again and len(again) <= 0.2 * len(counted):
-        says = f"{len(again):,} models have several rows ({', '.join(again[:_SHOWN])})"
-        yield ReadingNote("figures", says, len(again), (), "models")
-
-
-def _totals(
-    found: dict[str, np.ndarray], counts: Sequence[str], who: Sequence[str]
-) -> Iterator[ReadingNote]:
-    """Rows over another number of questions than most."""
-    for name in counts:
-        there = found[name][~np.isnan(found[name])]
-        if len(there) < FEWEST:
-            continue
-        values, number = np.unique(there, return_counts=True)
-        usual = values[np.argmax(number)]
-        odd = np.flatnonzero(~np.isnan(found[name]) & (found[name] != usual))
-        if MOST * len(there) < number.max() < len(there):
-            others = ", ".join(f"{v:g}" for v in np.unique(found[name][odd])[:_SHOWN])
-            says = (
-                f"{len(odd):,} of {len(there):,} rows are over {others} questions, the others over "
-                f"{usual:g} ({_some(who, odd)})"
-            )
-            yield ReadingNote("figures", says, len(odd), (), name)
-
-
-def _shares(
-    found: dict[str, np.ndarray], counts: Sequence[str], who: Sequence[str]
-) -> Iterator[ReadingNote]:
-    """Rates that are not the numbers of right answers over those of questions beside them."""
-    for rate in (n for n in found if _RATE.search(n)):
-        for right in (n for n in found if n != rate and n not in counts and _alike(rate, n)):
-            best: tuple[float, str, np.ndarray] | None = None
-            for total in counts:
-                with np.errstate(invalid="ignore", divide="ignore"):
-                    share = found[right] / found[total]
-                scale = 100.0 if np.nanmax(found[rate], initial=0) > 1.5 else 1.0
-                there = ~np.isnan(share) & ~np.isnan(found[rate]) & np.isfinite(share)
-                off = there & (np.abs(scale * share - found[rate]) > _rounding(found[rate]))
-                part = float(off.sum() / max(there.sum(), 1))
-                fits = there.sum() >= FEWEST and part < MOST
-                if fits and best is None:
-                    best = (part, total, np.flatnonzero(off))
-            if best is not None and len(best[2]):
+    def totals(self) -> Iterator[ReadingNote]:
+        """Rows over another number of questions than most."""
+        for name in self.counts:
+            counted = self.found[name]
+            there = counted[~np.isnan(counted)]
+            if len(there) < FEWEST:
+                continue
+            values, number = np.unique(there, return_counts=True)
+            usual = values[np.argmax(number)]
+            odd = np.flatnonzero(~np.isnan(counted) & (counted != usual))
+            if MOST * len(there) < number.max() < len(there):
+                others = ", ".join(f"{v:g}" for v in np.unique(counted[odd])[:_SHOWN])
                 says = (
-                    f"{len(best[2]):,} rows state a {rate!r} that is not their {right!r} over "
-                    f"{best[1]!r} ({_some(who, best[2])})"
+                    f"{len(odd):,} of {len(there):,} rows are over {others} questions, the others "
+                    f"over {usual:g} ({self.some(odd)})"
                 )
-                yield ReadingNote("figures", says, len(best[2]), (), rate)
+                yield ReadingNote("figures", says, len(odd), (), name)
+
+    def shares(self) -> Iterator[ReadingNote]:
+        """Rates that are not the numbers of right answers over those of questions beside them."""
+        found = self.found
+        for rate in (n for n in found if _RATE.search(n)):
+            scale = 100.0 if np.nanmax(found[rate], initial=0) > 1.5 else 1.0
+            for right in (n for n in found if n not in (rate, *self.counts) and _alike(rate, n)):
+                for total in self.counts:
+                    with np.errstate(invalid="ignore", divide="ignore"):
+                        share = found[right] / found[total]
+                    there = ~np.isnan(found[rate]) & np.isfinite(share)
+                    off = there & (np.abs(scale * share - found[rate]) > _rounding(found[rate]))
+                    if there.sum() >= FEWEST and off.sum() < MOST * there.sum():
+                        break
+                else:
+                    continue
+                if n := len(rows := np.flatnonzero(off)):
+                    says = (
+                        f"{n:,} rows state a {rate!r} that is not their {right!r} over {total!r} "
+                        f"({self.some(rows)})"
+                    )
+                    yield ReadingNote("figures", says, n, (), rate)
+
+    def gaps(self) -> Iterator[ReadingNote]:
+        """Rows that lack figures that nearly all have."""
+        odd = {
+            n: np.flatnonzero(np.isnan(v)) for n, v in self.found.items()
+            if len(v) >= FEWEST and 0 < np.isnan(v).mean() < 0.2
+            and np.any(v[~np.isnan(v)] % 1 != 0) and rank_of(n, "cost") is None
+        }  # fmt: skip
+        if odd:
+            rows = np.unique(np.concatenate(list(odd.values())))
+            says = (
+                f"{len(rows):,} rows lack {', '.join(list(odd)[:_SHOWN])} "
+                f"({self.some(rows)}): a mean over the others is over other questions"
+            )
+            yield ReadingNote("figures", says, len(rows), (), "figures")
+
+    def faults(self) -> Iterator[ReadingNote]:
+        """Rows with errors in a quarter of their questions or more."""
+        if not self.counts:
+            return
+        total = self.found[self.counts[0]]
+        for name in (n for n in self.found if _FAULTS.search(n) and n not in self.counts):
+            faults = self.found[name]
+            with np.errstate(invalid="ignore"):
+                many = np.flatnonzero(faults >= np.maximum(0.25 * total, 5))
+            if len(many):
+                most = int(many[np.argmax(faults[many])])
+                says = (
+                    f"{len(many):,} rows have {name!r} in a quarter of their questions or more "
+                    f"(most: {self.who[most]}, {faults[most]:g} of {total[most]:g} questions)"
+                )
+                yield ReadingNote("figures", says, len(many), (), name)
 
 
 def _alike(rate: str, count: str) -> bool:
@@ -273,42 +300,6 @@ def _rounding(values: np.ndarray) -> float:
         if np.allclose(np.round(values, places), values, atol=1e-9, equal_nan=True):
             return 0.505 * 10.0**-places
     return 1e-6
-
-
-def _gaps(found: dict[str, np.ndarray], who: Sequence[str]) -> Iterator[ReadingNote]:
-    """Rows that lack figures that nearly all have."""
-    figures = {
-        n: v for n, v in found.items()
-        if len(v) >= FEWEST and np.isnan(v).mean() < 0.2 and np.any(v[~np.isnan(v)] % 1 != 0)
-    }  # fmt: skip
-    odd = {n: np.flatnonzero(np.isnan(v)) for n, v in figures.items() if np.isnan(v).any()}
-    odd = {n: rows for n, rows in odd.items() if rank_of(n, "cost") is None}
-    if odd:
-        rows = np.unique(np.concatenate(list(odd.values())))
-        says = (
-            f"{len(rows):,} rows lack {', '.join(list(odd)[:_SHOWN])} "
-            f"({_some(who, rows)}): a mean over the others is over other questions"
-        )
-        yield ReadingNote("figures", says, len(rows), (), "figures")
-
-
-def _faults(
-    found: dict[str, np.ndarray], counts: Sequence[str], who: Sequence[str]
-) -> Iterator[ReadingNote]:
-    """Rows with errors in a quarter of their questions or more."""
-    total = next((found[n] for n in counts), None)
-    if total is None:
-        return
-    for name in (n for n in found if _FAULTS.search(n) and n not in counts):
-        with np.errstate(invalid="ignore"):
-            many = np.flatnonzero(found[name] >= np.maximum(0.25 * total, 5))
-        if len(many):
-            most = int(many[np.argmax(found[name][many])])
-            says = (
-                f"{len(many):,} rows have {name!r} in a quarter of their questions or more (most: "
-                f"{who[most]}, {found[name][most]:g} of {total[most]:g} questions)"
-            )
-            yield ReadingNote("figures", says, len(many), (), name)
 
 
 # Absolute paths in strangers' files: they name people and machines, and travel with a copy.

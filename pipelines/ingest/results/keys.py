@@ -429,36 +429,26 @@ def _suite(done: Assigned, arm: pa.ChunkedArray, question: pa.ChunkedArray) -> p
     free = [c for c in table.column_names if c not in without]
     named += [c for c in free if c.startswith("(key")]
     paths = [c for c in free if c.startswith("(path") and not are_runs(table.column(c))]
-    if (name := _varied_suite(table, named, paths, arm, question)) is not None:
-        done.roles["suite"] = name
-        if name in paths:
-            done.note("choice", "the suite is named only in the path of the file", "suite")
-        return texts(table.column(name)).fill_null("")
-    if (prefix := common_start(question)) is not None:
-        done.note("choice", "the suite is the start of the question's id", "suite")
-        return prefix
-    fixed = [name for name in named if constant(table.column(name))]
-    if not fixed:
-        return _same(table, "")
-    done.roles["suite"] = fixed[0]
-    return texts(table.column(fixed[0])).fill_null("")
-
-
-def _varied_suite(
-    table: pa.Table, named: list[str], paths: list[str], arm: pa.ChunkedArray,
-    question: pa.ChunkedArray,
-) -> str | None:  # fmt: skip
-    """The column, key or part of the path of which each question has one value, or needs one."""
     pairs, ids = distinct([arm, question]), distinct([question])
     for name in [*named, *paths]:
         column = texts(table.column(name)).fill_null("")
         if constant(column):
             continue
-        if distinct([column, question]) == ids and name in named:
-            return name
-        if pairs < table.num_rows and _tells_apart(column, arm, question, pairs):
-            return name
-    return None
+        # Each question has one value of it, or needs one.
+        one = name in named and distinct([column, question]) == ids
+        if one or (pairs < table.num_rows and _tells_apart(column, arm, question, pairs)):
+            done.roles["suite"] = name
+            if name in paths:
+                done.note("choice", "the suite is named only in the path of the file", "suite")
+            return column
+    if (prefix := common_start(question)) is not None:
+        done.note("choice", "the suite is the start of the question's id", "suite")
+        return prefix
+    fixed = next((name for name in named if constant(table.column(name))), None)
+    if fixed is None:
+        return _same(table, "")
+    done.roles["suite"] = fixed
+    return texts(table.column(fixed)).fill_null("")
 
 
 def _runs(done: Assigned, key: list[pa.ChunkedArray]) -> str | None:
@@ -486,13 +476,10 @@ def _tells_apart(
     """Whether a column tells answers of one arm and question apart as suites do."""
     if distinct([column, arm, question]) <= 1.2 * pairs:
         return False
-    spread = distinct([column, question]) / max(1, distinct([column, arm]))
-    return spread > 1 and _shared(column, arm)
-
-
-def _shared(column: pa.ChunkedArray, arm: pa.ChunkedArray) -> bool:
-    """Whether several arms have one value, or there is one arm."""
-    return distinct([arm]) == 1 or distinct([column, arm]) > distinct([column])
+    values, of_arms = distinct([column]), distinct([column, arm])
+    # Several arms have one value, or there is one arm.
+    shared = distinct([arm]) == 1 or of_arms > values
+    return shared and distinct([column, question]) > max(1, of_arms)
 
 
 def _telling(
@@ -636,13 +623,13 @@ def find_score(done: Assigned, around: set[str]) -> None:
             _unread(done, around)
         return
 
-    def order(one: object) -> tuple[bool, bool, bool, float, str]:
-        column = table.column(one.column)  # type: ignore[attr-defined]
+    def order(one: Candidate) -> tuple[bool, bool, bool, float, str]:
+        column = table.column(one.column)
         values = numbers(column)
-        scale = None if values is None else scale_of(values, one.column)  # type: ignore[attr-defined]
+        scale = None if values is None else scale_of(values, one.column)
         unsure = scale is None or not scale.sure
         seldom = 2 * column.null_count > len(column)
-        return (seldom, constant(column), unsure, one.rank, one.column)  # type: ignore[attr-defined]
+        return (seldom, constant(column), unsure, one.rank, one.column)
 
     _several_metrics(done)
     ranked = sorted(found, key=order)

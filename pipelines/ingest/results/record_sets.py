@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import yaml
 
 from routeyard.pipelines.common import files
@@ -843,54 +844,58 @@ def _with_texts(tables: list[pa.Table], one: AnswerSet) -> tuple[list[pa.Table],
 
     Where the arms are named otherwise, files of one folder are of one arm.
     """
-    said = _keys(one.table, ("text", "prompt"))
-    by_arm = dict(zip(_keys(one.table, ("arm", "question")), said, strict=True))
-    asked = one.table.column("question").to_pylist()
-    by_folder = dict(zip(zip(_folders(one.table), asked, strict=True), said, strict=True))
+    names = ("text", "prompt")
+    said, keys = _keys(one.table, names), _keys(one.table, ("arm", "question"))
+    by_arm = dict(zip(keys, said, strict=True))
+    by_folder = {
+        (folder, asked): told
+        for folder, (_, asked), told in zip(_folders(one.table), keys, said, strict=True)
+    }
     near = {folder for folder, _ in by_folder if folder}
-    found, joined = [], 0
-    for table in tables:
-        told = []
-        rows = _keys(table, ("arm", "question", "text", "prompt"))
-        for (arm, question, *own), folder in zip(rows, _folders(table), strict=True):
-            more = by_arm.get((arm, question)) or next(
-                (by_folder[f, question] for f in near
-                 if folder and (folder.startswith(f) or f.startswith(folder))
-                 and (f, question) in by_folder), None,
-            )  # fmt: skip
-            joined += more is not None
-            told.append([a if a is not None else b for a, b in zip(own, more or own, strict=True)])
-        for n, name in enumerate(("text", "prompt")):
-            column = pa.array([pair[n] for pair in told], pa.string())
-            table = table.set_column(table.column_names.index(name), name, column)
-        found.append(table)
-    if joined:
+
+    def told_of(key: tuple[str, ...], folder: str) -> tuple[str, ...] | None:
+        beside = (
+            by_folder[f, key[1]] for f in near if (f, key[1]) in by_folder
+            and folder and (folder.startswith(f) or f.startswith(folder))
+        )  # fmt: skip
+        return by_arm.get(key) or next(beside, None)
+
+    found = [
+        list(map(told_of, _keys(table, ("arm", "question")), _folders(table))) for table in tables
+    ]
+    if joined := sum(told is not None for rows in found for told in rows):
         says = f"texts of {joined:,} answers come from {one.files}"
-        return found, ReadingNote("choice", says, joined)
+        filled = [_given(*pair, names) for pair in zip(tables, found, strict=True)]
+        return filled, ReadingNote("choice", says, joined)
     says = f"{one.table.num_rows:,} texts of {one.files} belong to no scored answer"
-    return found, ReadingNote("left_out", says, one.table.num_rows)
+    return tables, ReadingNote("left_out", says, one.table.num_rows)
 
 
 def _filled(tables: list[pa.Table], one: AnswerSet) -> tuple[list[pa.Table], list[ReadingNote]]:
     """The tables with what they lack, and a set of the same answers with the same scores states."""
-    lacks = [
+    lacks = tuple(
         name for name in FILLED
         if one.table.column(name).null_count < one.table.num_rows
         and all(table.column(name).null_count == table.num_rows for table in tables)
-    ]  # fmt: skip
+    )  # fmt: skip
     if not lacks:
         return tables, []
-    stated = dict(zip(_short(one.table), _keys(one.table, tuple(lacks)), strict=True))
-    none = (None,) * len(lacks)
-    found = []
-    for table in tables:
-        rows = [stated.get(key, none) for key in _short(table)]
-        for name, values in zip(lacks, zip(*rows, strict=True), strict=True):
-            at = table.column_names.index(name)
-            table = table.set_column(at, name, pa.array(values, table.schema.field(name).type))
-        found.append(table)
+    stated = dict(zip(_short(one.table), _keys(one.table, lacks), strict=True))
+    found = [_given(table, list(map(stated.get, _short(table))), lacks) for table in tables]
     says = f"{', '.join(lacks)} of the answers come from {one.files}"
     return found, [ReadingNote("choice", says, one.table.num_rows)]
+
+
+def _given(
+    table: pa.Table, told: Sequence[tuple[Any, ...] | None], names: tuple[str, ...]
+) -> pa.Table:
+    """The table with what its rows lack in some columns, where it was found."""
+    for n, name in enumerate(names):
+        more = [None if one is None else one[n] for one in told]
+        at, kind = table.column_names.index(name), table.schema.field(name).type
+        values = pc.coalesce(table.column(name), pa.chunked_array([pa.array(more, kind)]))
+        table = table.set_column(at, name, values)
+    return table
 
 
 def _folders(table: pa.Table) -> list[str]:
