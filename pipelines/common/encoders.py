@@ -11,9 +11,8 @@ import sys
 import threading
 import warnings
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -30,7 +29,7 @@ import yaml
 from routeyard.pipelines.common.arrays import Array, Bools, Floats, Vectors
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import sha256
-from routeyard.pipelines.common.machine import one_thread_each
+from routeyard.pipelines.common.machine import one_thread_each, torch_in_one_thread
 from routeyard.pipelines.common.staging import place, replacing, staging
 from routeyard.schemas import EMBEDDINGS
 from routeyard.schemas.errors import BadInput
@@ -239,8 +238,6 @@ PIECE = 64
 Encode = Callable[[list[str]], tuple[Array, list[int | None]]]
 #: Callers may be threads of one process, and loading is not made for several at once.
 _LOADING = threading.Lock()
-#: Threads that torch had when each caller of `_one_thread_each` came in; the first counts.
-_THREADS: list[int] = []
 
 
 def location(encoder: str) -> str:
@@ -336,7 +333,7 @@ def load(encoder: str, batch_size: int) -> Encode:
         import torch
 
         pieces = [texts[start : start + PIECE] for start in range(0, len(texts), PIECE)]
-        with _one_thread_each() as threads:
+        with torch_in_one_thread() as threads:
             workers = min(threads, len(pieces))
             with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(1,)) as p:
                 done = list(p.map(piece, pieces))
@@ -344,24 +341,6 @@ def load(encoder: str, batch_size: int) -> Encode:
         return np.vstack([vectors for vectors, _ in done]), cuts
 
     return encode
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[int]:
-    """Torch computes in one thread while any caller is inside; yields how many it had."""
-    import torch
-
-    with _LOADING:
-        _THREADS.append(torch.get_num_threads())
-        torch.set_num_threads(1)
-        had = _THREADS[0]
-    try:
-        yield had
-    finally:
-        with _LOADING:
-            _THREADS.pop()
-            if not _THREADS:  # the last one out
-                torch.set_num_threads(had)
 
 
 def weights_hash(encoder: str) -> str:

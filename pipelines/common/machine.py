@@ -246,6 +246,33 @@ def one_thread_each() -> Iterator[None]:
                 _LIMIT.close()
 
 
+#: Also held while torch's generator, which is one of the whole process, is in use.
+TORCH = threading.Lock()
+_THREADS: list[int] = []
+
+
+@contextmanager
+def torch_in_one_thread() -> Iterator[int]:
+    """Torch computes in one thread while any caller is inside; yields how many it had.
+
+    A matrix product of several threads ends in other last bits than that of one. Callers may
+    be threads: the first sets the limit, the last lifts it.
+    """
+    import torch
+
+    with TORCH:
+        _THREADS.append(torch.get_num_threads())
+        torch.set_num_threads(1)
+        had = _THREADS[0]
+    try:
+        yield had
+    finally:
+        with TORCH:
+            _THREADS.pop()
+            if not _THREADS:
+                torch.set_num_threads(had)
+
+
 @contextmanager
 def peak_memory() -> Iterator[Callable[[], float]]:
     """Yields a function: the largest resident memory of the process, MB, while inside.

@@ -7,17 +7,15 @@ import hashlib
 import json
 import math
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from routeyard.pipelines.common.errors import SourceError
@@ -33,23 +31,34 @@ from routeyard.schemas.text import guarded, unguarded
 
 # Scores that decide a pair without entropy: correctness labels and a judge's verdicts.
 
-Scores = Mapping[tuple[str, str], float | bool | None]
+#: (query, model) → score; None where it is undecided.
+Scores = Mapping[tuple[str, str], float | None]
 _SQL = Path(__file__).with_name("preference.sql")
 
 
-def by_correctness(
-    labels: pa.Table | None, models: Sequence[str]
-) -> dict[tuple[str, str], bool | None]:
-    """(query, model) → label; undecided labels stay None."""
-    if labels is None:
-        return {}
-    rows = _of(labels, models).select(["query_id", "model_id", "correct"]).to_pylist()
-    return {(row["query_id"], row["model_id"]): row["correct"] for row in rows}
+def by_correctness(labels: pa.Table | None, models: Sequence[str]) -> Scores:
+    """1 for right and 0 for wrong; undecided labels stay None."""
+    columns = ("query_id", "model_id", "correct")
+    rows = [] if labels is None else zip(*(labels[c].to_pylist() for c in columns), strict=True)
+    return {(query, model): right for query, model, right in rows if model in models}
 
 
-def judge_scorer(verdicts: pa.Table | None, judge: str | None) -> str:
+def by_judge(verdicts: pa.Table, models: Sequence[str], scorer: str) -> Scores:
+    """A judge's mean score over samples.
+
+    Abstentions and outages are no scores; of several versions of the judge the
+    newest counts.
+    """
+    with runner(_SQL, {"verdicts": verdicts}) as run:
+        rows = run.table("judged", scorer=scorer, models=list(models)).to_pylist()
+    return {
+        (row["query_id"], row["model_id"]): sum(row["scores"]) / len(row["scores"]) for row in rows
+    }
+
+
+def judge_scorer(verdicts: pa.Table, judge: str | None) -> str:
     """`judge:<name>` as the verdicts spell it; the only judge there is when none is named."""
-    names = [] if verdicts is None else verdicts.column("scorer").unique().to_pylist()
+    names = verdicts.column("scorer").unique().to_pylist()
     judges = sorted(name for name in names if name.startswith("judge:"))
     wanted = None if judge is None else judge if judge.startswith("judge:") else f"judge:{judge}"
     if wanted in judges:
@@ -63,27 +72,6 @@ def judge_scorer(verdicts: pa.Table | None, judge: str | None) -> str:
         where="rule 'preference', basis 'judge'",
         next_step=did_you_mean(wanted or "judge:", judges),
     )
-
-
-def by_judge(
-    verdicts: pa.Table | None, models: Sequence[str], scorer: str
-) -> dict[tuple[str, str], float | None]:
-    """(query, model) → the judge's mean score over samples.
-
-    Abstentions and outages are no scores; of several versions of the judge the
-    newest counts.
-    """
-    if verdicts is None:
-        return {}
-    with runner(_SQL, {"verdicts": verdicts}) as run:
-        rows = run.table("judged", scorer=scorer, models=list(models)).to_pylist()
-    return {
-        (row["query_id"], row["model_id"]): sum(row["scores"]) / len(row["scores"]) for row in rows
-    }
-
-
-def _of(table: pa.Table, models: Sequence[str]) -> pa.Table:
-    return table.filter(pc.is_in(table["model_id"], value_set=pa.array(models, pa.string())))
 
 
 # Meaning clusters: greedy clustering of sampled answers by bidirectional entailment.
@@ -510,22 +498,6 @@ def _flag(value: object, name: str, where: str) -> int:
 Winner = Literal["strong", "weak", "tie"]
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """Fields of a record besides its winner."""
-
-    query_id: str
-    prompt: str
-    strong: str
-    weak: str
-    response_strong: str | None
-    response_weak: str | None
-    se_strong: float | None = None
-    se_weak: float | None = None
-    estimator: str | None = None
-    backend: str | None = None
-
-
 def delta(se_strong: float, se_weak: float) -> float | None:
     """δ = |(SE_strong − SE_weak) / SE_strong|; None when SE_strong is 0."""
     if se_strong == 0:
@@ -556,37 +528,45 @@ def winner_by_score(score_strong: float, score_weak: float) -> Winner:
 
 
 def record(
-    sides: Sides, winner: Winner, *, basis: str, seed: int, gap: float | None = None
-) -> dict[str, object]:
+    query: Mapping[str, Any],
+    names: tuple[str, str],
+    texts: Sequence[str | None],
+    winner: Winner,
+    *,
+    basis: str,
+    seed: int,
+    entropy: tuple[float | None, float | None] = (None, None),
+    **more: Any,
+) -> dict[str, Any]:
     """One `preferences` row. Which model comes first is drawn from seed and query.
 
     The draw hashes the record's own identity, so that adding or removing
     other queries moves no model to the other side.
+
+    Args:
+        query: Its `query_id` and `prompt`.
+        names: The strong and the weak model, as `texts` and `entropy` have them.
+        more: Further columns.
     """
-    identity = "|".join((sides.query_id, sides.strong, sides.weak, basis))
-    swapped = _digest(f"{seed}|{identity}")[0] % 2 == 1
-    first, second = ("weak", "strong") if swapped else ("strong", "weak")
-    model = {"strong": sides.strong, "weak": sides.weak}
-    response = {"strong": sides.response_strong, "weak": sides.response_weak}
-    entropy = {"strong": sides.se_strong, "weak": sides.se_weak}
+    identity = "|".join((query["query_id"], *names, basis))
+    a, b = (1, 0) if _digest(f"{seed}|{identity}")[0] % 2 else (0, 1)
+    won = [int(winner == side) for side in ("strong", "weak")]
     return {
         "id": "p" + _digest(identity).hex()[:20],
-        "query_id": sides.query_id,
-        "model_a": model[first],
-        "model_b": model[second],
-        "prompt": sides.prompt,
-        "response_a": response[first],
-        "response_b": response[second],
-        "winner_model_a": int(winner == first),
-        "winner_model_b": int(winner == second),
+        "query_id": query["query_id"],
+        "model_a": names[a],
+        "model_b": names[b],
+        "prompt": query["prompt"],
+        "response_a": texts[a],
+        "response_b": texts[b],
+        "winner_model_a": won[a],
+        "winner_model_b": won[b],
         "winner_tie": int(winner == "tie"),
-        "se_a": entropy[first],
-        "se_b": entropy[second],
-        "delta": gap,
+        "se_a": entropy[a],
+        "se_b": entropy[b],
         "basis": basis,
-        "estimator": sides.estimator,
-        "backend": sides.backend,
         "n_turns": 1,
+        **more,
     }
 
 
@@ -969,13 +949,8 @@ def _mean(values: Sequence[float]) -> float | None:
 TAUS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.75, 1.0)
 
 
-class Compared(NamedTuple):
-    """Entropies of one pair, and whether each model is right (None when undecided)."""
-
-    se_strong: float
-    se_weak: float
-    correct_strong: bool | None
-    correct_weak: bool | None
+#: Entropies of a pair, and whether each model is right (None when undecided); the strong first.
+Compared = tuple[float, float, float | None, float | None]
 
 
 def tau_sweep(
@@ -991,14 +966,11 @@ def tau_sweep(
     """
     rows: list[dict[str, float | int | None]] = []
     for tau in sorted(set(taus)):
-        winners = [winner_by_entropy(pair.se_strong, pair.se_weak, tau) for pair in pairs]
+        winners = [winner_by_entropy(*pair[:2], tau) for pair in pairs]
         agree = [
-            (winner == "strong") == pair.correct_strong
-            for winner, pair in zip(winners, pairs, strict=True)
-            if winner != "tie"
-            and pair.correct_strong is not None
-            and pair.correct_weak is not None
-            and pair.correct_strong != pair.correct_weak
+            (winner == "strong") == right[0]
+            for winner, (_, _, *right) in zip(winners, pairs, strict=True)
+            if winner != "tie" and None not in right and right[0] != right[1]
         ]
         ties = winners.count("tie")
         rows.append(
@@ -1026,8 +998,6 @@ BASES = ("semantic_entropy", "correctness", "judge")
 
 #: (prompt, answer) pairs of the weak model → its probability that each answer is right.
 Assess = Callable[[Sequence[tuple[str, str]]], Sequence[float | None]]
-#: A query's texts and both models' samples → its record, or why it makes no pair.
-Decider = Callable[[Sides, Sequence[Any]], dict[str, Any] | NoPair]
 
 
 def preference(
@@ -1092,7 +1062,7 @@ def preference(
         )
     queries = need(tables, "queries", "preference")
     responses = need(tables, "responses", "preference")
-    verdicts = tables.get("verdicts")
+    verdicts = tables.get("verdicts", VERDICTS.empty())
     name = entailment.name if entailment is not None else EQUALITY
     names = (strong, weak)
 
@@ -1100,27 +1070,40 @@ def preference(
     measured, clustering = measure(gathered, entailment)
     groups = {(one.samples.query["query_id"], one.samples.model_id): one for one in measured}
     correct = by_correctness(tables.get("labels"), names)
-    scorer = judge_scorer(verdicts, judge) if "judge" in bases else "judge"
-    deciders: dict[str, Decider] = {
-        "semantic_entropy": partial(
-            _by_entropy,
-            backend=name,
-            estimator=estimator,
-            min_samples=min_samples,
-            tau=tau,
-            seed=seed,
-        ),
-        "correctness": partial(_by_score, basis="correctness", scores=correct, seed=seed),
-        scorer: partial(
-            _by_score, basis=scorer, scores=by_judge(verdicts, names, scorer), seed=seed
-        ),
-    }
-    deciders = {one: by for one, by in deciders.items() if one.partition(":")[0] in bases}
-    records, removed = _pairs(queries, groups, names, deciders)
+    scores: dict[str, Scores] = {"correctness": correct} if "correctness" in bases else {}
+    if "judge" in bases:
+        scorer = judge_scorer(verdicts, judge)
+        scores[scorer] = by_judge(verdicts, names, scorer)
+
+    records: list[dict[str, Any]] = []
+    removed: list[tuple[str, str, str]] = []
+    wins: dict[str, Counter[Winner]] = defaultdict(Counter)
+    compared: list[Compared] = []
+    for query in queries.select(["query_id", "prompt"]).to_pylist():
+        keys = [(query["query_id"], model) for model in names]
+        here = [groups.get(key) for key in keys]
+        texts = [None if one is None else one.samples.texts[0] for one in here]
+        for by in ["semantic_entropy"] * ("semantic_entropy" in bases) + list(scores):
+            winner: Winner | NoPair
+            more: dict[str, Any] = {}
+            if by == "semantic_entropy":
+                found = compare(*here, names=names, estimator=estimator, min_samples=min_samples)
+                if isinstance(found, NoPair):
+                    winner = found
+                else:
+                    entropy = (found.se_strong, found.se_weak)
+                    winner = winner_by_entropy(*entropy, tau)
+                    compared.append((*entropy, correct.get(keys[0]), correct.get(keys[1])))
+                    more = {"entropy": entropy, "delta": delta(*entropy)}
+                    more |= {"estimator": found.estimator, "backend": name}
+            else:
+                winner = _by_score([scores[by].get(key) for key in keys], names, by)
+            if isinstance(winner, NoPair):
+                removed.append(("|".join((query["query_id"], *names, by)), *winner))
+                continue
+            wins[by][winner] += 1
+            records.append(record(query, names, texts, winner, basis=by, seed=seed, **more))
     records.sort(key=lambda row: str(row["id"]))
-    compared = [
-        _compared(row, names, correct) for row in records if row["basis"] == "semantic_entropy"
-    ]
     added = {
         "entropies": entropy_table(measured, name, length_normalised=length_normalised),
         "preferences": PREFERENCES.from_rows(records),
@@ -1136,9 +1119,17 @@ def preference(
         "length_normalised": length_normalised,
         "queries": queries.num_rows,
         "pairs": len(records),
-        "pairs_by_basis": _wins(records, strong),
+        "pairs_by_basis": {
+            by: {
+                "pairs": n.total(),
+                "ties": n["tie"],
+                "strong_wins": n["strong"],
+                "weak_wins": n["weak"],
+            }
+            for by, n in sorted(wins.items())
+        },
         "estimators": dict(
-            sorted(Counter(row["estimator"] for row in records if row["estimator"]).items())
+            sorted(Counter(row["estimator"] for row in records if "estimator" in row).items())
         ),
         "no_pair": dict(sorted(Counter(reason for _, reason, _ in removed).items())),
         "tau_sweep": tau_sweep(compared, taus),
@@ -1153,84 +1144,14 @@ def preference(
     return Curated({"queries": queries}, removals(STAGE, "pair", removed), added, figures)
 
 
-def _pairs(
-    queries: pa.Table,
-    groups: Mapping[tuple[str, str], Any],
-    names: tuple[str, str],
-    deciders: Mapping[str, Decider],
-) -> tuple[list[dict[str, Any]], list[tuple[str, str, str]]]:
-    """Records of all queries on every basis, and (key, reason, detail) of those without one."""
-    records: list[dict[str, Any]] = []
-    removed: list[tuple[str, str, str]] = []
-    for query in queries.select(["query_id", "prompt"]).to_pylist():
-        here = [groups.get((query["query_id"], model)) for model in names]
-        texts = [None if one is None else one.samples.texts[0] for one in here]
-        sides = Sides(query["query_id"], query["prompt"], *names, *texts)
-        for basis, decide in deciders.items():
-            found = decide(sides, here)
-            if isinstance(found, NoPair):
-                removed.append(("|".join((query["query_id"], *names, basis)), *found))
-            else:
-                records.append(found)
-    return records, removed
-
-
-def _by_entropy(
-    sides: Sides,
-    here: Sequence[Any],
-    *,
-    backend: str,
-    estimator: str,
-    min_samples: int,
-    tau: float,
-    seed: int,
-) -> dict[str, Any] | NoPair:
-    names = (sides.strong, sides.weak)
-    found = compare(*here, names=names, estimator=estimator, min_samples=min_samples)
-    if isinstance(found, NoPair):
-        return found
-    return record(
-        replace(sides, **found._asdict(), backend=backend),
-        winner_by_entropy(found.se_strong, found.se_weak, tau),
-        basis="semantic_entropy",
-        seed=seed,
-        gap=delta(found.se_strong, found.se_weak),
-    )
-
-
 def _by_score(
-    sides: Sides, _: Sequence[Any], *, basis: str, scores: Scores, seed: int
-) -> dict[str, Any] | NoPair:
-    names = (sides.strong, sides.weak)
-    strong, weak = (scores.get((sides.query_id, model)) for model in names)
+    scores: Sequence[float | None], names: tuple[str, str], basis: str
+) -> Winner | NoPair:
+    strong, weak = scores
     if strong is None or weak is None:
-        without = [m for m, score in zip(names, (strong, weak), strict=True) if score is None]
+        without = [model for model, score in zip(names, scores, strict=True) if score is None]
         return NoPair("no_score", f"no {basis} score of {' and '.join(without)}")
-    return record(sides, winner_by_score(float(strong), float(weak)), basis=basis, seed=seed)
-
-
-def _compared(row: Mapping[str, Any], names: tuple[str, str], correct: Scores) -> Compared:
-    """Entropies and labels of a pair, strong model first."""
-    entropy = {row["model_a"]: row["se_a"], row["model_b"]: row["se_b"]}
-    known = [correct.get((row["query_id"], model)) for model in names]
-    right = [None if one is None else bool(one) for one in known]
-    return Compared(*(entropy[model] for model in names), *right)
-
-
-def _wins(records: Sequence[Mapping[str, Any]], strong: str) -> dict[str, dict[str, int]]:
-    """Basis → number of pairs, ties, and wins of each side."""
-    found: dict[str, dict[str, int]] = {}
-    for row in records:
-        counts = found.setdefault(
-            str(row["basis"]), {"pairs": 0, "ties": 0, "strong_wins": 0, "weak_wins": 0}
-        )
-        counts["pairs"] += 1
-        if row["winner_tie"]:
-            counts["ties"] += 1
-        else:
-            winner = row["model_a"] if row["winner_model_a"] else row["model_b"]
-            counts["strong_wins" if winner == strong else "weak_wins"] += 1
-    return dict(sorted(found.items()))
+    return winner_by_score(float(strong), float(weak))
 
 
 def _check(

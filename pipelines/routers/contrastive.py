@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from routeyard.pipelines.common.arrays import Floats, Ints, Vectors
+from routeyard.pipelines.common.machine import torch_in_one_thread
 from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.routers.base import mean_cost
 from routeyard.pipelines.routers.listed import listed
@@ -17,7 +18,6 @@ from routeyard.pipelines.routers.training import (
     TrainingBatch,
     head,
     logistic_loss,
-    one_thread,
 )
 from routeyard.schemas.errors import BadInput
 
@@ -284,7 +284,7 @@ class DescriptorRouter(Trained):
         """(n, D) unit vectors of questions in the space of the descriptors."""
         import torch
 
-        with one_thread(), torch.no_grad():
+        with torch_in_one_thread(), torch.no_grad():
             found = self._network(torch.from_numpy(np.ascontiguousarray(self.inputs(queries))))
         return unit(found.numpy())
 

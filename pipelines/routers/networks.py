@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from routeyard.pipelines.common.arrays import Array, Bools, Floats, Ints, Names, Vectors, ranked
+from routeyard.pipelines.common.machine import torch_in_one_thread
 from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.routers.base import mean_cost, model_means, strongest, usable
 from routeyard.pipelines.routers.listed import listed
@@ -25,7 +26,6 @@ from routeyard.pipelines.routers.training import (
     head,
     logistic_loss,
     masked_mean,
-    one_thread,
     probabilities,
     seeded,
     start_logits,
@@ -450,7 +450,7 @@ def serve(
     rng = np.random.default_rng(seed)
     order = rng.permutation(n)
     predictor = MessPlus(seed=seed, width=width)
-    with one_thread():
+    with torch_in_one_thread():
         start = start_logits(np.full(m, 0.5))
         network = seeded(lambda: predictor.build(vectors.shape[1], start), seed)
         optimiser = torch.optim.SGD(

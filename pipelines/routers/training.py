@@ -9,16 +9,15 @@ arXiv 2606.07587, appendix E.4); of equals, the one with the lower loss.
 from __future__ import annotations
 
 import copy
-import threading
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from routeyard.pipelines.common.arrays import Array, Floats, Ints, Vectors
+from routeyard.pipelines.common.machine import TORCH, torch_in_one_thread
 from routeyard.pipelines.common.matrix import Examples, Queries
 from routeyard.pipelines.routers.base import model_means, usable
 from routeyard.pipelines.routers.listed import Traits, deviations
@@ -28,39 +27,12 @@ from routeyard.pipelines.routers.listed import Traits, deviations
 # Not a router; `mlp`, `matrix_factorisation` and the pair routers
 # share it.
 
-#: Fits may run side by side in threads; the counter makes the first one in set torch to
-#: one thread and the last one out give it back.
-_LOCK = threading.Lock()
-_THREADS: list[int] = []
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Torch computes in one thread while any caller is inside.
-
-    These products are too small to share among threads, and with one thread
-    the order of sums is the same on every machine.
-    """
-    import torch
-
-    with _LOCK:
-        _THREADS.append(torch.get_num_threads())
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        with _LOCK:
-            had = _THREADS[0]
-            _THREADS.pop()
-            if not _THREADS:
-                torch.set_num_threads(had)
-
 
 def seeded(build: Any, seed: int) -> Any:
     """`build()` under torch's seed; its generator is process-wide, so one caller at a time."""
     import torch
 
-    with _LOCK:
+    with TORCH:
         state = torch.get_rng_state()
         torch.manual_seed(seed)
         try:
@@ -76,7 +48,7 @@ def drawn(draw: Any, generator: Any) -> Any:
     """
     import torch
 
-    with _LOCK:
+    with TORCH:
         state = torch.get_rng_state()
         torch.set_rng_state(generator.get_state())
         try:
@@ -150,7 +122,7 @@ def train_network(
             torch.from_numpy(known.astype(np.float32)),
         )
 
-    with one_thread():
+    with torch_in_one_thread():
         network = seeded(build, seed)
         step = adamw_step(list(network.parameters()), learning_rate, weight_decay)
         x, y, w = tensors(inputs, targets)
@@ -324,7 +296,7 @@ class Trained(ABC):
     def fit(self, train: Examples) -> Self:
         train = usable(train)
         x = self.inputs(train.queries)
-        with one_thread():
+        with torch_in_one_thread():
             network = self.begin(x.shape[1:], train)
             self._descend(network, train)
             self.settle(network, train)
@@ -439,7 +411,7 @@ class Trained(ABC):
 
         vectors = np.ascontiguousarray(self.inputs(queries))
         parts = []
-        with one_thread(), torch.no_grad():
+        with torch_in_one_thread(), torch.no_grad():
             for first in range(0, len(vectors), 2048):
                 some = torch.from_numpy(vectors[first : first + 2048])
                 parts.append(self.read(self._network, some).double().numpy())

@@ -14,8 +14,6 @@ from routeyard.pipelines.common.errors import BadInput, RecipeError
 from routeyard.pipelines.common.usage import sequence_logprob, tokens
 from routeyard.pipelines.curate import RULES
 from routeyard.pipelines.curate.preference import (
-    Compared,
-    Sides,
     delta,
     preference,
     record,
@@ -188,7 +186,14 @@ def test_swap_is_seeded_stable_and_changes_no_winner():
     assert first.added["preferences"].equals(again.added["preferences"])
     assert winners(first) == winners(other)
     sides = [
-        record(Sides(f"q{i}", "p", "big", "small", "a", "b"), "strong", basis="x", seed=0)
+        record(
+            {"query_id": f"q{i}", "prompt": "p"},
+            ("big", "small"),
+            "ab",
+            "strong",
+            basis="x",
+            seed=0,
+        )
         for i in range(400)
     ]
     share = sum(row["model_a"] == "big" for row in sides) / len(sides)
@@ -273,11 +278,11 @@ def test_pairs_from_correctness_and_judge_take_the_same_form():
 
 def test_tau_sweep_agrees_with_correctness_where_one_model_is_right():
     pairs = [
-        Compared(1.0, 0.5, False, True),  # δ = 0.5, weak wins and is right
-        Compared(1.0, 1.3, False, True),  # δ = 0.3, strong wins and is wrong
-        Compared(1.0, 1.05, True, False),  # δ = 0.05
-        Compared(0.0, 1.0, True, True),  # decided at any τ, but both are right
-        Compared(0.0, 0.0, None, True),
+        (1.0, 0.5, False, True),  # δ = 0.5, weak wins and is right
+        (1.0, 1.3, False, True),  # δ = 0.3, strong wins and is wrong
+        (1.0, 1.05, True, False),  # δ = 0.05
+        (0.0, 1.0, True, True),  # decided at any τ, but both are right
+        (0.0, 0.0, None, True),
     ]
     rows = {row["tau"]: row for row in tau_sweep(pairs, [0.4, 0.0, 0.1])}
     assert list(rows) == [0.0, 0.1, 0.4]
