@@ -212,8 +212,10 @@ def _of_the_server(error: Exception) -> str | None:
 
 
 def _call(words: list[str]) -> int:
-    from routeyard.flows.cli.tree import root
+    from routeyard.flows.cli.tree import renamed, root
 
+    if (old := renamed(words)) is not None:
+        raise old
     if words and words[0] in FLAGS:
         return complete(words)
     if words[:1] == ["help"] or not words:

@@ -33,6 +33,29 @@ GROUPS = {
     "cost": "What was paid, and prices.",
     "zoo": "The routers, and all of them under one protocol.",
 }
+#: A command of earlier days → the command that does its work.
+OLD = {
+    "rehearse": "build RECIPE --rehearse",
+    "recipe show": "recipe check RECIPE --print",
+    "sources list": "sources",
+    "sources show": "sources NAME",
+    "sources check": "sources NAME --check",
+    "audit metering": "audit WORKSPACE",
+    "audit labels": "audit BENCHMARK --labels",
+    "audit router": "audit CHOICES --release RELEASE",
+    "ledger": "cost ledger",
+    "prices": "cost prices",
+    "reprice": "cost reprice",
+    "view": "site --serve",
+    "shell": "query RELEASE",
+    "changelog": "diff BENCHMARK --changelog",
+    "preferences export": "export preferences",
+    "preferences import": "import preferences",
+    "zoo list": "zoo",
+    "zoo show": "zoo NAME",
+    "zoo stream": "zoo online RELEASE --alpha SHARE",
+    "arms": "compare RELEASE",
+}
 _HEADING = re.compile(r'"""(.*?)[."]')
 _COMMAND = re.compile(r'^def (\w+)_command\(.*?\n    """(.+?)(?:"""|\n)', re.DOTALL | re.MULTILINE)
 
@@ -99,6 +122,14 @@ def sections(group: str = "") -> dict[str, dict[str, str]]:
         elif not group and not any(word in rows for rows in found.values()):
             found.setdefault(one.heading, {})[word] = GROUPS.get(word, one.line)
     return found
+
+
+def renamed(words: list[str]) -> UnknownName | None:
+    """What an old name of a command is answered with; None for other words."""
+    for count in (2, 1):
+        if (now := OLD.get(name := " ".join(words[:count]))) is not None:
+            return UnknownName(f"`routeyard {name}` is now `routeyard {now}`")
+    return None
 
 
 _INTRODUCTION = "Builds benchmarks of LLM routers. `routeyard COMMAND --help` shows examples."

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from routeyard.flows.cli import _their_frames, run
-from routeyard.flows.cli.tree import GROUPS, added, commands, core
+from routeyard.flows.cli.tree import GROUPS, OLD, added, commands, core
 from tests.conftest import Call
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +53,23 @@ def test_commands_are_few_and_none_that_people_rely_on_is_lost() -> None:
     assert set(commands()) >= KEPT
     assert len(core()) <= 36
     assert len(added()) <= 10
+    assert not set(OLD) & set(commands())
+
+
+@pytest.mark.extensions
+@pytest.mark.parametrize("old", OLD)
+def test_an_old_name_ends_with_one_line_that_names_the_new_one(
+    old: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (old.split(), [*old.split(), "x", "--json"]):
+        assert run(words) == 2
+        said = capsys.readouterr().err
+        assert said == f"error: `routeyard {old}` is now `routeyard {OLD[old]}`\n"
+    # The new one is a command, and has the options that the line names.
+    new = [word for word in OLD[old].split() if not word.isupper()]
+    assert run([*[one for one in new if not one.startswith("--")][:2], "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(one in shown for one in new)
 
 
 def test_every_command_module_is_listed() -> None:
