@@ -151,7 +151,7 @@ WITH measured AS (
 ), beside AS (
     SELECT tops.what, tops.arm, tops.value, tops.number, tops.n, tops.above,
            coalesce(sum(near.number), 0) AS below, coalesce(max(near.number), 0) AS most,
-           floor(tops.value)::BIGINT AS whole
+           try_cast(floor(tops.value) AS HUGEINT) AS whole
     FROM tops LEFT JOIN counted AS near ON near.what = tops.what AND near.arm = tops.arm
         AND near.value >= 0.85 * tops.value AND near.value < tops.value
     GROUP BY ALL
@@ -164,8 +164,8 @@ WITH measured AS (
     GROUP BY what, arm
 )
 SELECT what, value, arm, arm_name AS about, list(row ORDER BY row) AS rows,
-       format('{:,} of {:,} answers have exactly {:,} {}: they were cut off at a limit{}', count(*), n::BIGINT,
-              round_even(value, 0)::BIGINT, what,
+       format('{:,} of {:,} answers have exactly {:,.0f} {}: they were cut off at a limit{}', count(*), n::BIGINT,
+              value, what,
               coalesce(format('; {:.0f} % of them are right', 100 * avg(score)), '')) AS says
 FROM piled JOIN measured USING (what, arm, value) GROUP BY what, value, arm, arm_name, n
 
