@@ -239,8 +239,8 @@ def _unshared(
     """
     rows = connection.execute(
         "SELECT model_id, list((query_id, sample, requested_at, prompt_tokens, cache_read_tokens)),"
-        " count(requested_at) FROM a WHERE NOT several GROUP BY model_id "
-        "HAVING bool_or(cache_read_tokens > 0) ORDER BY model_id"
+        " count(requested_at) FROM a WHERE NOT several AND model_id IN (SELECT model_id FROM a "
+        "WHERE NOT several AND cache_read_tokens > 0) GROUP BY model_id ORDER BY model_id"
     ).fetchall()
     prompts = dict(connection.execute("SELECT query_id, prompt FROM prompts").fetchall())
     endpoints = Counter(_endpoint(one, row, names) for one, row in stated.items())

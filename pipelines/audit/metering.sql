@@ -66,7 +66,8 @@ WHERE coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0) > prompt_
 -- Answers that read more tokens than any prompt of the model had within the time to live. Answers
 -- without a time, and those of several calls, are not judged.
 WITH single AS (
-    SELECT *, count(requested_at) OVER (PARTITION BY model_id) AS timed FROM a WHERE NOT several
+    SELECT *, count(requested_at) OVER (PARTITION BY model_id) AS timed FROM a
+    WHERE NOT several AND EXISTS (FROM a WHERE cache_read_tokens > 0)
 ), sent AS (
     SELECT *, max(prompt_tokens) OVER (
         PARTITION BY model_id ORDER BY sent
@@ -113,18 +114,20 @@ WHERE 0.6745 * (log - middle) / mad > $latency_z AND exp(log) > exp(middle) + $l
 QUALIFY count(*) OVER (PARTITION BY model_id) >= $latency_min_outliers
 
 -- name: price_unknown
-SELECT *, n AS judged, 'answers of unknown cost, as ' || CASE
-    WHEN NOT priced THEN 'the model has no price'
-    WHEN bool_or(coalesce(cache_read_tokens > 0 AND price_cache_read IS NULL, false)) OVER own
-         AND bool_or(coalesce(cache_write_tokens > 0 AND price_cache_write IS NULL, false)) OVER own
-    THEN 'the model has no price_cache_read and no price_cache_write'
-    WHEN bool_or(coalesce(cache_read_tokens > 0 AND price_cache_read IS NULL, false)) OVER own
-    THEN 'the model has no price_cache_read'
-    WHEN bool_or(coalesce(cache_write_tokens > 0 AND price_cache_write IS NULL, false)) OVER own
-    THEN 'the model has no price_cache_write'
-    ELSE 'their tokens are not known' END AS says
-FROM a JOIN models USING (model_id) WHERE cost_usd IS NULL AND NOT declined
-WINDOW own AS (PARTITION BY model_id)
+WITH unpriced AS (
+    SELECT * FROM a JOIN models USING (model_id) WHERE cost_usd IS NULL AND NOT declined
+), causes AS (
+    SELECT model_id, coalesce(bool_or(cache_read_tokens > 0 AND price_cache_read IS NULL), false) AS read,
+           coalesce(bool_or(cache_write_tokens > 0 AND price_cache_write IS NULL), false) AS written,
+           CASE WHEN NOT any_value(priced) THEN 'the model has no price'
+                WHEN read AND written THEN 'the model has no price_cache_read and no price_cache_write'
+                WHEN read THEN 'the model has no price_cache_read'
+                WHEN written THEN 'the model has no price_cache_write'
+                ELSE 'their tokens are not known' END AS cause
+    FROM unpriced GROUP BY model_id
+)
+SELECT *, n AS judged, 'answers of unknown cost, as ' || cause AS says
+FROM unpriced JOIN causes USING (model_id)
 
 -- name: price_mismatch
 -- Tables that are off by ten have been published: the provider's figure shows it.
