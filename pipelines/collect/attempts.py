@@ -8,7 +8,7 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from routeyard.pipelines.collect.budget import Price, Tally, cost_of
 from routeyard.pipelines.collect.ledger import Attempt, Ledger
@@ -23,103 +23,86 @@ CHUNK = 64
 HELD_WAIT_S = 0.5
 
 
-class _Claimed(NamedTuple):
-    granted: list[Request]
-    held: list[Request]
-    settled: int
-    size: int
-
-
-async def claimed(
-    source: Iterator[Request],
-    ledger: Ledger,
-    *,
-    after: int,
-    tally: Tally,
-    halted: Callable[[], bool],
-    sleep: Callable[[float], Awaitable[None]],
-) -> AsyncIterator[Request]:
-    """Requests that are ours to send; those another process holds come last.
-
-    The next chunk is claimed while this one is sent. What was claimed and not
-    given out when the run halts is released.
+@dataclass(frozen=True)
+class Claims:
+    """Claims requests for one worker, and knows when to give them up.
 
     Args:
         after: `ledger.position()` when the plan was made; what was settled since then
             counts in `tally.elsewhere`.
+        halted: Whether nothing more is sent.
+        sleep: Waits no longer than the run lasts.
     """
-    held: list[Request] = []
-    upcoming = _claim(ledger, list(itertools.islice(source, CHUNK)), after)
-    while True:
-        granted, waiting, settled, size = await upcoming
-        tally.elsewhere += settled
-        held += waiting
-        tally.held = 0 if size else sum(len(one.samples) for one in held)
-        if size:
-            upcoming = _claim(ledger, list(itertools.islice(source, CHUNK)), after)
-        for position, request in enumerate(granted):
-            if halted():
-                for rest in granted[position:]:
-                    ledger.release(rest.keys)
-                if size:
-                    for rest in (await upcoming).granted:
-                        ledger.release(rest.keys)
-                return
-            yield request
-        if not size:
-            if not held or halted():
-                return
-            await sleep(HELD_WAIT_S)
-            again, held = held, []
-            upcoming = _claim(ledger, again, after, last=True)
 
+    _ledger: Ledger
+    _after: int
+    _tally: Tally
+    _halted: Callable[[], bool]
+    _sleep: Callable[[float], Awaitable[None]]
 
-async def still_ours(
-    request: Request,
-    ledger: Ledger,
-    *,
-    after: int,
-    tally: Tally,
-    halted: Callable[[], bool],
-    sleep: Callable[[float], Awaitable[None]],
-) -> Request | None:
-    """What is left to send of a claimed request whose lease may have lapsed; null for nothing.
+    async def each(self, source: Iterator[Request]) -> AsyncIterator[Request]:
+        """Requests that are ours to send; those another process holds come last.
 
-    What another process holds by now is waited for.
-    """
-    left: Request | None = request
-    while left and not halted() and not ledger.holds(left.keys):
-        claim = await asyncio.wrap_future(ledger.claim(left.keys, after=after))
-        tally.elsewhere += len(claim.settled)
-        wanted = {*claim.granted, *claim.held}
-        left = left.only(s for h, s in left.keys if (h, s) in wanted)
-        if not claim.held:
-            break
-        await sleep(HELD_WAIT_S)
-    return left
+        The next chunk is claimed while this one is sent. What was claimed and not
+        given out when the run halts is released.
+        """
+        held: list[Request] = []
+        chunk = list(itertools.islice(source, CHUNK))
+        upcoming = asyncio.ensure_future(self._claim(chunk))
+        while True:
+            granted, waiting = await upcoming
+            held += waiting
+            more = bool(chunk)
+            self._tally.held = 0 if more else sum(len(one.samples) for one in held)
+            if more:
+                chunk = list(itertools.islice(source, CHUNK))
+                upcoming = asyncio.ensure_future(self._claim(chunk))
+            for position, request in enumerate(granted):
+                if self._halted():
+                    rest = granted[position:] + ((await upcoming)[0] if more else [])
+                    for one in rest:
+                        self._ledger.release(one.keys)
+                    return
+                yield request
+            if not more:
+                if not held or self._halted():
+                    return
+                await self._sleep(HELD_WAIT_S)
+                again, held = held, []
+                upcoming = asyncio.ensure_future(self._claim(again))
 
+    async def still_ours(self, request: Request) -> Request | None:
+        """What is left to send of a claimed request whose lease may have lapsed; null for nothing.
 
-def _claim(
-    ledger: Ledger, requests: list[Request], after: int, *, last: bool = False
-) -> asyncio.Future[_Claimed]:
-    return asyncio.ensure_future(_claim_now(ledger, requests, after, last))
+        What another process holds by now is waited for.
+        """
+        left: Request | None = request
+        while left and not self._halted() and not self._ledger.holds(left.keys):
+            claim = await asyncio.wrap_future(self._ledger.claim(left.keys, after=self._after))
+            self._tally.elsewhere += len(claim.settled)
+            wanted = {*claim.granted, *claim.held}
+            left = left.only(s for h, s in left.keys if (h, s) in wanted)
+            if not claim.held:
+                break
+            await self._sleep(HELD_WAIT_S)
+        return left
 
-
-async def _claim_now(ledger: Ledger, requests: list[Request], after: int, last: bool) -> _Claimed:
-    """What is granted, what others hold, answers settled since the plan, and the chunk's size."""
-    if not requests:
-        return _Claimed([], [], 0, 0)
-    keys = [key for request in requests for key in request.keys]
-    claim = await asyncio.wrap_future(ledger.claim(keys, after=after))
-    ours, theirs = set(claim.granted), set(claim.held)
-    granted: list[Request] = []
-    held: list[Request] = []
-    for request in requests:
-        for wanted, kept in ((ours, granted), (theirs, held)):
-            part = request.only(s for h, s in request.keys if (h, s) in wanted)
-            if part:
-                kept.append(part)
-    return _Claimed(granted, held, len(claim.settled), 0 if last else len(requests))
+    async def _claim(self, requests: list[Request]) -> tuple[list[Request], list[Request]]:
+        """What is granted of a chunk, and what others hold."""
+        if not requests:
+            return [], []
+        keys = [key for request in requests for key in request.keys]
+        claim = await asyncio.wrap_future(self._ledger.claim(keys, after=self._after))
+        self._tally.elsewhere += len(claim.settled)
+        ours, theirs = set(claim.granted), set(claim.held)
+        granted: list[Request] = []
+        held: list[Request] = []
+        for request in requests:
+            for wanted, kept in ((ours, granted), (theirs, held)):
+                part = request.only(s for h, s in request.keys if (h, s) in wanted)
+                if part:
+                    kept.append(part)
+        return granted, held
 
 
 OnStored = Callable[[Sequence[Attempt]], None]

@@ -1,9 +1,10 @@
 """One connection pool per provider: sends a request body, returns an answer or a `CallFault`.
 
-Completions and files go through `http.py`, uploads and the start of a batch through
-the `openai` client, which neither retries nor follows. What a body says comes in
-through `http.py`, because a server is not trusted to send what its API
-promises, nor to keep a key to itself.
+Completions and files are asked through aiohttp itself: the models of requests and responses, the
+headers and the addresses that a client library makes anew for each call took three fifths of a
+call. Uploads and the start of a batch go through the `openai` client. Neither retries or follows
+redirects. What a body says comes in through `http.py`, because a server is not trusted to send
+what its API promises, nor to keep a key to itself.
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import os
+import re
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from routeyard.pipelines.collect.http import (
     ACCEPTED,
     MOST_BYTES,
-    Connections,
+    MOST_FILE_BYTES,
     Decoder,
     Secret,
     Timeouts,
@@ -32,6 +36,7 @@ from routeyard.pipelines.collect.http import (
     decoded,
     refusal,
     retry_after,
+    silent,
 )
 from routeyard.pipelines.collect.ledger import Ledger
 from routeyard.pipelines.collect.reply import CallFault, ModelReply, read_json
@@ -151,6 +156,9 @@ def _is_number(value: Any) -> bool:
 
 
 _Made = TypeVar("_Made")
+#: Seconds after which an idle connection is closed.
+_KEPT_S = 30.0
+_LINE_END = re.compile(rb"\r\n|\r|\n")
 #: Seconds for what a server sends after the end of a stream, so that its connection is used again.
 _REST_S = 1.0
 
@@ -172,7 +180,8 @@ class Client:
         connections: Calls in flight at most; each has a connection that is reused.
         timeouts: Seconds after which a call is given up, and its parts.
         stream: Ask for server-sent events, which gives the time to first token.
-        use_proxies: Use proxies and `.netrc` of the machine: they see prompts and answers.
+        use_proxies: Use `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` (they see prompts
+            and answers); `.netrc` never is.
     """
 
     def __init__(
@@ -187,22 +196,20 @@ class Client:
         self.provider = provider
         self.secret = Secret.of(provider)
         self.streams = stream
+        self._address = address_of(provider)
+        self._connections = connections
         self._timeouts = timeouts
         self._use_proxies = use_proxies
-        self._http = Connections(
-            address_of(provider),
-            self.secret,
-            number=connections,
-            timeouts=timeouts,
-            use_proxies=use_proxies,
-        )
+        self._proxy = _proxy(self._address) if use_proxies else None
+        self._open: Any = None
         self._files: Any = None
 
     async def __aenter__(self) -> Client:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._http.close()
+        if self._open is not None:
+            await self._open.close()
         if self._files is not None:
             await self._files.close()
 
@@ -217,18 +224,18 @@ class Client:
         if self.streams:
             data, first = await self._guarded(self._streamed(path, body, sent))
         else:
-            content = await self._guarded(self._http.read("POST", path, body))
+            content = await self._guarded(self._read("POST", path, body))
             data = decoded(content, self.secret)
         reply = completion(data, self.secret, tools=bool(body.get("tools")))
         return TimedReply(reply, time.perf_counter() - sent, first)
 
     async def get(self, path: str) -> dict[str, Any]:
         """The JSON object behind a GET, e.g. `/batches/<id>`."""
-        return decoded(await self._guarded(self._http.read("GET", path)), self.secret)
+        return decoded(await self._guarded(self._read("GET", path)), self.secret)
 
     async def lines(self, path: str) -> Iterator[dict[str, Any]]:
         """The JSON objects in a file of lines; any other line is left out."""
-        content = await self._guarded(self._http.read("GET", path))
+        content = await self._guarded(self._read("GET", path))
         return _objects(content, self.secret)
 
     async def upload(self, content: bytes) -> str:
@@ -255,6 +262,97 @@ class Client:
 
     # -- transport -----------------------------------------------------------------
 
+    async def _read(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
+        """The decompressed body of a response.
+
+        Raises:
+            CallFault: refused, too large, silent, or not as its headers say.
+            aiohttp.ClientError: no connection, or one that broke.
+        """
+        response = await self._head(method, path, body)
+        async with response:
+            return await self._whole(response, path)
+
+    async def _events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[str]:
+        """The lines of a stream of server-sent events, each as soon as it is there."""
+        response = await self._head("POST", path, body)
+        async with response:
+            held = b""
+            async for piece in self._pieces(response, MOST_BYTES):
+                *whole, held = _LINE_END.split(held + piece)
+                if whole and not held and piece.endswith(b"\r"):
+                    held = whole.pop() + b"\r"  # its line feed may come with the next piece
+                for line in whole:
+                    yield line.decode("utf-8", "replace")
+            for line in _LINE_END.split(held):
+                yield line.decode("utf-8", "replace")
+
+    async def _head(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
+        """The response once its head is there and says success."""
+        data = None
+        if body is not None:
+            text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            data = text.encode()
+        response = await self._session().request(
+            method, self._address + path, data=data, proxy=self._proxy, allow_redirects=False
+        )
+        if 200 <= response.status < 300:
+            return response
+        async with response:
+            said = await self._whole(response, path)
+        wait = retry_after(response.headers)
+        raise refusal(response.status, said, self.secret, wait=wait)
+
+    async def _whole(self, response: Any, path: str) -> bytes:
+        most = MOST_FILE_BYTES if path.endswith("/content") else MOST_BYTES
+        return b"".join([piece async for piece in self._pieces(response, most)])
+
+    async def _pieces(self, response: Any, most: int) -> AsyncGenerator[bytes]:
+        decoder = Decoder(response.headers.get("content-encoding"), most)
+        content, idle_s = response.content, self._timeouts.idle_s
+        while True:
+            try:
+                async with asyncio.timeout(idle_s):
+                    piece = await content.readany()
+            except TimeoutError:
+                raise silent(idle_s) from None
+            if not piece:
+                return
+            yield decoder.feed(piece)
+
+    def _session(self) -> Any:
+        """Made with the first request: a session belongs to the loop that runs then."""
+        if self._open is None:
+            import aiohttp
+
+            connector = aiohttp.TCPConnector(
+                limit=self._connections, keepalive_timeout=_KEPT_S, ssl=_certificates(self._address)
+            )
+            self._open = aiohttp.ClientSession(
+                connector=connector,
+                headers=self._headers(),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
+                timeout=aiohttp.ClientTimeout(sock_connect=self._timeouts.connect),
+            )
+        return self._open
+
+    def _headers(self) -> dict[str, str]:
+        """What every request says; kept nowhere, as it holds the key."""
+        headers = {
+            "accept": "application/json",
+            "accept-encoding": ACCEPTED,
+            "content-type": "application/json",
+            "user-agent": "routeyard",
+        }
+        # A local server needs no key and may insist on one; a public list may refuse a wrong one.
+        if self.secret.value or self._use_proxies:
+            headers["authorization"] = f"Bearer {self.secret.value or 'none'}"
+        if urlsplit(self._address).hostname == "api.openai.com":
+            named = {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
+            headers |= {k: os.environ[v] for k, v in named.items() if os.environ.get(v)}
+        return headers
+
     def _openai(self) -> Any:
         """The client of uploads and batches, made when one is needed."""
         if self._files is None:
@@ -264,7 +362,7 @@ class Client:
             # First byte and silence are watched here; the transport only bounds connecting.
             timeout = httpx2.Timeout(None, connect=self._timeouts.connect)
             self._files = openai.AsyncOpenAI(
-                base_url=address_of(self.provider),
+                base_url=self._address,
                 # A local server needs none, and the library insists on a text.
                 api_key=self.secret.value or "none",
                 max_retries=0,
@@ -300,7 +398,7 @@ class Client:
     ) -> tuple[dict[str, Any], float | None]:
         assembled = Assembled()
         first: float | None = None
-        lines = self._http.lines(path, body)
+        lines = self._events(path, body)
         try:
             async with asyncio.timeout(None) as rest, aclosing(lines):
                 async for line in lines:
@@ -341,6 +439,31 @@ class Client:
         unreachable = any(isinstance(cause, never) for cause in causes)
         message = f"{type(first).__name__}: {first}"
         return CallFault(kind, message, maybe_billed=not unreachable, unreachable=unreachable)
+
+
+def _certificates(address: str) -> Any:
+    """Whom to trust: the machine's list and certifi's, or what `SSL_CERT_FILE` or `_DIR` names."""
+    if not address.startswith("https:"):
+        return True
+    import ssl
+
+    trusted = ssl.create_default_context()
+    if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
+        import certifi
+
+        trusted.load_verify_locations(certifi.where())
+    return trusted
+
+
+def _proxy(address: str) -> str | None:
+    """The machine's proxy for an address."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(address)
+    if proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    proxies = getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 def _objects(content: bytes, secret: Secret) -> Iterator[dict[str, Any]]:

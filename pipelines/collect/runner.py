@@ -21,12 +21,11 @@ from typing import Any, Protocol
 from routeyard.pipelines.collect.attempts import (
     AttemptOutcome,
     AttemptWriter,
+    Claims,
     OnStored,
     Origin,
     answered_rows,
-    claimed,
     failed_rows,
-    still_ours,
 )
 from routeyard.pipelines.collect.budget import (
     BudgetLedger,
@@ -322,15 +321,7 @@ class ModelWorker:
         self._usage = UsageWatch()
         #: Ask for one sample per call: the server gave fewer than `n`.
         self.single = False
-
-        #: How requests are claimed.
-        self._how: dict[str, Any] = {
-            "ledger": run.ledger,
-            "after": run.after,
-            "tally": self.tally,
-            "halted": lambda: self.halted,
-            "sleep": run.sleep,
-        }
+        self._claims = Claims(run.ledger, run.after, self.tally, lambda: self.halted, run.sleep)
 
     @property
     def halted(self) -> bool:
@@ -340,7 +331,7 @@ class ModelWorker:
         """Send every request of the queue; returns when the last call has ended."""
         calls: set[asyncio.Task[None]] = set()
         try:
-            async for request in claimed(self.queue.requests, **self._how):
+            async for request in self._claims.each(self.queue.requests):
                 for part in request.singly() if self.single else (request,):
                     await self.gate.window.enter()
                     if self.halted:
@@ -361,7 +352,7 @@ class ModelWorker:
         left: Request | None = request
         failed, number = False, 1
         try:
-            while left and (left := await still_ours(left, **self._how)):
+            while left and (left := await self._claims.still_ours(left)):
                 outcome = await self._attempt(left, number)
                 if outcome.left is None:
                     return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from routeyard.pipelines.collect.attempts import claimed
+from routeyard.pipelines.collect.attempts import Claims
 from routeyard.pipelines.collect.budget import Tally
 from routeyard.pipelines.collect.request import CHAT_COMPLETIONS, Request, RequestSettings
 from routeyard.pipelines.collect.sqlite import SqliteLedger
@@ -34,10 +34,8 @@ def test_what_others_hold_is_counted_while_it_is_waited_for(tmp_path: Path) -> N
             other.flush()
 
         async def all_of_them() -> list[str]:
-            given = claimed(
-                iter(wanted), ours, after=0, tally=tally, halted=lambda: False, sleep=sleep
-            )
-            return [one.query_id async for one in given]
+            claims = Claims(ours, 0, tally, lambda: False, sleep)
+            return [one.query_id async for one in claims.each(iter(wanted))]
 
         assert asyncio.run(all_of_them()) == ["q2", "q3", "q4", "q0", "q1"]
     assert waited == [2]

@@ -148,7 +148,7 @@ def test_lines_of_a_stream_end_at_line_feeds_only(cut: int) -> None:
     """Not at U+2028 and its like, which JSON allows within a text; nor where a piece ends."""
     import asyncio
 
-    from routeyard.pipelines.collect.http import Connections, Secret
+    from routeyard.pipelines.collect.client import Client
 
     sent = 'data: {"a": "é\u2028b\x85c"}\r\n\rdata: 2\n\ndata: [DONE]'.encode()
     pieces = [sent[i : i + cut] for i in range(0, len(sent), cut)] + [b""]
@@ -168,15 +168,14 @@ def test_lines_of_a_stream_end_at_line_feeds_only(cut: int) -> None:
         async def __aexit__(self, *_: object) -> None: ...
 
     async def read() -> list[str]:
-        made = Connections(
-            "http://h/v1", Secret(None), number=1, timeouts=limits.Timeouts(), use_proxies=False
-        )
+        provider = Provider(name="p", base_url="http://h/v1")
+        made = Client(provider, connections=1, timeouts=limits.Timeouts(), use_proxies=False)
 
         async def head(*_: Any) -> Any:
             return Opened()
 
         made._head = head  # type: ignore[method-assign]
-        return [line async for line in made.lines("/chat/completions", {})]
+        return [line async for line in made._events("/chat/completions", {})]
 
     lines = [line for line in asyncio.run(read()) if line]
     assert lines == ['data: {"a": "é\u2028b\x85c"}', "data: 2", "data: [DONE]"]
