@@ -58,18 +58,20 @@ def _key(value: Any) -> Any:
     raise Refused("the pickle has a key that is neither text nor a number")
 
 
-class _Reader(pickle._Unpickler):  # type: ignore[name-defined,misc]  # the one written in Python
+class _Reader(pickle._Unpickler):  # the one written in Python
     """Every opcode that calls, sets a state or hashes a value has its own function here."""
 
     stack: list[Any]
+    pop_mark: Callable[[], list[Any]]
 
     def find_class(self, module: str, name: str) -> Name:
         return Name(module, name)
 
-    def _outside(self, *_: Any) -> None:
+    def persistent_load(self, pid: Any) -> Any:
         raise Refused("the pickle refers to things outside itself")
 
-    persistent_load = get_extension = _outside
+    def get_extension(self, code: Any) -> Any:
+        raise Refused("the pickle refers to things outside itself")
 
     def _instantiate(self, name: Any, arguments: Any, named: Any = None) -> None:
         if not isinstance(name, Name) or not isinstance(arguments, tuple | list):
@@ -121,7 +123,7 @@ class _Reader(pickle._Unpickler):  # type: ignore[name-defined,misc]  # the one 
     def load_frozenset(self) -> None:
         self.stack.append(frozenset(map(_key, self.pop_mark())))
 
-    dispatch = pickle._Unpickler.dispatch | {  # type: ignore[attr-defined]
+    dispatch = pickle._Unpickler.dispatch | {
         pickle.REDUCE[0]: load_reduce,
         pickle.NEWOBJ[0]: load_reduce,
         pickle.NEWOBJ_EX[0]: load_newobj_ex,
