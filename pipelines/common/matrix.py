@@ -42,7 +42,7 @@ from routeyard.pipelines.common.errors import few
 from routeyard.pipelines.common.staging import column_batches, positions, positions_within
 from routeyard.schemas import OUTCOMES, QUERIES, SPLITS, StoredTable
 from routeyard.schemas.contracts import TableStore
-from routeyard.schemas.errors import BadInput, did_you_mean
+from routeyard.schemas.errors import BadInput
 from routeyard.schemas.images import IMAGES, PLAIN_MARK, UNSEEN
 from routeyard.schemas.questions import marks_of
 from routeyard.schemas.release import WITHHELD
@@ -433,11 +433,6 @@ def label_matrix(tables: Mapping[str, pa.Table | StoredTable], *, where: str) ->
     return LabelMatrix(models, queries, task, tasks, correct, known)
 
 
-def accuracy(right: Ints, count: Ints) -> Floats:
-    """right / count, NaN where there is no label: no accuracy is not accuracy 0."""
-    return ratio(right, count)
-
-
 def _whole(table: pa.Table | StoredTable) -> pa.Table:
     return table if isinstance(table, pa.Table) else table.read()
 
@@ -500,26 +495,17 @@ def signals_of(
     return {name: values for name, values in found.items() if not np.isnan(values).all()}
 
 
-def states_of(
-    states: pa.Table | None, query_ids: pa.Array, model: str | None = None
-) -> tuple[Vectors | None, str]:
+def states_of(states: pa.Table | None, query_ids: pa.Array) -> tuple[Vectors | None, str]:
     """((n, L, d) hidden states of one model, its name); NaN rows for questions not read.
 
-    Args:
-        model: the first name in order when None.
+    Of several models the first name in order is taken.
 
     Raises:
-        BadInput: there is no such model, or its vectors differ in width or its
-            questions in layers.
+        BadInput: its vectors differ in width or its questions in layers.
     """
     if states is None or not states.num_rows:
         return None, ""
-    names = sorted(set(states.column("model_id").to_pylist()))
-    chosen = model or names[0]
-    if chosen not in names:
-        raise BadInput(
-            f"there are no hidden states of {chosen!r}", next_step=did_you_mean(chosen, names)
-        )
+    chosen = min(states.column("model_id").to_pylist())
     part = states.filter(pc.equal(states.column("model_id"), chosen))
     rows = codes(part.column("query_id"), query_ids)
     part, rows = part.filter(pa.array(rows >= 0)), rows[rows >= 0]

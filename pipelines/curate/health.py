@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from routeyard.pipelines.common.matrix import LabelMatrix, accuracy, label_matrix
+from routeyard.pipelines.common.arrays import ratio
+from routeyard.pipelines.common.matrix import LabelMatrix, label_matrix
 from routeyard.pipelines.curate.dedup import dedup
 from routeyard.pipelines.curate.prune import ONE, greedy_order, jaccard_fixed, model_accuracy
 from routeyard.pipelines.curate.search import query_vectors
@@ -154,7 +155,7 @@ def health(
 
 def _tasks(matrix: LabelMatrix, scores: Specialist) -> pa.Table:
     right, count = matrix.by_task()
-    values = accuracy(right, count)
+    values = ratio(right, count)
     hard, _ = difficulty(matrix)
     known: NDArray[np.bool_] = np.asarray(~np.isnan(values).all(axis=0))
     levels = np.where(np.isnan(values), -np.inf, values)
@@ -193,7 +194,7 @@ def _models(
         {
             "model_id": pa.array(matrix.models, pa.string()),
             "accuracy": _nullable(
-                accuracy((matrix.correct & matrix.known).sum(axis=1), matrix.known.sum(axis=1))
+                ratio((matrix.correct & matrix.known).sum(axis=1), matrix.known.sum(axis=1))
             ),
             "labels": known,
             "coverage": known / max(len(matrix.queries), 1),

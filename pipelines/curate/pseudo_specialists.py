@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from routeyard.pipelines.common.arrays import Floats
-from routeyard.pipelines.common.matrix import LabelMatrix, accuracy, label_matrix
+from routeyard.pipelines.common.arrays import Floats, ratio
+from routeyard.pipelines.common.matrix import LabelMatrix, label_matrix
 from routeyard.pipelines.curate.rule import Curated, Rule, refused
 from routeyard.pipelines.curate.task_analysis import known_mean
 from routeyard.schemas import LABELS, MODELS, RESPONSES
@@ -115,7 +115,7 @@ def target_tasks(
     Hardest first; of equals the larger one, then the one of the first question.
     """
     right, count = matrix.by_task()
-    values = accuracy(right, count)
+    values = ratio(right, count)
     sizes = np.bincount(matrix.task, minlength=len(matrix.tasks))
     found: list[tuple[float, int, str, str]] = []
     for t, name in enumerate(matrix.tasks):
@@ -243,7 +243,7 @@ def pseudo_specialists(
 
 def _mean_and_best(matrix: LabelMatrix) -> tuple[Floats, Floats]:
     """(t,) mean and best accuracy of the real models on each task; NaN and −∞ without labels."""
-    values = accuracy(*matrix.by_task())
+    values = ratio(*matrix.by_task())
     best = np.where(np.isnan(values), -np.inf, values).max(axis=0, initial=-np.inf)
     return known_mean(values, axis=0), best
 

@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from routeyard.pipelines.common.arrays import Floats, Ints, Vectors
-from routeyard.pipelines.common.matrix import LabelMatrix, accuracy, in_drawn_order
+from routeyard.pipelines.common.arrays import Floats, Ints, Vectors, ratio
+from routeyard.pipelines.common.matrix import LabelMatrix, in_drawn_order
 from routeyard.schemas.contracts import register
 
 
@@ -58,7 +58,7 @@ def specialist_scores(
             Ties go to the lower cost, then to what the labels draw: never to a name.
     """
     right, count = matrix.by_task()
-    by_task = accuracy(right, count)
+    by_task = ratio(right, count)
     overall = overall_accuracy(right, count, weighting)
     # A cost that is not known becomes NaN.
     prices = np.array([cost.get(model) for model in matrix.models], dtype=np.float64)
@@ -106,14 +106,14 @@ def _drawn(matrix: LabelMatrix, among: Sequence[int]) -> int:
 
 def known_mean(values: Floats, *, axis: int) -> Floats:
     """Mean over an axis without its NaN; NaN where nothing else is."""
-    return accuracy(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))
+    return ratio(np.nansum(values, axis=axis), (~np.isnan(values)).sum(axis=axis))
 
 
 def overall_accuracy(right: Ints, count: Ints, weighting: Literal["query", "task"]) -> Floats:
     """(m,) accuracy over all labels, or the mean over the tasks that have labels."""
     if weighting == "query":
-        return accuracy(right.sum(axis=1), count.sum(axis=1))
-    return known_mean(accuracy(right, count), axis=1)
+        return ratio(right.sum(axis=1), count.sum(axis=1))
+    return known_mean(ratio(right, count), axis=1)
 
 
 def difficulty(matrix: LabelMatrix) -> tuple[Floats, Floats]:
@@ -121,11 +121,11 @@ def difficulty(matrix: LabelMatrix) -> tuple[Floats, Floats]:
 
     NaN for a query without labels; it does not enter its task's mean.
     """
-    by_query = 1 - accuracy((matrix.correct & matrix.known).sum(axis=0), matrix.known.sum(axis=0))
+    by_query = 1 - ratio((matrix.correct & matrix.known).sum(axis=0), matrix.known.sum(axis=0))
     valid = ~np.isnan(by_query)
     n = np.bincount(matrix.task[valid], minlength=len(matrix.tasks))
     total = np.bincount(matrix.task[valid], by_query[valid], minlength=len(matrix.tasks))
-    return accuracy(total, n), by_query
+    return ratio(total, n), by_query
 
 
 def average_ranks(matrix: LabelMatrix) -> tuple[Floats, Ints]:
@@ -134,7 +134,7 @@ def average_ranks(matrix: LabelMatrix) -> tuple[Floats, Ints]:
     A model without labels in a task has no rank there; a model that wins nearly
     every task dominates the pool.
     """
-    values = accuracy(*matrix.by_task())
+    values = ratio(*matrix.by_task())
     ranks = np.full_like(values, np.nan)
     for task, column in enumerate(values.T):  # `scipy.stats` alone takes a second to import
         known = np.flatnonzero(~np.isnan(column))

@@ -74,8 +74,6 @@ def test_hidden_states_stand_by_layer_and_half_read_questions_are_refused() -> N
     assert found is not None
     assert found[2].tolist() == [[3, 4], [5, 6]]
     assert np.isnan(found[1]).all()
-    with pytest.raises(BadInput, match="no hidden states of 'n'"):
-        states_of(states(rows), IDS, "n")
     with pytest.raises(BadInput, match="differ in length"):
         states_of(states([("q0", "m", 0, [1.0]), ("q1", "m", 0, [1.0, 2.0])]), IDS)
 

@@ -88,6 +88,25 @@ def test_stack_global_with_a_dotted_name_is_refused(tmp_path):
         load(path)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"Pname\n.",  # a persistent id
+        b"\x82\x01.",  # an extension of `copyreg`
+        b"\x80\x04K\x05)R.",  # a call of a number
+        b"\x80\x04]K\x05b.",  # the state of a list
+        b"\x80\x04]N}\x92.",  # a list as a class
+        b"(cos\nsystem\nS'true'\no.",
+        b"(S'true'\nios\nsystem\n.",
+    ],
+)
+def test_what_lies_outside_and_what_is_no_name_is_not_called(tmp_path, body):
+    path = tmp_path / "x.pkl"
+    path.write_bytes(body)
+    with pytest.raises((Unsafe, SourceError)):
+        load(path)
+
+
 def test_a_cut_pickle_is_named(tmp_path):
     path = tmp_path / "x.pkl"
     path.write_bytes(pickle.dumps({"a": np.arange(1000)})[:-100])
