@@ -451,7 +451,7 @@ def _flat(text: str, where: str) -> None:
             if depth > DEEPEST:
                 raise _too_deep(where, token.start_mark)
     except yaml.scanner.ScannerError as error:
-        # Newer builds of the parser have a limit of their own, and read ahead up to it.
+        # Newer builds of the parser have a limit too, and read ahead up to it.
         if "nesting depth" in str(error):
             raise _too_deep(where, error.problem_mark) from error
         raise
