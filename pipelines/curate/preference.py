@@ -1000,6 +1000,10 @@ BASES = ("semantic_entropy", "correctness", "judge")
 Assess = Callable[[Sequence[tuple[str, str]]], Sequence[float | None]]
 
 
+#: A record, its winner and, where they decided, both entropies.
+_Made = tuple[dict[str, Any], Winner, Any]
+
+
 def preference(
     tables: Mapping[str, pa.Table],
     *,
@@ -1070,40 +1074,17 @@ def preference(
     measured, clustering = measure(gathered, entailment)
     groups = {(one.samples.query["query_id"], one.samples.model_id): one for one in measured}
     correct = by_correctness(tables.get("labels"), names)
-    scores: dict[str, Scores] = {"correctness": correct} if "correctness" in bases else {}
-    if "judge" in bases:
-        scorer = judge_scorer(verdicts, judge)
-        scores[scorer] = by_judge(verdicts, names, scorer)
+    scorers = [judge_scorer(verdicts, judge)] if "judge" in bases else []
+    scores = {"correctness": correct} if "correctness" in bases else {}
+    scores |= {scorer: by_judge(verdicts, names, scorer) for scorer in scorers}
 
-    records: list[dict[str, Any]] = []
-    removed: list[tuple[str, str, str]] = []
-    wins: dict[str, Counter[Winner]] = defaultdict(Counter)
-    compared: list[Compared] = []
-    for query in queries.select(["query_id", "prompt"]).to_pylist():
-        keys = [(query["query_id"], model) for model in names]
-        here = [groups.get(key) for key in keys]
-        texts = [None if one is None else one.samples.texts[0] for one in here]
-        for by in ["semantic_entropy"] * ("semantic_entropy" in bases) + list(scores):
-            winner: Winner | NoPair
-            more: dict[str, Any] = {}
-            if by == "semantic_entropy":
-                found = compare(*here, names=names, estimator=estimator, min_samples=min_samples)
-                if isinstance(found, NoPair):
-                    winner = found
-                else:
-                    entropy = (found.se_strong, found.se_weak)
-                    winner = winner_by_entropy(*entropy, tau)
-                    compared.append((*entropy, correct.get(keys[0]), correct.get(keys[1])))
-                    more = {"entropy": entropy, "delta": delta(*entropy)}
-                    more |= {"estimator": found.estimator, "backend": name}
-            else:
-                winner = _by_score([scores[by].get(key) for key in keys], names, by)
-            if isinstance(winner, NoPair):
-                removed.append(("|".join((query["query_id"], *names, by)), *winner))
-                continue
-            wins[by][winner] += 1
-            records.append(record(query, names, texts, winner, basis=by, seed=seed, **more))
-    records.sort(key=lambda row: str(row["id"]))
+    def by_entropy(here: Sequence[Any]) -> tuple[Winner | NoPair, dict[str, Any]]:
+        found = compare(*here, names=names, estimator=estimator, min_samples=min_samples)
+        return _by_entropy(found, tau, name)
+
+    by = by_entropy if "semantic_entropy" in bases else None
+    made, removed = _pairs(queries, groups, names, by, scores, seed)
+    records = sorted((row for row, _, _ in made), key=lambda row: str(row["id"]))
     added = {
         "entropies": entropy_table(measured, name, length_normalised=length_normalised),
         "preferences": PREFERENCES.from_rows(records),
@@ -1119,20 +1100,12 @@ def preference(
         "length_normalised": length_normalised,
         "queries": queries.num_rows,
         "pairs": len(records),
-        "pairs_by_basis": {
-            by: {
-                "pairs": n.total(),
-                "ties": n["tie"],
-                "strong_wins": n["strong"],
-                "weak_wins": n["weak"],
-            }
-            for by, n in sorted(wins.items())
-        },
+        "pairs_by_basis": _wins(made),
         "estimators": dict(
             sorted(Counter(row["estimator"] for row in records if "estimator" in row).items())
         ),
         "no_pair": dict(sorted(Counter(reason for _, reason, _ in removed).items())),
-        "tau_sweep": tau_sweep(compared, taus),
+        "tau_sweep": tau_sweep(_compared(made, names, correct), taus),
         "predictive_power": predictive_power(measured),
         "truncated_pairs": getattr(entailment, "truncated", None),
         "entailment_calls": clustering.calls,
@@ -1142,6 +1115,69 @@ def preference(
         ),
     }
     return Curated({"queries": queries}, removals(STAGE, "pair", removed), added, figures)
+
+
+def _pairs(
+    queries: pa.Table,
+    groups: Mapping[tuple[str, str], SampleEntropies],
+    names: tuple[str, str],
+    by_entropy: Callable[[Sequence[Any]], tuple[Winner | NoPair, dict[str, Any]]] | None,
+    scores: Mapping[str, Scores],
+    seed: int,
+) -> tuple[list[_Made], list[tuple[str, str, str]]]:
+    """Pairs of all queries on every basis, and (key, reason, detail) of those without one."""
+    made: list[_Made] = []
+    removed: list[tuple[str, str, str]] = []
+    for query in queries.select(["query_id", "prompt"]).to_pylist():
+        keys = [(query["query_id"], model) for model in names]
+        here = [groups.get(key) for key in keys]
+        texts = [None if one is None else one.samples.texts[0] for one in here]
+        found = {} if by_entropy is None else {"semantic_entropy": by_entropy(here)}
+        for basis, known in scores.items():
+            found[basis] = _by_score([known.get(key) for key in keys], names, basis), {}
+        for basis, (winner, more) in found.items():
+            if isinstance(winner, NoPair):
+                removed.append(("|".join((query["query_id"], *names, basis)), *winner))
+                continue
+            row = record(query, names, texts, winner, basis=basis, seed=seed, **more)
+            made.append((row, winner, more.get("entropy")))
+    return made, removed
+
+
+def _wins(made: Sequence[_Made]) -> dict[str, dict[str, int]]:
+    """Basis → number of pairs, ties, and wins of each side."""
+    wins: dict[str, Counter[Winner]] = defaultdict(Counter)
+    for row, winner, _ in made:
+        wins[row["basis"]][winner] += 1
+    return {
+        one: {
+            "pairs": n.total(),
+            "ties": n["tie"],
+            "strong_wins": n["strong"],
+            "weak_wins": n["weak"],
+        }
+        for one, n in sorted(wins.items())
+    }
+
+
+def _compared(made: Sequence[_Made], names: tuple[str, str], correct: Scores) -> list[Compared]:
+    """Entropies and labels of the pairs that have entropies."""
+    return [
+        (*entropy, *(correct.get((row["query_id"], model)) for model in names))
+        for row, _, entropy in made
+        if entropy is not None
+    ]
+
+
+def _by_entropy(
+    found: Entropies | NoPair, tau: float, backend: str
+) -> tuple[Winner | NoPair, dict[str, Any]]:
+    """The winner, and the columns that only this basis has."""
+    if isinstance(found, NoPair):
+        return found, {}
+    entropy = (found.se_strong, found.se_weak)
+    more = {"entropy": entropy, "delta": delta(*entropy), "estimator": found.estimator}
+    return winner_by_entropy(*entropy, tau), {**more, "backend": backend}
 
 
 def _by_score(
