@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -121,20 +121,12 @@ def _replace(
     return table
 
 
-class RenderCard(Protocol):
-    """Text of `README.md`; `routeyard.datacards.card.render` is one."""
-
-    def __call__(
-        self, tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]
-    ) -> str: ...
-
-
-class RenderFiles(Protocol):
-    """Further files of the release, by path; `routeyard.datacards.files.render` is one."""
-
-    def __call__(
-        self, tables: Mapping[str, pa.Table | StoredTable], facts: Mapping[str, Any]
-    ) -> Mapping[str, bytes]: ...
+#: Text of `README.md` of tables and facts; `routeyard.datacards.card.render` is one.
+RenderCard = Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, Any]], str]
+#: Further files of the release, by path; `routeyard.datacards.files.render` is one.
+RenderFiles = Callable[
+    [Mapping[str, pa.Table | StoredTable], Mapping[str, Any]], Mapping[str, bytes]
+]
 
 
 @dataclass(frozen=True, slots=True)

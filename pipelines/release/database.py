@@ -7,7 +7,7 @@ of them is a view with ids, so that nobody needs to know the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,25 +45,6 @@ class Streamed:
     """
 
     parts: Callable[[], Iterator[pa.Table]]
-
-
-def by_model(paths: Sequence[Path], contract: Contract) -> Streamed:
-    """Labels, responses or outcomes in Parquet files of any order, one model at a time.
-
-    A file that is sorted by model is read once: row groups of other models are skipped.
-    """
-
-    def parts() -> Iterator[pa.Table]:
-        import pyarrow.dataset as ds
-
-        data = ds.dataset([str(path) for path in paths], schema=contract.schema)
-        models: set[str] = set()
-        for batch in data.to_batches(columns=["model_id"]):
-            models.update(batch.column(0).unique().to_pylist())
-        for model in sorted(models, key=str.encode):
-            yield data.to_table(filter=ds.field("model_id") == model)
-
-    return Streamed(parts)
 
 
 def write_table(

@@ -19,6 +19,7 @@ from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.common.files import read_text, sha256
 from routeyard.pipelines.common.sql import runner
 from routeyard.pipelines.common.untrusted import RELEASED, physical_memory, reading
+from routeyard.pipelines.release.build import RenderCard
 from routeyard.pipelines.release.database import (
     LOCKED,
     after,
@@ -424,7 +425,6 @@ def objects(connection: Any) -> Objects:
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
 #: What a certificate can say.
 _VERDICTS = ("not routable", "headroom not reached", "headroom only", "routable")
-Render = Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, object]], str]
 
 
 def check_card(
@@ -432,7 +432,7 @@ def check_card(
     manifest: Manifest,
     readable: set[str],
     tables: Mapping[str, pa.Table | StoredTable],
-    render_card: Render,
+    render_card: RenderCard,
     unchecked: list[str] | None = None,
 ) -> Iterator[Finding]:
     """Findings in `README.md`.
@@ -621,8 +621,6 @@ def card_facts(manifest: Manifest) -> dict[str, object]:
 
 __all__ = ["REFERENCES", "Finding", "card_facts", "verify_release"]
 
-RenderCard = Callable[[Mapping[str, pa.Table | StoredTable], Mapping[str, object]], str]
-
 
 @dataclass
 class Verification:
@@ -643,11 +641,6 @@ class Verification:
     tables: Tables = field(default_factory=dict)
     watch: dict[str, Callable[[pa.Table], None]] = field(default_factory=dict)
     unchecked: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, release: Path, render_card: RenderCard, signer: str | None) -> Verification:
-        """A release whose manifest can be read (`unreadable`)."""
-        return cls(release, read_manifest(release), render_card, signer)
 
 
 def unreadable(release: Path) -> list[Finding]:
@@ -704,7 +697,7 @@ def verify_release(
     """
     if found := unreadable(release):
         return found
-    return list(check(Verification.of(release, render_card, signer)))
+    return list(check(Verification(release, read_manifest(release), render_card, signer)))
 
 
 def check(run: Verification) -> Iterator[Finding]:

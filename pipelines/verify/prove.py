@@ -25,10 +25,10 @@ from routeyard.pipelines.evaluate.certificate import (
     verdict_of,
 )
 from routeyard.pipelines.evaluate.experiment import default_scheme
-from routeyard.pipelines.release.manifest import Finding, first_line
+from routeyard.pipelines.release.build import RenderCard, RenderFiles
+from routeyard.pipelines.release.manifest import Finding, first_line, read_manifest
 from routeyard.pipelines.verify.curated import rules_again
 from routeyard.pipelines.verify.database import (
-    RenderCard,
     Verification,
     card_facts,
     check,
@@ -314,10 +314,6 @@ def _roughly(a: Any, b: Any) -> bool:
     return isinstance(a, int | float) and abs(a - b) <= _ROUGHLY
 
 
-RenderFiles = Callable[
-    [Mapping[str, "pa.Table | StoredTable"], Mapping[str, Any]], Mapping[str, bytes]
-]
-
 #: Every proof and the tables without which it cannot be made, in the order in which a person reads
 #: them.
 PROOFS: tuple[tuple[Callable[[Evidence], Results], tuple[str, ...]], ...] = (
@@ -363,7 +359,7 @@ def verify(
     if found := unreadable(release):
         proof.add(found)
         return proof
-    run = Verification.of(release, render_card, signer)
+    run = Verification(release, read_manifest(release), render_card, signer)
     manifest = run.manifest
     rows = manifest.tables["responses"].rows if "responses" in manifest.tables else 0
     # The seed follows from all that the release says: it cannot be chosen apart from that.

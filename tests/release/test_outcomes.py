@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,7 +17,7 @@ from routeyard.datacards.card import render
 from routeyard.pipelines.common.errors import SourceError
 from routeyard.pipelines.release import derived_tables as made
 from routeyard.pipelines.release.build import write_release
-from routeyard.pipelines.release.database import Streamed, by_model
+from routeyard.pipelines.release.database import Streamed
 from routeyard.pipelines.release.reader import open_release
 from routeyard.pipelines.verify.database import verify_release
 from routeyard.schemas import LABELS, OUTCOMES, RESPONSES
@@ -133,6 +134,13 @@ def _bytes(path: Path) -> dict[str, str]:
     }
 
 
+def _by_model(path, schema):
+    """A table in a file of any order, one model at a time."""
+    rows = pq.read_table(path).cast(schema)
+    models = sorted(rows.column("model_id").unique().to_pylist(), key=str.encode)
+    return Streamed(lambda: (rows.filter(pc.field("model_id") == model) for model in models))
+
+
 def test_parts_give_the_bytes_of_the_whole(tmp_path):
     from benchmarks.release import make, stream
 
@@ -142,8 +150,8 @@ def test_parts_give_the_bytes_of_the_whole(tmp_path):
         # Staged files in no order at all are read one model at a time.
         pq.write_table(whole[name].take(pa.array(range(2_999, -1, -1))), tmp_path / f"{number}")
     staged = {
-        "labels": by_model([tmp_path / "0"], LABELS),
-        "responses": by_model([tmp_path / "1"], RESPONSES),
+        "labels": _by_model(tmp_path / "0", LABELS.schema),
+        "responses": _by_model(tmp_path / "1", RESPONSES.schema),
     }
     found = [
         _bytes(write_release(given, recipe=recipe, root=root, render_card=render).path)
