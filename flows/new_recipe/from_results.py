@@ -746,11 +746,8 @@ def _source(
     recipe: Path, folder: Path, scorer: ScorerSuggestion, questions: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     name = re.sub(r"[^\w.-]+", "_", recipe.stem).strip("_") or "questions"
-    fields: dict[str, Any] = {"id": "id", "question": "question"}
-    if any(row["references"] for row in questions):
-        fields["references"] = "references"
-    if any(row["task"] for row in questions):
-        fields["task"] = "task"
+    there = [one for one in ("references", "task") if any(row[one] for row in questions)]
+    fields: dict[str, Any] = {one: one for one in ("id", "question", *there)}
     if any(row["split"] for row in questions):
         fields["metadata"] = ["split"]
     source: dict[str, Any] = {

@@ -164,11 +164,7 @@ def _open(source: Source, base: Path) -> tuple[str, Iterator[dict[str, Any]], di
         source = pin(source)
         commit = str(source.revision)
         rows = hub_rows(
-            str(source.hub_id),
-            config=source.config,
-            split=source.split,
-            revision=commit,
-            streaming=source.streaming,
+            **source.model_dump(include={"hub_id", "config", "split", "revision", "streaming"}),
             where=f"source {source.name!r}",
         )
         origin = source.model_dump(include={"hub_id", "config", "split", "revision"})
@@ -322,16 +318,13 @@ def _rows(source: Source, file: str | None) -> Iterator[Mapping[str, Any]]:
         for path in files.expand(named, base=Path.cwd(), where=place):
             yield from files.rows(path, None if file is not None else source.format)
         return
-    hub_id = str(source.hub_id)
     # The first config and split are enough to see the columns.
-    yield from hub_rows(
-        hub_id,
-        config=(source.config or "").split("|")[0] or None,
-        split=source.split.split("|")[0].split("+")[0],
-        revision=resolve(hub_id, source.revision, where=where),
-        streaming=True,
-        where=where,
-    )
+    first = {
+        "config": (source.config or "").split("|")[0] or None,
+        "split": re.split(r"[|+]", source.split)[0],
+        "streaming": True,
+    }
+    yield from _open(source.model_copy(update=first), Path.cwd())[1]
 
 
 def _queries(

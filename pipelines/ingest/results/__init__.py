@@ -250,6 +250,12 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
     done.notes += unread_columns(done, around)
     if "status" not in done.roles and "error" not in done.roles:
         _unread_status(done, around, found)
+    _unknown_status(done, found)
+    return found, others
+
+
+def _unknown_status(done: Assigned, found: pa.Table) -> None:
+    """Ask what words of a status mean that are beside empty answers and that nobody knows."""
     for wrong in (False, True):
         for word, rows in unknown_words(found, wrong=wrong).items():
             says = (
@@ -260,7 +266,6 @@ def normal(done: Assigned, around: set[str]) -> tuple[pa.Table, dict[str, pa.Arr
                 f"`statuses: {{{word}: error}}` (or ok, refused, …) beside their `fields`"
             )
             done.note("question", f"{rows:,} empty answers {says}", "status", rows)
-    return found, others
 
 
 #: Different words of a column of statuses, at most.
@@ -607,21 +612,27 @@ def _read(group: Group, given: Mapping[str, str], sets: list[AnswerSet], beside:
     normal_form, others = normal(done, around)
     beside.figures |= figures_of(done, sorted(around - set(done.roles.values())))
     if group.trail[-1:] == ("(lists of ids)",):
-        totals = _totals(done, around)
-        alone = not totals and pc.all(done.table.column("only_successes")).as_py()
-        if alone and len(arms(normal_form)) < 2:
+        normal_form, others = _completed_lists(done, normal_form, _totals(done, around)), {}
+        if normal_form is None:
             why = "lists name who succeeded, and not which questions there were"
             beside.refused.append(_Refused(group, why))
             return
-        if totals or alone:
-            normal_form, more = completed(normal_form, totals)
-            done.notes += more
-        others = {}
     empty = all(normal_form.column(n).null_count == normal_form.num_rows for n in ("score", "text"))
     if empty:
         beside.refused.append(_Refused(group, "no row has a score or an answer"))
         return
     sets.append(AnswerSet(group, done, normal_form, others))
+
+
+def _completed_lists(done: Assigned, table: pa.Table, totals: Mapping[str, int]) -> pa.Table | None:
+    """Answers of lists of ids with those that are in no list; None where one arm's are unknown."""
+    alone = not totals and pc.all(done.table.column("only_successes")).as_py()
+    if alone and len(arms(table)) < 2:
+        return None
+    if totals or alone:
+        table, more = completed(table, totals)
+        done.notes += more
+    return table
 
 
 #: Rows in the mean of a file from which those of a group are worth a word.

@@ -429,18 +429,11 @@ def _suite(done: Assigned, arm: pa.ChunkedArray, question: pa.ChunkedArray) -> p
     free = [c for c in table.column_names if c not in without]
     named += [c for c in free if c.startswith("(key")]
     paths = [c for c in free if c.startswith("(path") and not are_runs(table.column(c))]
-    pairs, ids = distinct([arm, question]), distinct([question])
-    for name in [*named, *paths]:
-        column = texts(table.column(name)).fill_null("")
-        if constant(column):
-            continue
-        # Each question has one value of it, or needs one.
-        one = name in named and distinct([column, question]) == ids
-        if one or (pairs < table.num_rows and _tells_apart(column, arm, question, pairs)):
-            done.roles["suite"] = name
-            if name in paths:
-                done.note("choice", "the suite is named only in the path of the file", "suite")
-            return column
+    if (name := _varied_suite(table, named, paths, arm, question)) is not None:
+        done.roles["suite"] = name
+        if name in paths:
+            done.note("choice", "the suite is named only in the path of the file", "suite")
+        return texts(table.column(name)).fill_null("")
     if (prefix := common_start(question)) is not None:
         done.note("choice", "the suite is the start of the question's id", "suite")
         return prefix
@@ -449,6 +442,23 @@ def _suite(done: Assigned, arm: pa.ChunkedArray, question: pa.ChunkedArray) -> p
         return _same(table, "")
     done.roles["suite"] = fixed
     return texts(table.column(fixed)).fill_null("")
+
+
+def _varied_suite(
+    table: pa.Table, named: list[str], paths: list[str], arm: pa.ChunkedArray,
+    question: pa.ChunkedArray,
+) -> str | None:  # fmt: skip
+    """The column, key or part of the path of which each question has one value, or needs one."""
+    pairs, ids = distinct([arm, question]), distinct([question])
+    for name in [*named, *paths]:
+        column = texts(table.column(name)).fill_null("")
+        if constant(column):
+            continue
+        if distinct([column, question]) == ids and name in named:
+            return name
+        if pairs < table.num_rows and _tells_apart(column, arm, question, pairs):
+            return name
+    return None
 
 
 def _runs(done: Assigned, key: list[pa.ChunkedArray]) -> str | None:

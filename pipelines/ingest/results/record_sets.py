@@ -237,6 +237,11 @@ def _of_object(value: dict[str, Any], spot: _Spot) -> Iterator[RecordSet]:
         numbered = ((f"[{n}]", row) for n, row in enumerate(rows))
         yield spot.set_of(numbered, "(lists)", known=_scalars(value))
         return
+    yield from _of_map(value, spot)
+
+
+def _of_map(value: dict[str, Any], spot: _Spot) -> Iterator[RecordSet]:
+    """Sets of an object whose keys are names: of models, questions or attempts; or inside it."""
     key, inner = f"(key {spot.keys})", f"(key {spot.keys + 1})"
     of_one = of_objects(value) and alike(list(value.values()))
     if of_one or (of_objects(value) and all(map(_maps_records, value.values()))):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
@@ -357,17 +358,13 @@ def _text(value: Any) -> str | None:
 
 def same_types(parts: list[pa.Table]) -> list[pa.Table]:
     """The tables with columns of one type each: text where the types do not agree."""
-    kinds: dict[str, set[pa.DataType]] = {}
+    kinds: dict[str, set[str]] = defaultdict(set)
     for part in parts:
         for one in part.schema:
+            number = pa.types.is_integer(one.type) or pa.types.is_floating(one.type)
             if not pa.types.is_null(one.type):
-                kinds.setdefault(one.name, set()).add(one.type)
-    numeric = (pa.types.is_integer, pa.types.is_floating)
-    mixed = {
-        name
-        for name, types in kinds.items()
-        if len(types) > 1 and not all(any(test(t) for test in numeric) for t in types)
-    }
+                kinds[one.name].add("number" if number else str(one.type))
+    mixed = {name for name, types in kinds.items() if len(types) > 1}
     found = []
     for part in parts:
         for name in mixed & set(part.column_names):
@@ -510,13 +507,8 @@ def _texts(column: Column) -> bool:
     return bool(seen := some(column, 100)) and all(isinstance(v, str) for v in seen)
 
 
-def _numbers(column: Column) -> bool:
-    found = numbers(column)
-    return found is not None and not bool(np.isnan(found).all())
-
-
-def _amounts(column: Column) -> bool:
-    found = numbers(column, amount)
+def _numbers(column: Column, read: Callable[[str], float | None] = word) -> bool:
+    found = numbers(column, read)
     return found is not None and not bool(np.isnan(found).all())
 
 
@@ -535,7 +527,7 @@ _TESTS: dict[str, Callable[[Column], bool]] = {
     "ids": _ids,
     "repeated": _repeated,
     "texts": _texts,
-    "amounts": _amounts,
+    "amounts": partial(_numbers, read=amount),
     "numbers": _numbers,
     "scores": _scores,
     "splits": _splits,
