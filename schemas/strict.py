@@ -37,45 +37,6 @@ def _one_line(name: str) -> str:
 Name = Annotated[str, AfterValidator(_one_line)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
-_CONSTANT = "is a constant now and no key: leave it out"
-_THRESHOLD = f"{_CONSTANT}; a false finding can be waived under 'release.waivers'"
-_METERING = (
-    "constant_count", "min_answers", "token_slack", "latency_z", "latency_outliers",
-    "latency_floor_s", "latency_min_outliers", "canary_drift", "usage_missing", "price_unknown",
-    "tokens_per_word",
-)  # fmt: skip
-_PARAMETER = "is no key: write 'parameters: {{{}: …}}' for another value than {}"
-_INCOMPLETE = "is no key: write 'incomplete: remove' to list rows without either in removals"
-#: Keys that parts of a recipe no longer have → the sentence for those who write them.
-REMOVED = {("Metering", key): _THRESHOLD for key in _METERING} | {
-    ("Retry", "longest_wait_s"): f"{_CONSTANT} (60 s)",
-    ("Retry", "longest_retry_after_s"): f"{_CONSTANT} (600 s)",
-    ("Collect", "wire"): f"{_CONSTANT} (10 s to connect, 120 s of silence in the middle of an "
-    "answer); 'deadline_s' bounds the whole call",
-    ("Collect", "batch"): f"{_CONSTANT} (5,000 requests in a file, looked at every 30 s, 24 h)",
-    ("Collect", "reask"): "is no key: give 'routeyard build' the option --reask",
-    ("Collect", "reask_truncated"): "is no key: give 'routeyard build' --reask-truncated",
-    ("Unanswered", "after"): f"{_CONSTANT} (6); 'routeyard build --reask unanswered' asks again",
-    ("Informative", "rounds"): f"{_CONSTANT} (16)",
-    ("Informative", "growth"): f"{_CONSTANT} (1.3)",
-    ("Informative", "seed"): f"{_CONSTANT} (0)",
-    ("Canary", "max_tokens"): f"{_CONSTANT} (64)",
-    ("Search", "longest"): f"{_CONSTANT} (1,200 characters)",
-    ("Embed", "batch_size"): f"{_CONSTANT} (8)",
-    ("HiddenStates", "batch_size"): f"{_CONSTANT} (8)",
-    ("HiddenStates", "max_length"): "is no key: prompts are cut at the model's positions only",
-    ("Verifier", "top_p"): _PARAMETER.format("top_p", 0.7),
-    ("Verifier", "temperature"): _PARAMETER.format("temperature", 0.1),
-    ("Judge", "temperature"): _PARAMETER.format("temperature", 0),
-    ("Judge", "seed"): _PARAMETER.format("seed", 0),
-    ("Label", "trust"): "is no key: write it under 'default', which policies of tasks follow",
-    ("Model", "price_changed"): "is no key: keep 'price_date' up to date",
-    ("Release", "datasheet"): "is no key: write it into 'description' or 'known_issues'",
-    ("Source", "kind"): "is no key: 'path' names local files, 'hub_id' a dataset of the hub",
-    ("Source", "missing_question"): _INCOMPLETE,
-    ("Source", "missing_reference"): _INCOMPLETE,
-}
-
 
 def once(names: Iterable[str], twice: str) -> None:
     """Refuse a name that is there twice; `twice` says so, with `{}` for the name.
@@ -113,7 +74,12 @@ class Strict(BaseModel):
         unknown = [k for k in data if k not in cls.model_fields] if isinstance(data, dict) else []
         if not unknown:
             return handler(data)
-        faults = [_fault((str(key),), _not_a_key(cls, str(key))) for key in unknown]
+        faults = [
+            _fault(
+                (str(key),), f"unknown key {str(key)!r}; {did_you_mean(str(key), cls.model_fields)}"
+            )
+            for key in unknown
+        ]
         try:
             handler({key: value for key, value in data.items() if key in cls.model_fields})
         except ValidationError as error:
@@ -130,12 +96,6 @@ class Strict(BaseModel):
                 for one in error.errors(include_url=False)
             ]
         raise ValidationError.from_exception_data(cls.__name__, faults)
-
-
-def _not_a_key(part: type[Strict], key: str) -> str:
-    if said := REMOVED.get((part.__name__, key)):
-        return f"{key!r} {said}"
-    return f"unknown key {key!r}; {did_you_mean(key, part.model_fields)}"
 
 
 def _fault(place: tuple[str, ...], text: str) -> InitErrorDetails:

@@ -107,18 +107,14 @@ class MatrixFactorisation:
 
     def fit(self, train: Examples) -> MatrixFactorisation:
         train = usable(train)
-        vectors = train.queries.vectors()
-        held = train.validation
-        start = start_logits(model_means(train.labels))
+        vectors, start = train.queries.vectors(), start_logits(model_means(train.labels))
         self.dimension, self._network = best_network(
             [
                 (d, factorised(vectors.shape[1], d, start, bias=self.bias), RATES)
                 for d in self.dimensions
             ],
-            vectors,
-            train.labels,
-            None if held is None else (held.queries.vectors(), held.labels),
-            seed=self.seed,
+            train,
+            self.seed,
         )
         return self
 

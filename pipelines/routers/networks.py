@@ -512,14 +512,9 @@ class MLP:
 
     def fit(self, train: Examples) -> MLP:
         train = usable(train)
-        vectors = train.queries.vectors()
-        held, start = train.validation, start_logits(model_means(train.labels))
+        inputs, start = train.queries.vectors().shape[1], start_logits(model_means(train.labels))
         (self.width, self.decay), self._network = best_network(
-            candidates(vectors.shape[1], start, self.widths, self.decays),
-            vectors,
-            train.labels,
-            None if held is None else (held.queries.vectors(), held.labels),
-            seed=self.seed,
+            candidates(inputs, start, self.widths, self.decays), train, self.seed
         )
         return self
 

@@ -335,21 +335,12 @@ class PairMatrixFactorisation:
 
     def fit(self, train: Battles, small: str, large: str) -> PairMatrixFactorisation:
         self._pair = (train.position(large), train.position(small))
-        inputs = _inputs(train.vectors, train.first, train.second)
-        held = None
-        if train.validation is not None:
-            other = train.validation
-            held = (
-                _inputs(other.vectors, other.first, other.second),
-                other.outcome[:, None],
-            )
         width, models = train.vectors.shape[1], len(train.model_ids)
         self.dimension, self._network = best_network(
             [(d, factors(width, d, models), RATES) for d in self.dimensions],
-            inputs,
-            train.outcome[:, None],
-            held,
-            seed=self.seed,
+            train,
+            self.seed,
+            lambda one: (_inputs(one.vectors, one.first, one.second), one.outcome[:, None]),
         )
         return self
 
@@ -481,17 +472,12 @@ class PairMLP:
 
     def fit(self, train: Battles, small: str, large: str) -> PairMLP:
         vectors, won = train.between(small, large)
-        held = None
-        if train.validation is not None:
-            held_vectors, held_won = train.validation.between(small, large)
-            held = (held_vectors, held_won[:, None])
         start = start_logits(np.array([won.mean()]))
         (self.width, self.decay), self._network = best_network(
             candidates(vectors.shape[1], start, self.widths, self.decays),
-            vectors,
-            won[:, None],
-            held,
-            seed=self.seed,
+            train,
+            self.seed,
+            lambda one: (one.between(small, large)[0], one.between(small, large)[1][:, None]),
         )
         return self
 

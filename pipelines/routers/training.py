@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -153,21 +153,22 @@ def train_network(
 
 def best_network(
     candidates: Sequence[tuple[Any, Any, Mapping[str, Any]]],
-    inputs: Any,
-    targets: Floats,
-    held: tuple[Any, Floats] | None,
-    *,
+    train: Any,
     seed: int,
+    inputs_of: Callable[[Any], tuple[Any, Floats]] = lambda t: (t.queries.vectors(), t.labels),
 ) -> tuple[Any, Any]:
     """(setting, network) of the candidate with the least validation loss, the first of equals.
 
     Args:
         candidates: setting, builder of its network, and keywords of `train_network`. Without
             validation only the first is trained.
+        train: `Examples`, or battles of two models; with validation questions or without.
+        inputs_of: inputs and targets of `train`, and of its `validation`.
     """
     best, found = float("inf"), None
+    held = None if train.validation is None else inputs_of(train.validation)
     for setting, build, how in candidates if held is not None else candidates[:1]:
-        network, loss = train_network(build, inputs, targets, held, seed=seed, **how)
+        network, loss = train_network(build, *inputs_of(train), held, seed=seed, **how)
         if loss < best:
             best, found = loss, (setting, network)
     assert found is not None

@@ -14,7 +14,6 @@ from pydantic import BaseModel
 from routeyard.flows.recipe import load, shipped
 from routeyard.pipelines.common.errors import RecipeError, RouteyardError
 from routeyard.schemas.recipe import Recipe
-from routeyard.schemas.strict import REMOVED
 
 MINIMAL = {
     "name": "tiny",
@@ -148,29 +147,3 @@ def _declared(part: type) -> dict[str, object]:
 
 def test_recipes_have_no_more_keys_than_agreed() -> None:
     assert len(_keys()) <= 235
-
-
-@pytest.mark.parametrize(
-    ("place", "part", "key"),
-    [
-        *((("collect", "metering"), part, key) for part, key in REMOVED if part == "Metering"),
-        *((("collect",), part, key) for part, key in REMOVED if part == "Collect"),
-        (("collect", "retry"), "Retry", "longest_wait_s"),
-        (("collect", "unanswered"), "Unanswered", "after"),
-        (("collect", "informative"), "Informative", "growth"),
-        (("collect", "canary"), "Canary", "max_tokens"),
-        (("label",), "Label", "trust"),
-        (("release",), "Release", "datasheet"),
-        (("embed",), "Embed", "batch_size"),
-    ],
-)
-def test_a_removed_key_is_refused_with_what_replaces_it(
-    tmp_path: Path, place: tuple[str, ...], part: str, key: str
-) -> None:
-    content: dict[str, object] = {key: 1}
-    for name in reversed(place):
-        content = {name: content}
-    with pytest.raises(RecipeError) as raised:
-        load(write(tmp_path, MINIMAL | content))
-    assert REMOVED[part, key] in str(raised.value)
-    assert (part, key) not in _keys()
